@@ -1,0 +1,72 @@
+# `make` alone lists the targets. Everything runs from .venv, which the first target that needs it builds.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The `spark` extra (about 450 MB) stays out of the default environment until the data pipeline is part of the tests;
+# `make .venv EXTRAS=all` adds it.
+EXTRAS ?= daemons,dev
+# The first of these that runs, is new enough and can build an environment; PYTHON=/path/to/python forces one.
+PYTHON ?= python3.13 python3.12 python3.11 python3
+
+BIN := .venv/bin
+comma := ,
+# One stamp for each set of extras: made once, made again when the dependencies may have changed.
+STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
+CODE := $(wildcard core transports adapters tests examples)
+
+.PHONY: help .venv demo test lint types tools bench soak clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[.a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv: $(STAMP)  ## build the environment (EXTRAS=all adds Spark)
+
+$(STAMP): pyproject.toml
+	@usable='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'; \
+	if ! $(BIN)/python -c "$$usable" 2>/dev/null; then \
+	    for python in $(PYTHON) none; do \
+	        "$$python" -c "$$usable" 2>/dev/null && break; \
+	    done; \
+	    if [ "$$python" = none ]; then \
+	        echo "No Python 3.11 or newer that can make a virtual environment was found:" \
+	             "run 'sudo apt-get install -y python3 python3-venv' or set PYTHON=/path/to/python." >&2; \
+	        exit 1; \
+	    fi; \
+	    echo "Building .venv with $$("$$python" --version)."; \
+	    "$$python" -m venv --clear .venv; \
+	fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
+
+demo: .venv  ## the documented failure runs, live, on loopback
+	@$(BIN)/stablecast demo
+
+test: lint types tools  ## lint, types, all tests with branch coverage
+	@$(BIN)/python -m pytest -q --cov --cov-report=term
+
+lint: .venv  ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: .venv  ## mypy --strict over code and tests
+	@$(BIN)/mypy $(CODE)
+
+tools:
+	@for tool in tshark dumpcap; do \
+	    command -v $$tool >/dev/null || { \
+	        echo "$$tool is missing, the capture tests need it: run 'sudo apt-get install -y tshark'." >&2; \
+	        exit 1; \
+	    }; \
+	done
+
+bench: .venv  ## the benchmarks (tests/bench/bench_*.py)
+	@$(BIN)/python -m pytest -q -s --timeout=0 -o python_files='bench_*.py' tests/bench
+
+soak: .venv tools  ## all tests with many times the property-test examples
+	@$(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
+
+clean:  ## remove what builds and tools wrote; .venv stays
+	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache bench.json
+	@find $(CODE) -type d -name __pycache__ -prune -exec rm -rf {} +

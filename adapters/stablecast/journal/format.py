@@ -1,0 +1,232 @@
+"""The bytes of a journal segment. All integers are big-endian.
+
+A journal is a directory of segment files `NNNNNNNN.seg`, numbered upwards in decimal, and a file `lock`. A segment is
+a file header followed by records without padding.
+
+    file header, 24 bytes           record header, 32 bytes
+     0  8s  magic "scjrnl\\r\\n"        0  u16  magic 0x5CA5
+     8  u16 version                   2  u8   kind
+    10  u16 zero                      3  u8   flags, zero
+    12  u32 segment number            4  u32  length of the body
+    16  u32 salt                      8  u64  ticket, 0 = nobody waits for it
+    20  u32 CRC-32 of bytes 0-19     16  u64  offset in this segment that was synced before this record was written
+                                     24  u32  CRC-32 of the body
+                                     28  u32  CRC-32 of bytes 0-27, started from the salt
+
+    kind           body
+    1 MESSAGES     u64 stream, i64 first, u32 count, u64 tag, then the block as it was received
+    2 STATE        one JSON object, UTF-8
+    3 CHECKPOINT   JSON array of such objects: stands for every STATE before it
+    4 ERASE        u64 stream, i64 start, i64 stop, u32 segment, u64 offset: the stream's numbers start <= n < stop are
+                   dead in every MESSAGES record that lies before (segment, offset)
+
+A segment begins with the ERASE records that still matter and one CHECKPOINT. Rules of the reader:
+
+* Records are applied in order of (segment, offset). Where numbers overlap the later MESSAGES record wins.
+* An ERASE names the place it looks back from, so it may be repeated later without touching what came in between. That
+  is what allows the segment that held the original to be deleted while an older segment is still in use.
+* A record is bad if a checksum fails or the file ends within it. In an older segment that is damage, for a segment is
+  synced before the next one is created. In the newest it is damage if a later good record says that it was synced, and
+  otherwise the torn end of a batch that nobody was told about, and the file is cut there.
+* The salt is random and per segment, so bytes inside a block (which come from the network, and may be a piece of a
+  journal) never pass for a record when the reader looks for the next good one.
+* A version, flag or kind that is not listed here means that a newer release wrote the file.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from mmap import mmap
+
+import attrs
+
+from stablecast.journal.errors import JournalError
+
+VERSION = 1
+FILE_MAGIC = b"scjrnl\r\n"
+RECORD_MAGIC = 0x5CA5
+MAX_BODY_BYTES = 1 << 30
+"""Bound on the body of one record, in bytes."""
+
+LOWEST = -(1 << 63)
+"""Start of an ERASE that has no lower end."""
+HIGHEST = (1 << 63) - 1
+"""Stop of an ERASE that has no upper end; no message has this number."""
+
+_FILE = struct.Struct(">8sHHII")
+_RECORD = struct.Struct(">HBBIQQI")
+_CRC = struct.Struct(">I")
+_MAGIC_BYTES = RECORD_MAGIC.to_bytes(2, "big")
+FILE_HEADER_BYTES = _FILE.size + _CRC.size
+RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
+
+MESSAGES_HEAD = struct.Struct(">QqIQ")
+"""Stream, first, count, tag: what precedes the block in a MESSAGES body."""
+ERASE_BODY = struct.Struct(">QqqIQ")
+"""Stream, start, stop, segment, offset."""
+
+Block = bytes | memoryview
+"""Opaque bytes; a memoryview is contiguous, of format "B", and its memory is not changed any more."""
+
+
+class Kind(IntEnum):
+    """What a record is."""
+
+    MESSAGES = 1
+    STATE = 2
+    CHECKPOINT = 3
+    ERASE = 4
+
+
+@attrs.frozen
+class Entry:
+    """A good record found in a segment: where it lies and what its header says."""
+
+    kind: Kind
+    offset: int
+    stop: int
+    ticket: int
+    synced: int
+
+    @property
+    def body(self) -> slice:
+        """The place of the body in the segment."""
+        return slice(self.offset + RECORD_HEADER_BYTES, self.stop)
+
+
+@attrs.frozen
+class Gap:
+    """A stretch of a segment that holds no good record; `torn` if it is only the unsynced end of the newest one."""
+
+    offset: int
+    stop: int
+    torn: bool
+
+
+def file_header(number: int, salt: int) -> bytes:
+    """Returns the header of segment `number`."""
+    head = _FILE.pack(FILE_MAGIC, VERSION, 0, number, salt)
+    return head + _CRC.pack(zlib.crc32(head))
+
+
+def file_salt(header: bytes, number: int) -> int | None:
+    """Returns the salt in a file header, or None if it is not the intact header of segment `number`.
+
+    Raises:
+        JournalError: If a newer release wrote the file.
+    """
+    if len(header) < FILE_HEADER_BYTES or not header.startswith(FILE_MAGIC):
+        return None
+    _, version, _, named, salt = _FILE.unpack_from(header)
+    if version > VERSION:
+        raise JournalError(
+            f"the journal was written in format {version} and this release reads up to {VERSION}; use the newer release"
+        )
+    intact = _CRC.unpack_from(header, _FILE.size)[0] == zlib.crc32(header[: _FILE.size])
+    return int(salt) if intact and named == number else None
+
+
+def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int) -> bytes:
+    """Returns the record header for a body given in parts."""
+    length = crc = 0
+    for part in parts:
+        length += len(part)
+        crc = zlib.crc32(part, crc)
+    head = _RECORD.pack(RECORD_MAGIC, kind, 0, length, ticket, synced, crc)
+    return head + _CRC.pack(zlib.crc32(head, salt))
+
+
+def entry_at(data: bytes | mmap, offset: int, salt: int) -> Entry | None:
+    """Returns the record at `offset`, or None if there is no good one.
+
+    Raises:
+        JournalError: If the header is intact and names a kind or flag of a newer release.
+    """
+    head = data[offset : offset + RECORD_HEADER_BYTES]
+    if len(head) < RECORD_HEADER_BYTES or not head.startswith(_MAGIC_BYTES):
+        return None
+    if _CRC.unpack_from(head, _RECORD.size)[0] != zlib.crc32(head[: _RECORD.size], salt):
+        return None
+    _, kind, flags, length, ticket, synced, crc = _RECORD.unpack_from(head)
+    if flags or kind not in Kind.__members__.values():
+        raise JournalError(
+            f"the journal holds a record of kind {kind} with flags {flags} that this release does not know; "
+            "use the newer release that wrote it"
+        )
+    start = offset + RECORD_HEADER_BYTES
+    body = data[start : start + length]
+    if len(body) < length or zlib.crc32(body) != crc:
+        return None
+    return Entry(Kind(kind), offset, start + length, ticket, synced)
+
+
+def scan(data: bytes | mmap, salt: int, *, newest: bool) -> Iterator[Entry | Gap]:
+    """Yields what a segment holds, from its file header to its end.
+
+    Args:
+        data: The whole file.
+        salt: From its header.
+        newest: Whether no later segment exists, so that its end may be torn.
+    """
+    offset = FILE_HEADER_BYTES
+    while offset < len(data):
+        entry = entry_at(data, offset, salt)
+        if entry is not None:
+            yield entry
+            offset = entry.stop
+            continue
+        if newest and not any(later.synced > offset for later in _entries_after(data, offset, salt)):
+            yield Gap(offset, len(data), torn=True)
+            return
+        following = next(_entries_after(data, offset, salt), None)
+        stop = len(data) if following is None else following.offset
+        yield Gap(offset, stop, torn=False)
+        offset = stop
+
+
+def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry]:
+    """Yields the good records behind a bad one. Linear: only the salted header checksum opens the way to a body."""
+    at = data.find(_MAGIC_BYTES, offset + 1)
+    while at >= 0:
+        entry = entry_at(data, at, salt)
+        if entry is not None:
+            yield entry
+        at = data.find(_MAGIC_BYTES, at + 1 if entry is None else entry.stop)
+
+
+def join_states(states: Sequence[bytes]) -> bytes:
+    """Returns the body of a CHECKPOINT.
+
+    >>> join_states([b'{"a": 1}', b"{}"])
+    b'[{"a": 1},{}]'
+    """
+    return b"[" + b",".join(states) + b"]"
+
+
+def split_states(body: bytes) -> list[bytes]:
+    """Returns the states in the body of a CHECKPOINT, byte for byte.
+
+    Raises:
+        JournalError: If the body is not what `join_states` writes.
+
+    >>> split_states(b'[{"a": 1},{}]')
+    [b'{"a": 1}', b'{}']
+    """
+    states: list[bytes] = []
+    try:
+        text = body.decode()
+        at = 1
+        while at < len(text) - 1:
+            _, stop = _JSON.raw_decode(text, at)
+            states.append(text[at:stop].encode())
+            at = stop + 1
+    except ValueError as error:
+        raise JournalError(
+            f"a checkpoint of the journal is not a JSON array ({error}); a defect wrote it: restore the directory"
+        ) from error
+    return states
+
+
+_JSON = json.JSONDecoder()

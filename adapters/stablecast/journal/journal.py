@@ -1,0 +1,421 @@
+"""The journal: one per store, owned by one event loop.
+
+Everything here runs on the loop thread: it lays out records, keeps the index and decides what to delete. The bytes and
+the syncs are the business of the writer's thread (`writer`), whose reports come back through the loop. What is not
+synced yet is read from memory.
+"""
+
+import asyncio
+import os
+import secrets
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Self
+
+from stablecast.core.errors import MisuseError
+from stablecast.journal.errors import JournalError
+from stablecast.journal.format import (
+    ERASE_BODY,
+    FILE_HEADER_BYTES,
+    HIGHEST,
+    LOWEST,
+    MAX_BODY_BYTES,
+    MESSAGES_HEAD,
+    RECORD_HEADER_BYTES,
+    Block,
+    Kind,
+    join_states,
+)
+from stablecast.journal.index import Erase
+from stablecast.journal.lock import DirectoryLock
+from stablecast.journal.recovery import Recovered, recover
+from stablecast.journal.segments import Position, Record, Segment, SegmentReader, segment_path
+from stablecast.journal.writer import Sync, Write, Writer
+
+SEGMENT_BYTES = 64 << 20
+"""Bytes of records behind the checkpoint of a segment; a larger single record gets a segment of its own."""
+
+MAX_QUEUED_BYTES = 32 << 20
+"""Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
+
+
+class _Life(IntEnum):
+    OPEN = 0
+    RUNNING = 1
+    CLOSING = 2
+    FAILED = 3
+    CLOSED = 4
+
+
+class Journal:
+    """Durable records of a store: open, look at what was recovered, `set_checkpoint`, `start`, append.
+
+    Attributes:
+        recovered_states: The states of the newest checkpoint and the STATE bodies after it, in order.
+        reports: What the scan found cut or damaged, one sentence each.
+        on_synced: Called on the loop with the highest ticket of which every record is synced.
+        on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
+    """
+
+    def __init__(self, directory: Path, lock: DirectoryLock, found: Recovered, limits: int, disk: tuple[Write, Sync]):
+        """Use `open`."""
+        self.recovered_states = found.states
+        self.reports = found.reports
+        self.on_synced: Callable[[int], None] = _ignore
+        self.on_failed: Callable[[JournalError], None] = _raise
+        self._directory = directory
+        self._lock = lock
+        self._segment_bytes = limits
+        self._index = found.index
+        self._segments = found.segments
+        self._root = found.root
+        self._next_number = found.next_number
+        self._active = found.newest
+        if self._active is not None:
+            self._active.limit = max(self._active.end, limits)
+        self._reader = SegmentReader()
+        self._checkpoint: Callable[[], list[bytes]] | None = None
+        self._trims: dict[int, Erase] = {}
+        self._unsynced: deque[Record] = deque()
+        self._queued_bytes = 0
+        self._ticket = 0
+        self._synced_tickets = (0, 0)
+        self._reported = 0
+        self._life = _Life.OPEN
+        self._failure: JournalError | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped: asyncio.Future[None] | None = None
+        write, sync = disk
+        self._writer = Writer(
+            write,
+            sync,
+            committed=lambda count: self._tell(self._on_committed, count),
+            failed=lambda error: self._tell(self._on_failed, error),
+            stopped=lambda: self._tell(self._on_stopped),
+        )
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        sync: Sync = os.fdatasync,
+        write: Write = os.pwritev,
+    ) -> Self:
+        """Locks a directory and recovers what it holds.
+
+        Args:
+            directory: An existing directory; an empty one is a new journal.
+            segment_bytes: When to begin a new segment, see `SEGMENT_BYTES`.
+            sync: How a descriptor is synced.
+            write: How buffers are written at an offset.
+
+        Raises:
+            JournalError: If the directory is missing, not writable, in use, or written by a newer release.
+        """
+        if not directory.is_dir():
+            raise JournalError(f"there is no journal directory {directory}; create it or correct the path")
+        try:
+            lock = DirectoryLock(directory)
+        except OSError as error:
+            raise JournalError(
+                f"cannot write to the journal directory {directory}: {error.strerror}; give this user write access to it"
+            ) from error
+        try:
+            return cls(directory, lock, recover(directory, sync), segment_bytes, (write, sync))
+        except OSError as error:
+            lock.release()
+            raise JournalError(f"cannot read the journal in {directory}: {error}; check the disk") from error
+        except JournalError as error:
+            lock.release()
+            raise JournalError(f"cannot use the journal in {directory}: {error}") from error
+
+    def set_checkpoint(self, callback: Callable[[], list[bytes]]) -> None:
+        """Sets what describes the owner's whole state: JSON objects that make every earlier STATE record needless.
+
+        It is called within an append, when a segment is full. It may already tell of what is about to be appended.
+        """
+        self._checkpoint = callback
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Starts the writer; reports come on `loop`.
+
+        Raises:
+            MisuseError: If `set_checkpoint` was not called, or the journal was started before.
+        """
+        if self._checkpoint is None or self._life is not _Life.OPEN:
+            raise MisuseError("call Journal.set_checkpoint before Journal.start, and start a journal once")
+        self._loop = loop
+        self._life = _Life.RUNNING
+        self._writer.start()
+        self._collect()
+
+    async def close(self) -> None:
+        """Syncs everything, stops the writer and unlocks the directory.
+
+        Raises:
+            JournalError: If the disk failed, now or before; the directory is unlocked all the same.
+        """
+        if self._life is _Life.RUNNING and self._loop is not None:
+            self._flush_trims()
+            self._stopped = self._loop.create_future()
+            self._life = _Life.CLOSING
+            self._writer.close()
+            await self._stopped
+        self._release()
+        if self._failure is not None:
+            raise self._failure
+
+    def abort(self) -> None:
+        """Stops at once: nothing more is synced or reported. Waits for the one system call that is under way."""
+        started = self._life in (_Life.RUNNING, _Life.CLOSING)
+        self._life = _Life.CLOSED
+        if started:
+            self._writer.abort()
+        self._on_stopped()
+        self._release()
+
+    @property
+    def pressure(self) -> bool:
+        """Whether more than `MAX_QUEUED_BYTES` wait for the disk."""
+        return self._queued_bytes > MAX_QUEUED_BYTES
+
+    def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
+        """Appends a run of messages; where numbers overlap it replaces what the stream had.
+
+        Args:
+            stream: Key of the stream, 64 bits.
+            first: Extended sequence number of the first message.
+            count: Numbers in the run, 1 or more.
+            tag: Incarnation of the source, 64 bits.
+            block: The messages as received. It is not copied, so it must not change any more.
+            ticket: 1 or more, never lower than the one before.
+
+        Raises:
+            MisuseError: If an argument is out of range or the journal is not running.
+            JournalError: If the disk has failed.
+        """
+        if count < 1:
+            raise MisuseError(f"a run of {count} messages cannot be appended; give at least one")
+        try:
+            head = MESSAGES_HEAD.pack(stream, first, count, tag)
+        except struct.error as error:
+            raise MisuseError(f"a number of the run does not fit its field: {error}") from error
+        record = self._append(Kind.MESSAGES, (head, block), ticket, first, tag)
+        self._index.add(stream, count, record)
+
+    def append_state(self, body: bytes, ticket: int) -> None:
+        """Appends a piece of the owner's state: one JSON object, UTF-8.
+
+        Raises:
+            MisuseError: If the body is no JSON object, the ticket is out of order or the journal is not running.
+            JournalError: If the disk has failed.
+        """
+        self._append(Kind.STATE, (_checked_state(body),), ticket)
+
+    def cut(self, stream: int, at: int, ticket: int) -> None:
+        """Forgets the numbers >= `at` of a stream, durably when `ticket` is reported. Raises like `append_state`."""
+        self._erase(Erase(stream, at, HIGHEST, self._position()), ticket)
+
+    def forget(self, stream: int, ticket: int) -> None:
+        """Forgets a stream, durably when `ticket` is reported. Raises like `append_state`."""
+        self._erase(Erase(stream, LOWEST, HIGHEST, self._position()), ticket)
+
+    def drop_before(self, stream: int, number: int) -> None:
+        """Forgets the numbers < `number` of a stream; after a crash some of them may be there again.
+
+        The record of it goes with the next batch, one per stream however often this is called.
+
+        Raises:
+            MisuseError: If the journal is not running.
+            JournalError: If the disk has failed.
+        """
+        self._check_running()
+        pieces = self._index.streams.get(stream)
+        if pieces is None or pieces.starts[0] >= number:
+            return
+        erase = self._trims[stream] = Erase(stream, LOWEST, number, self._position())
+        if self._index.erase(erase):
+            self._collect()
+
+    def read(self, stream: int, number: int) -> tuple[int, int, int, bytes] | None:
+        """Returns (first, count, tag, block) of the run that holds a number, or None.
+
+        The block's first message is `first`. The run is live from `number` to before `first` + `count`, even if the
+        block is longer; numbers in it before `number` may by now be held by another run (`extents` tells).
+
+        Raises:
+            JournalError: If the disk cannot be read or the record is damaged.
+        """
+        found = self._index.find(stream, number)
+        if found is None:
+            return None
+        stop, record = found
+        return record.first, stop - record.first, record.tag, self._block(record)
+
+    def extents(self, stream: int) -> list[tuple[int, int, int]]:
+        """Returns (first, count, tag) of every live run of a stream, ascending and disjoint."""
+        return self._index.extents(stream)
+
+    def recovered_streams(self) -> Iterator[tuple[int, int, int, int, bytes]]:
+        """Yields (stream, first, count, tag, block) of each record with live numbers, in the order written.
+
+        The numbers mean what they mean in `read`. Raises like `read`.
+        """
+        for stream, stop, record in self._index.records():
+            yield stream, record.first, stop - record.first, record.tag, self._block(record)
+
+    def _block(self, record: Record) -> bytes:
+        return bytes(record.parts[1]) if record.parts else self._reader.block(record)
+
+    def _position(self) -> Position:
+        """The place behind everything appended so far."""
+        return (0, 0) if self._active is None else (self._active.number, self._active.end)
+
+    def _check_running(self) -> None:
+        if self._life is _Life.RUNNING:
+            return
+        if self._failure is not None:
+            raise self._failure
+        raise MisuseError(f"the journal in {self._directory} is not running; append between start and close")
+
+    def _erase(self, erase: Erase, ticket: int) -> None:
+        self._append(Kind.ERASE, (_erase_body(erase),), ticket)
+        if self._index.erase(erase):
+            self._collect()
+
+    def _append(self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0) -> Record:
+        """Checks and queues a record of the owner."""
+        if self._life is not _Life.RUNNING:
+            self._check_running()
+        if ticket < self._ticket or ticket < 1:
+            raise MisuseError(f"ticket {ticket} follows {self._ticket}; tickets begin at 1 and never go down")
+        self._ticket = ticket
+        if self._trims and self._writer.idle:
+            self._flush_trims()
+        return self._put(kind, parts, ticket, first, tag)
+
+    def _put(self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0) -> Record:
+        """Gives a record its place, in a new segment if the active one is full, and queues it."""
+        body = sum(map(len, parts))
+        if body > MAX_BODY_BYTES:
+            raise MisuseError(f"a record of {body} bytes cannot be appended; the bound is {MAX_BODY_BYTES}")
+        size = RECORD_HEADER_BYTES + body
+        active = self._active
+        if active is None or active.end + size > active.limit:
+            active = self._roll(size)
+        record = Record(active, active.end, size, kind, ticket, parts, first, tag)
+        active.end += size
+        self._queued_bytes += size
+        self._unsynced.append(record)
+        self._writer.put(record)
+        return record
+
+    def _roll(self, size: int) -> Segment:
+        """Begins a segment: the erasures that still matter, then a checkpoint, then room for at least `size` bytes."""
+        number = self._next_number
+        self._next_number += 1
+        segment = Segment(number, secrets.randbits(32), segment_path(self._directory, number))
+        segment.limit = HIGHEST
+        erases = self._index.prune(self._segments.values())
+        self._segments[number] = self._active = segment
+        self._trims.clear()
+        for erase in erases:
+            self._put(Kind.ERASE, (_erase_body(erase),), 0)
+        states = [] if self._checkpoint is None else self._checkpoint()
+        self._put(Kind.CHECKPOINT, (join_states([_checked_state(state) for state in states]),), 0)
+        segment.limit = segment.end + max(self._segment_bytes, size)
+        return segment
+
+    def _flush_trims(self) -> None:
+        trims = list(self._trims.values())
+        self._trims.clear()
+        for erase in trims:
+            self._put(Kind.ERASE, (_erase_body(erase),), 0)
+
+    def _collect(self) -> None:
+        """Deletes the segments without live messages, if a synced checkpoint lies in a newer one."""
+        for segment in list(self._segments.values()):
+            if segment.live or segment.number >= self._root:
+                continue
+            self._reader.close(segment)
+            del self._segments[segment.number]
+            try:
+                segment.path.unlink()
+            except OSError as error:
+                self._on_failed(error)
+
+    def _tell(self, callback: Callable[..., None], *args: object) -> None:
+        """Carries a report of the writer's thread to the loop."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    def _on_committed(self, count: int) -> None:
+        """The next `count` records are synced."""
+        if self._life not in (_Life.RUNNING, _Life.CLOSING):
+            return
+        before, last = self._synced_tickets
+        rooted = False
+        for _ in range(count):
+            record = self._unsynced.popleft()
+            self._queued_bytes -= record.size
+            record.parts = ()
+            if record.ticket > last:
+                before, last = last, record.ticket
+            if record.kind is Kind.CHECKPOINT:
+                self._root = record.segment.number
+                rooted = True
+        self._synced_tickets = before, last
+        # Several records may share a ticket: it is done when the last of them is.
+        waiting = next((record.ticket for record in self._unsynced if record.ticket), 0)
+        done = before if waiting == last else last
+        if rooted:
+            self._collect()
+        if done > self._reported:
+            self._reported = done
+            self.on_synced(done)
+
+    def _on_failed(self, error: Exception) -> None:
+        if self._life not in (_Life.RUNNING, _Life.CLOSING):
+            return
+        self._life = _Life.FAILED
+        self._failure = JournalError(
+            f"the journal in {self._directory} cannot be written: {error}; make room or replace the disk, then restart"
+        )
+        self._failure.__cause__ = error
+        self.on_failed(self._failure)
+
+    def _on_stopped(self) -> None:
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def _release(self) -> None:
+        self._life = _Life.CLOSED
+        self._reader.close_all()
+        self._lock.release()
+
+
+def _erase_body(erase: Erase) -> bytes:
+    try:
+        return ERASE_BODY.pack(erase.stream, erase.start, erase.stop, *erase.as_of)
+    except struct.error as error:
+        raise MisuseError(f"a number of the erasure does not fit its field: {error}") from error
+
+
+def _checked_state(body: bytes) -> bytes:
+    """Returns the body; cheap, for it guards against mix-ups and not against bad JSON."""
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        raise MisuseError(f"a state must be a JSON object, not {body[:20]!r}")
+    return body
+
+
+def _ignore(_ticket: int) -> None:
+    """The owner does not wait for tickets."""
+
+
+def _raise(error: JournalError) -> None:
+    raise error

@@ -1,0 +1,138 @@
+"""What a directory of segments holds: the scan at open.
+
+Every checksum is verified. A torn end is cut, damage is copied aside and reported, and nothing counts as recovered
+before it is synced: a process that was killed leaves records in the page cache that no disk has seen.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+import attrs
+
+from stablecast.journal.format import (
+    ERASE_BODY,
+    FILE_HEADER_BYTES,
+    MESSAGES_HEAD,
+    Entry,
+    Gap,
+    Kind,
+    file_salt,
+    scan,
+    split_states,
+)
+from stablecast.journal.index import Erase, Index
+from stablecast.journal.segments import Record, Segment, list_segments, sync_directory
+
+DAMAGED_SUFFIX = ".damaged"
+
+
+@attrs.define
+class Recovered:
+    """The outcome of a scan. `root` is the newest segment with a checkpoint, 0 if there is none."""
+
+    segments: dict[int, Segment] = attrs.field(factory=dict)
+    index: Index = attrs.field(factory=Index)
+    states: list[bytes] = attrs.field(factory=list)
+    root: int = 0
+    next_number: int = 1
+    newest: Segment | None = None
+    ticket: int = 0
+    reports: list[str] = attrs.field(factory=list)
+
+
+def recover(directory: Path, sync: Callable[[int], None]) -> Recovered:
+    """Scans and repairs a directory whose lock is held.
+
+    Raises:
+        JournalError: If a newer release wrote it.
+        OSError: If a file cannot be read, cut or synced.
+    """
+    found = Recovered()
+    paths, highest = list_segments(directory)
+    found.next_number = highest + 1
+    for number, path in paths.items():
+        _read_segment(found, number, path, newest=number == max(paths))
+    if found.newest is not None:
+        _make_durable(found.newest, sync)
+    sync_directory(directory)
+    return found
+
+
+def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool) -> None:
+    """Enters one segment into `found`."""
+    with path.open("rb") as file:
+        salt = file_salt(file.read(FILE_HEADER_BYTES), number)
+        size = os.fstat(file.fileno()).st_size
+        if salt is None:
+            _set_aside(found, path, created=not newest or size > FILE_HEADER_BYTES)
+            return
+        segment = found.segments[number] = Segment(number, salt, path, on_disk=True)
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            for item in scan(data, salt, newest=newest):
+                if isinstance(item, Entry):
+                    _apply(found, segment, item, data)
+                else:
+                    _report(found, path, item)
+                segment.end = item.offset if isinstance(item, Gap) and item.torn else item.stop
+    if newest:
+        found.newest = segment
+
+
+def _set_aside(found: Recovered, path: Path, *, created: bool) -> None:
+    """Takes a file without a good header out of the journal."""
+    if created:
+        os.rename(path, f"{path}{DAMAGED_SUFFIX}")
+        found.reports.append(f"{path} has a damaged header and was renamed to {path.name}{DAMAGED_SUFFIX}; check the disk")
+    else:
+        path.unlink()
+        found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
+
+
+def _report(found: Recovered, path: Path, gap: Gap) -> None:
+    """Tells about a gap; of a damaged file a copy is kept."""
+    length = gap.stop - gap.offset
+    if gap.torn:
+        found.reports.append(
+            f"{path} ended in {length} bytes of an unfinished write at {gap.offset}, which were cut; "
+            "nothing in them was reported stable"
+        )
+        return
+    copy = Path(f"{path}{DAMAGED_SUFFIX}")
+    if not copy.exists():
+        shutil.copy2(path, copy)
+    found.reports.append(
+        f"{path} is damaged from {gap.offset} to {gap.stop} ({length} bytes) and those records are lost; "
+        f"check the disk, a copy is in {copy.name}"
+    )
+
+
+def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None:
+    """Applies one record."""
+    found.ticket = max(found.ticket, entry.ticket)
+    match entry.kind:
+        case Kind.MESSAGES:
+            stream, first, count, tag = MESSAGES_HEAD.unpack_from(data, entry.body.start)
+            size = entry.stop - entry.offset
+            record = Record(segment, entry.offset, size, entry.kind, entry.ticket, (), first, tag)
+            found.index.add(stream, count, record)
+        case Kind.STATE:
+            found.states.append(data[entry.body])
+        case Kind.CHECKPOINT:
+            found.states = split_states(data[entry.body])
+            found.root = segment.number
+        case Kind.ERASE:
+            stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
+            found.index.erase(Erase(stream, start, stop, (number, offset)))
+
+
+def _make_durable(segment: Segment, sync: Callable[[int], None]) -> None:
+    """Cuts the newest segment behind its last good record and syncs it."""
+    fd = os.open(segment.path, os.O_RDWR)
+    try:
+        os.ftruncate(fd, segment.end)
+        sync(fd)
+    finally:
+        os.close(fd)

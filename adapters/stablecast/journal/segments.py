@@ -1,0 +1,162 @@
+"""Segment files, and where a record lies in them."""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from stablecast.journal.errors import JournalError
+from stablecast.journal.format import (
+    FILE_HEADER_BYTES,
+    MESSAGES_HEAD,
+    RECORD_HEADER_BYTES,
+    Block,
+    Kind,
+    entry_at,
+    file_header,
+)
+
+MAX_OPEN_FILES = 64
+"""Bound on the segments that a journal keeps open for reading."""
+
+_NAME = re.compile(r"(\d{8,10})\.seg(\.damaged)?")
+
+Position = tuple[int, int]
+"""Segment number and offset."""
+
+BLOCK_AT = RECORD_HEADER_BYTES + MESSAGES_HEAD.size
+"""Offset of the block in a MESSAGES record, in bytes."""
+
+
+@attrs.define(eq=False)
+class Segment:
+    """One file. `live` counts the pieces of the index that lie in it; `streams` names every stream it has records of."""
+
+    number: int
+    salt: int
+    path: Path
+    on_disk: bool = False
+    end: int = FILE_HEADER_BYTES
+    limit: int = 0
+    live: int = 0
+    streams: set[int] = attrs.field(factory=set)
+
+
+@attrs.define(eq=False)
+class Record:
+    """One record: its place and, until it is synced, its body."""
+
+    segment: Segment
+    offset: int
+    size: int
+    kind: Kind
+    ticket: int
+    parts: tuple[Block, ...]
+    first: int = 0
+    tag: int = 0
+
+    @property
+    def position(self) -> Position:
+        """Place in the order in which records were written."""
+        return self.segment.number, self.offset
+
+
+def segment_path(directory: Path, number: int) -> Path:
+    """Returns the name of a segment.
+
+    >>> segment_path(Path("d"), 7).name
+    '00000007.seg'
+    """
+    return directory / f"{number:08}.seg"
+
+
+def list_segments(directory: Path) -> tuple[dict[int, Path], int]:
+    """Returns the segments by ascending number, and the highest number that any file, also a damaged one, carries."""
+    found: dict[int, Path] = {}
+    highest = 0
+    for path in directory.iterdir():
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            continue
+        number = int(match[1])
+        highest = max(highest, number)
+        if match[2] is None:
+            found[number] = path
+    return dict(sorted(found.items())), highest
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes the names in a directory durable: what was created is there, what was removed stays away."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def open_for_writing(segment: Segment, sync: Callable[[int], None]) -> int:
+    """Opens a segment, creating it if it is new, and returns the descriptor.
+
+    The header is durable before the first record is written. So a bad header in a file that holds more than a header
+    is damage, never the trace of a crash.
+    """
+    if segment.on_disk:
+        return os.open(segment.path, os.O_WRONLY)
+    fd = os.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        os.write(fd, file_header(segment.number, segment.salt))
+        sync(fd)
+        sync_directory(segment.path.parent)
+    except OSError:
+        os.close(fd)
+        raise
+    segment.on_disk = True
+    return fd
+
+
+class SegmentReader:
+    """Reads records back, with a bounded number of open files."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[int, int] = OrderedDict()
+
+    def block(self, record: Record) -> bytes:
+        """Returns the block of a synced MESSAGES record.
+
+        Raises:
+            JournalError: If the file cannot be read or the record fails its checksum.
+        """
+        segment = record.segment
+        try:
+            data = os.pread(self._fd(segment), record.size, record.offset)
+        except OSError as error:
+            raise JournalError(f"cannot read {segment.path}: {error.strerror}; check the disk") from error
+        if len(data) != record.size or entry_at(data, 0, segment.salt) is None:
+            raise JournalError(
+                f"the record at {record.offset} of {segment.path} fails its checksum; check the disk and let "
+                "the receivers recover from another store"
+            )
+        return data[BLOCK_AT:]
+
+    def close(self, segment: Segment) -> None:
+        """Closes one file, for it is going to be removed."""
+        fd = self._open.pop(segment.number, None)
+        if fd is not None:
+            os.close(fd)
+
+    def close_all(self) -> None:
+        """Closes every file."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def _fd(self, segment: Segment) -> int:
+        fd = self._open.get(segment.number)
+        if fd is None:
+            if len(self._open) >= MAX_OPEN_FILES:
+                os.close(self._open.popitem(last=False)[1])
+            fd = self._open[segment.number] = os.open(segment.path, os.O_RDONLY)
+        self._open.move_to_end(segment.number)
+        return fd

@@ -1,0 +1,156 @@
+"""Group commit: the thread that writes and syncs while the event loop goes on.
+
+The loop thread puts records on a queue; the thread takes all there are, writes them with as few `pwritev` calls as
+IOV_MAX allows, syncs once, reports, and looks again. So whatever arrives during a sync shares the next one.
+
+The two threads share a deque, whose `append` and `popleft` are atomic, and an event. The thread clears the event
+*before* it empties the queue and the loop sets it *after* it has put a record: no record is ever left behind asleep.
+Only the thread touches the descriptor it writes to, and only the loop thread touches everything else.
+
+After a failed write or sync nothing is tried again: the kernel may have dropped the dirty pages and the next sync
+would report a success that is none.
+"""
+
+import errno
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from stablecast.journal.format import Block, seal
+from stablecast.journal.segments import Record, Segment, open_for_writing
+
+IOV_MAX = os.sysconf("SC_IOV_MAX")
+"""Bound of the system on the buffers of one vectored write."""
+
+Write = Callable[[int, Sequence[Block], int], int]
+Sync = Callable[[int], None]
+
+
+class Writer:
+    """The thread and its queue. The three callbacks run in the thread."""
+
+    def __init__(
+        self,
+        write: Write,
+        sync: Sync,
+        committed: Callable[[int], None],
+        failed: Callable[[Exception], None],
+        stopped: Callable[[], None],
+    ) -> None:
+        """Prepares the thread.
+
+        Args:
+            write: Like `os.pwritev`.
+            sync: Like `os.fdatasync`.
+            committed: Told how many records, in the order of `put`, are now synced.
+            failed: Told the first error; nothing is written or synced after it.
+            stopped: The last thing called.
+        """
+        self._write = write
+        self._sync = sync
+        self._committed = committed
+        self._failed = failed
+        self._stopped = stopped
+        self._queue: deque[Record] = deque()
+        self._wakeup = threading.Event()
+        self._closing = False
+        self._aborted = False
+        self._segment: Segment | None = None
+        self._fd = -1
+        # A daemon thread: a disk that never answers must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next `put` opens a new batch."""
+        return not self._wakeup.is_set()
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def put(self, record: Record) -> None:
+        """Queues a record; the queue is bounded by its owner, who counts the bytes."""
+        self._queue.append(record)
+        if not self._wakeup.is_set():
+            self._wakeup.set()
+
+    def close(self) -> None:
+        """Lets the thread end when everything queued is synced; returns at once."""
+        self._closing = True
+        self._wakeup.set()
+
+    def abort(self) -> None:
+        """Ends the thread after the system call it is in, and waits for that."""
+        self._aborted = True
+        self._wakeup.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except Exception as error:  # whatever it is: a dead thread must not look like a slow disk
+            self._failed(error)
+        finally:
+            if self._fd >= 0:
+                os.close(self._fd)
+            self._stopped()
+
+    def _turn(self) -> bool:
+        self._wakeup.wait()
+        self._wakeup.clear()
+        last = self._closing  # read first: what was put before close() is in this batch
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        for segment, records in groupby(batch, key=attrgetter("segment")):
+            self._commit(segment, list(records))
+        if self._aborted:
+            return False
+        if batch:
+            self._committed(len(batch))
+        return not last
+
+    def _commit(self, segment: Segment, records: list[Record]) -> None:
+        """Writes and syncs records of one segment. The segment before it is synced already: so is all before them."""
+        if self._aborted:
+            return
+        if segment is not self._segment:
+            self._switch(segment)
+        offset = records[0].offset
+        buffers: list[Block] = []
+        for record in records:
+            buffers.append(seal(record.kind, record.ticket, offset, record.parts, segment.salt))
+            buffers += record.parts
+        for at in range(0, len(buffers), IOV_MAX):
+            offset = self._write_all(buffers[at : at + IOV_MAX], offset)
+        if not self._aborted:
+            self._sync(self._fd)
+
+    def _switch(self, segment: Segment) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._fd = open_for_writing(segment, self._sync)
+        self._segment = segment
+
+    def _write_all(self, buffers: list[Block], offset: int) -> int:
+        """Writes the buffers, however short the single writes are, and returns the offset behind them."""
+        while buffers and not self._aborted:
+            written = self._write(self._fd, buffers, offset)
+            if written <= 0:
+                raise OSError(errno.EIO, "nothing was written")
+            offset += written
+            buffers = _behind(buffers, written)
+        return offset
+
+
+def _behind(buffers: list[Block], written: int) -> list[Block]:
+    """Returns what a write of `written` bytes left over."""
+    for at, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *buffers[at + 1 :]]
+        written -= len(buffer)
+    return []

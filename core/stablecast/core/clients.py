@@ -1,0 +1,168 @@
+"""Who is registered with a store: RegIDs, session ids, and who holds them.
+
+A RegID names one source or one receiver at one store (P-017..P-019); a session id stands for (topic, role) and is looked up
+here (P-244). If a client gives both, the RegID is ignored (U20).
+"""
+
+import attrs
+
+from stablecast.core.effects import Client
+from stablecast.core.lifetime import Lifetime
+from stablecast.core.messages import Address, Refusal, Register, Role
+from stablecast.core.seeded import Seeded
+from stablecast.core.settings import StoreConfig
+from stablecast.core.units import MILLISECOND
+
+MAX_CLIENTS = 100_000
+"""Sources and receivers that one store keeps."""
+
+LAST_REG_ID = 0xFFFF_FFFF
+
+
+@attrs.define
+class ClientRecord:
+    """A client, its timers; `client` is what the journal holds of it."""
+
+    client: Client
+    lifetime: Lifetime
+
+
+@attrs.define
+class Clients:
+    """All clients of a store, by RegID."""
+
+    config: StoreConfig
+    seeded: Seeded
+    records: dict[int, ClientRecord] = attrs.field(factory=dict)
+    sessions: dict[str, int] = attrs.field(factory=dict)
+    next_reg_id: int = 0
+
+    def find(self, request: Register) -> ClientRecord | Refusal | None:
+        """The client that this registration continues, None if it is a new one, or why it is refused."""
+        record = self.holder(request)
+        if record is None:
+            return Refusal.INCOMPATIBLE if len(self.records) >= MAX_CLIENTS else None
+        client = record.client
+        if client.role is not request.role:
+            return Refusal.HELD_BY_RECEIVER if client.role is Role.RECEIVER else Refusal.HELD_BY_SOURCE
+        if client.topic != request.topic:
+            return Refusal.OTHER_TOPIC
+        if request.role is Role.RECEIVER and client.source_reg_id != request.source_reg_id:
+            return Refusal.UNKNOWN_SOURCE
+        if record.lifetime.active and not _same(client, request):
+            return Refusal.HELD_BY_SOURCE if client.role is Role.SOURCE else Refusal.HELD_BY_RECEIVER
+        return record
+
+    def holder(self, request: Register) -> ClientRecord | None:
+        """Whoever has the RegID or session that is asked for."""
+        reg_id = self.sessions.get(_session(request), 0) if request.session_id else request.reg_id
+        return self.records.get(reg_id)
+
+    def add(self, request: Register, now: int) -> ClientRecord:
+        """A new client, with the RegID it asks for or one of the store's choice (P-234)."""
+        reg_id = 0 if request.session_id else request.reg_id
+        client = Client(
+            role=request.role,
+            reg_id=reg_id or self._choose(),
+            store_index=request.store_index,
+            topic=request.topic,
+            session_id=request.session_id,
+            incarnation=request.incarnation,
+            source_reg_id=request.source_reg_id,
+            reply_to=request.reply_to,
+            transport=request.transport,
+            activity_timeout_ms=request.activity_timeout_ms,
+            state_lifetime_ms=request.state_lifetime_ms,
+            acknowledged=-1,
+            lives=(),
+        )
+        return self.restore(client, now)
+
+    def restore(self, client: Client, now: int) -> ClientRecord:
+        """A client as the journal has it; its timers start anew."""
+        record = ClientRecord(client, Lifetime(*self._spans(client), heard_at=now))
+        self.records[client.reg_id] = record
+        if client.session_id:
+            self.sessions[_session(client)] = client.reg_id
+        return record
+
+    def renew(self, record: ClientRecord, request: Register, now: int) -> None:
+        """A client registered again: where it listens may change, its timeouts may not (T8)."""
+        record.client = attrs.evolve(
+            record.client,
+            incarnation=request.incarnation,
+            reply_to=request.reply_to,
+            transport=request.transport,
+            store_index=request.store_index,
+        )
+        record.lifetime.on_heard(now)
+
+    def remove(self, record: ClientRecord) -> None:
+        """Forget a client."""
+        self.records.pop(record.client.reg_id, None)
+        if record.client.session_id:
+            self.sessions.pop(_session(record.client), None)
+
+    def on_gone(self, address: Address, now: int) -> None:
+        """Nobody listens at this address any more: who did has ended."""
+        for record in self.records.values():
+            if address in (record.client.reply_to, record.client.transport):
+                record.lifetime.on_gone(now)
+
+    def expired(self, now: int) -> list[ClientRecord]:
+        """Check all timers; returns the clients whose state is to be deleted."""
+        return [record for record in self.records.values() if record.lifetime.check(now)]
+
+    def sources(self) -> list[ClientRecord]:
+        """The sources, by RegID."""
+        return [record for _, record in sorted(self.records.items()) if record.client.role is Role.SOURCE]
+
+    def receivers_of(self, source_reg_id: int) -> list[ClientRecord]:
+        """The receivers of one source, by RegID."""
+        return [
+            record
+            for _, record in sorted(self.records.items())
+            if record.client.role is Role.RECEIVER and record.client.source_reg_id == source_reg_id
+        ]
+
+    def _choose(self) -> int:
+        """The next free RegID: from a random start, counting up, never 0 (P-235)."""
+        if not self.next_reg_id:
+            self.next_reg_id = self.seeded.between(1, LAST_REG_ID)
+        while self.next_reg_id in self.records:
+            self.next_reg_id = self.next_reg_id % LAST_REG_ID + 1
+        chosen = self.next_reg_id
+        self.next_reg_id = chosen % LAST_REG_ID + 1
+        return chosen
+
+    def _spans(self, client: Client) -> tuple[int, int]:
+        """Activity timeout: a client's own value counts; state lifetime: the shorter one that is set (P-531, P-534)."""
+        source = client.role is Role.SOURCE
+        activity = self.config.source_activity_ns if source else self.config.receiver_activity_ns
+        lifetime = self.config.source_lifetime_ns if source else self.config.receiver_lifetime_ns
+        asked = client.state_lifetime_ms * MILLISECOND
+        shorter = min((span for span in (lifetime, asked) if span), default=0)
+        return (client.activity_timeout_ms * MILLISECOND or activity, shorter)
+
+    def abstract(self) -> tuple[tuple[int, str, str, int, int], ...]:
+        """RegID, role, lifetime state, incarnation and acknowledged number of every client."""
+        return tuple(
+            (reg_id, r.client.role.name, r.lifetime.abstract(), r.client.incarnation, r.client.acknowledged)
+            for reg_id, r in sorted(self.records.items())
+        )
+
+
+def _session(who: Register | Client) -> str:
+    """What a session id stands for: one source of a topic, or one receiver of each of its sources (P-242, P-250)."""
+    return f"{who.role.name}:{who.session_id}:{who.source_reg_id}:{who.topic}"
+
+
+def _same(client: Client, request: Register) -> bool:
+    """Whether the request comes from the process that holds the RegID, or proves that it has ended.
+
+    A source is the same while its incarnation is; a receiver while it listens at the same address. A new source listening
+    where the old one did proves that the old one has gone: a port has one owner.
+    """
+    return (
+        client.incarnation == request.incarnation and client.role is Role.SOURCE or client.reply_to == request.reply_to
+    )

@@ -1,0 +1,13 @@
+"""The errors that cross the public boundary of the core."""
+
+
+class StablecastError(Exception):
+    """Base of every error that stablecast raises on purpose."""
+
+
+class MisuseError(StablecastError):
+    """The local caller broke the contract of a machine; the machine is unchanged."""
+
+
+class InvariantError(StablecastError):
+    """A rule that always holds does not: a defect of stablecast, never the fault of a peer."""

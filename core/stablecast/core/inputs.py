@@ -1,0 +1,139 @@
+"""Inputs: the closed union of what a driver may feed a machine. The log of inputs is the replay log.
+
+Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages it keeps the bytes
+of; machines hand it back in effects and never see a payload.
+"""
+
+import attrs
+
+from stablecast.core.messages import Address, Incarnation, Message
+
+
+@attrs.frozen
+class Start:
+    """The driver is ready to perform effects."""
+
+
+@attrs.frozen
+class Arrived:
+    """A peer's message."""
+
+    message: Message
+
+
+@attrs.frozen
+class Reset:
+    """A connection to this address broke although nobody here closed it; the peer may have restarted."""
+
+    address: Address
+
+
+@attrs.frozen
+class Gone:
+    """Nobody listens at this address any more (connection refused): the process that did has ended."""
+
+    address: Address
+
+
+@attrs.frozen
+class Sent:
+    """Source: the application sent `count` messages from `first` on, `payload_bytes` in all, within the credit."""
+
+    first: int
+    count: int
+    payload_bytes: int
+
+
+@attrs.frozen
+class Data:
+    """Receiver or store: a run of messages arrived. `session` is the incarnation whose stream or recovery it belongs to,
+    `incarnation` the one that sent it (older for recovered ones).
+    """
+
+    session: Incarnation
+    incarnation: Incarnation
+    wire_first: int
+    count: int
+    payload_bytes: int
+    recovered: bool
+    token: int
+
+
+@attrs.frozen
+class Ended:
+    """The stream of this incarnation closed."""
+
+    incarnation: Incarnation
+
+
+@attrs.frozen
+class RegIdChosen:
+    """Receiver: the application's answer to `AskRegId`; 0 lets the store choose (P-249)."""
+
+    store_index: int
+    reg_id: int
+
+
+@attrs.frozen
+class LowChosen:
+    """Receiver: the application's answer to `AskLow` (P-421)."""
+
+    number: int
+
+
+@attrs.frozen
+class Consumed:
+    """Receiver: the application is done with `first`..`last`."""
+
+    first: int
+    last: int
+
+
+@attrs.frozen
+class History:
+    """Receiver: the application consumed `first`..`last` of this incarnation in an earlier session."""
+
+    incarnation: Incarnation
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Persisted:
+    """Store: everything up to this ticket is synced."""
+
+    ticket: int
+
+
+@attrs.frozen
+class Evicted:
+    """Store: the journal no longer holds numbers of this source below `number`."""
+
+    source_reg_id: int
+    number: int
+
+
+@attrs.frozen
+class Tick:
+    """Time has passed: `handle_timeout` as a record of the replay log."""
+
+
+SourceInput = Start | Arrived | Reset | Gone | Sent | Tick
+ReceiverInput = Start | Arrived | Reset | Gone | Data | RegIdChosen | LowChosen | Consumed | History | Tick
+StoreInput = Start | Arrived | Reset | Gone | Data | Ended | Persisted | Evicted | Tick
+Input = (
+    Start
+    | Arrived
+    | Reset
+    | Gone
+    | Sent
+    | Data
+    | Ended
+    | RegIdChosen
+    | LowChosen
+    | Consumed
+    | History
+    | Persisted
+    | Evicted
+    | Tick
+)

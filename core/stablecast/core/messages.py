@@ -1,0 +1,221 @@
+"""Messages between endpoints: what one machine says to another, free of bytes.
+
+Sequence numbers in messages are 32-bit serial numbers as on the wire; a machine extends them when it reads a message and
+folds them when it writes one (`stablecast.core.serial`). Addresses are opaque `ip:port` texts. An *incarnation* names
+one life of one source: the session id of its transport in the upper and its topic index in the lower 32 bits. Every
+header of the protocol carries both, so late can always be told from current (formal design, section 3).
+"""
+
+from enum import IntEnum
+
+import attrs
+
+Address = str
+Incarnation = int
+
+GENERATIONS = 128
+"""A registration generation is a 7-bit marker of PREG, echoed in its answer."""
+
+
+class Role(IntEnum):
+    """Who speaks; the values are those of the keepalive header."""
+
+    STORE = 0
+    RECEIVER = 1
+    SOURCE = 2
+
+
+class Refusal(IntEnum):
+    """Why a store refused a registration (PREG_RESP error codes)."""
+
+    NO_PATTERN = 1
+    UNKNOWN_SOURCE = 2
+    HELD_BY_RECEIVER = 3
+    OTHER_TOPIC = 4
+    HELD_BY_SOURCE = 5
+    INCOMPATIBLE = 6
+
+    @property
+    def text(self) -> str:
+        """The reason as a person reads it."""
+        return _REFUSALS[self]
+
+
+_REFUSALS = {
+    Refusal.NO_PATTERN: "no topic pattern of the store matches",
+    Refusal.UNKNOWN_SOURCE: "the store does not know the source's registration ID",
+    Refusal.HELD_BY_RECEIVER: "registration ID in use by a receiver",
+    Refusal.OTHER_TOPIC: "the registration ID belongs to another topic",
+    Refusal.HELD_BY_SOURCE: "registration ID in use by a different source",
+    Refusal.INCOMPATIBLE: "source and store configuration are incompatible",
+}
+
+
+@attrs.frozen
+class Register:
+    """PREG: a source or receiver asks a store to keep its state (P-214, P-227).
+
+    `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own value.
+    `transport` is where the source's data stream can be joined; receivers leave it empty.
+    """
+
+    role: Role
+    store_index: int
+    generation: int
+    reg_id: int
+    incarnation: Incarnation
+    source_reg_id: int
+    topic: str
+    session_id: int
+    reply_to: Address
+    transport: Address
+    activity_timeout_ms: int
+    state_lifetime_ms: int
+
+
+@attrs.frozen
+class Registered:
+    """PREG_RESP of a grant. `low`..`high` are the numbers the store offers; `low` = `high` + 1 when there are none.
+
+    For a receiver `low` is where it starts: after its last acknowledgement, or where a new one may begin. `old` tells a
+    returning client from a new one. The timeouts are those in force, for the client's lease.
+    """
+
+    role: Role
+    store_index: int
+    generation: int
+    reg_id: int
+    incarnation: Incarnation
+    old: bool
+    low: int
+    high: int
+    activity_timeout_ms: int
+    state_lifetime_ms: int
+
+
+@attrs.frozen
+class Refused:
+    """PREG_RESP with the error indicator."""
+
+    role: Role
+    store_index: int
+    generation: int
+    reg_id: int
+    incarnation: Incarnation
+    reason: Refusal
+
+
+@attrs.frozen
+class StableAck:
+    """Store to source: `first`..`last` of this incarnation are synced at the store (P-302)."""
+
+    store_index: int
+    incarnation: Incarnation
+    first: int
+    last: int
+
+
+@attrs.frozen
+class ConsumptionAck:
+    """Receiver to store, and to the source where it asks for confirmations: all up to `number` are consumed (T3)."""
+
+    incarnation: Incarnation
+    source_reg_id: int
+    receiver_reg_id: int
+    number: int
+
+
+@attrs.frozen
+class RetransmitRequest:
+    """RXREQ: send `first`..`last` to `reply_to`. From a receiver to a store (`by` RECEIVER, with the source's RegID there)
+    or from a store to a source (`by` STORE, RegID 0).
+    """
+
+    by: Role
+    incarnation: Incarnation
+    source_reg_id: int
+    request: int
+    first: int
+    last: int
+    reply_to: Address
+
+
+@attrs.frozen
+class Keepalive:
+    """KEEPALIVE: `role` is alive; with `respond` the other side answers with one of its own."""
+
+    role: Role
+    incarnation: Incarnation
+    reg_id: int
+    respond: bool
+
+
+@attrs.frozen
+class StoreEntry:
+    """One store of a source as its SRI names it (P-220). `version` rises with each registration there."""
+
+    index: int
+    group: int
+    address: Address
+    source_reg_id: int
+    version: int
+
+
+@attrs.frozen
+class SourceInfo:
+    """SRI: what a receiver or a store must know of a source (P-219..P-223).
+
+    `low` is the resume point: the first number this incarnation sends, `high` the newest sent (`low` - 1: none yet).
+    `request` is the source's request address. No stores: a streaming source.
+    """
+
+    incarnation: Incarnation
+    topic: str
+    version: int
+    low: int
+    high: int
+    request: Address
+    group_size: int
+    confirmations: bool
+    stores: tuple[StoreEntry, ...]
+
+
+@attrs.frozen
+class SourceInfoRequest:
+    """SRI_REQ: a receiver asks for the SRI (P-227)."""
+
+    incarnation: Incarnation
+
+
+@attrs.frozen
+class LateJoinRequest:
+    """LJI_REQ: what can the source still retransmit? (a store catching up)"""
+
+    incarnation: Incarnation
+    request: int
+    reply_to: Address
+
+
+@attrs.frozen
+class LateJoinInfo:
+    """LJ_INFO: the source can retransmit `low`..`high`; what lies below is gone for good."""
+
+    incarnation: Incarnation
+    request: int
+    low: int
+    high: int
+
+
+Message = (
+    Register
+    | Registered
+    | Refused
+    | StableAck
+    | ConsumptionAck
+    | RetransmitRequest
+    | Keepalive
+    | SourceInfo
+    | SourceInfoRequest
+    | LateJoinRequest
+    | LateJoinInfo
+)

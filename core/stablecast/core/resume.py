@@ -1,0 +1,54 @@
+"""Where to go on: the resume point of a source and the low number of a receiver, from what the stores answered.
+
+All pure functions over grants; numbers in are 32-bit, numbers out extended near `near`.
+"""
+
+from collections.abc import Sequence
+
+from stablecast.core import serial
+from stablecast.core.messages import Registered
+from stablecast.core.quorum import Consensus, agree
+
+
+def offer(answer: Registered, near: int) -> tuple[int, int]:
+    """The extended (low, high) of a grant; high is low - 1 when the store holds nothing."""
+    low = serial.extend(answer.low, near)
+    return (low, max(serial.extend(answer.high, low), low - 1))
+
+
+def resume_point(answers: Sequence[Registered], consensus: Consensus, size: int) -> int:
+    """The first number a source sends: one above the consensus of the stores' newest (T5, P-415).
+
+    Raises ValueError without an answer.
+    """
+    if not answers:
+        raise ValueError("a resume point needs at least one grant")
+    near = serial.extend(answers[0].low, 0)
+    return agree([offer(answer, near)[1] for answer in answers], consensus, size) + 1
+
+
+def receiver_low(answers: Sequence[Registered], consensus: Consensus, near: int) -> int:
+    """Where a receiver's history begins: behind its acknowledgements at the stores that know it, by `consensus`; the
+    lowest on offer when none does (P-417, P-418).
+
+    Raises ValueError without an answer.
+    """
+    known = [offer(answer, near)[0] for answer in answers if answer.old]
+    if known:
+        return agree(known, consensus, len(known))
+    return agree([offer(answer, near)[0] for answer in answers], Consensus.LOWEST, len(answers))
+
+
+def start_number(low: int, high: int, maximum: int, wish: int) -> int:
+    """Where recovery starts, given the stores' `low`, the newest number and the application's wish (T9, T10, P-421..P-426).
+
+    A wish equal to `low` is no wish: then the request maximum counts. Nothing starts beyond `high` + 1.
+
+    >>> start_number(low=1, high=6, maximum=2, wish=1), start_number(low=1, high=6, maximum=2, wish=2)
+    (4, 2)
+    >>> start_number(low=1, high=6, maximum=0, wish=11)
+    7
+    """
+    if wish == low and maximum:
+        wish = max(low, high - maximum)
+    return min(wish, high + 1)

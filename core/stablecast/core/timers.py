@@ -1,0 +1,60 @@
+"""Named deadlines of one machine.
+
+A machine names its timers in an IntEnum, arms them here, reports `next()` from its `next_timeout` and works through
+`pop_expired(now)` in its `handle_timeout`. Nothing here reads a clock; late and spurious calls find nothing due and are
+harmless. The table holds at most one deadline per kind, so the enum is its bound.
+"""
+
+from enum import IntEnum
+
+import attrs
+
+
+@attrs.define
+class TimerTable:
+    """Deadlines by kind, in nanoseconds of the clock that the caller passes as `now`.
+
+    Attributes:
+        deadlines: Deadline in nanoseconds of each armed kind; a kind that is not armed is absent.
+    """
+
+    deadlines: dict[int, int] = attrs.field(factory=dict)
+
+    def set(self, kind: IntEnum, deadline_ns: int) -> None:
+        """Arms `kind` for `deadline_ns`, whatever it was armed for before."""
+        self.deadlines[int(kind)] = deadline_ns
+
+    def set_earlier(self, kind: IntEnum, deadline_ns: int) -> None:
+        """Arms `kind` for `deadline_ns` unless it is already due sooner."""
+        present = self.deadlines.get(kind)
+        if present is None or deadline_ns < present:
+            self.deadlines[int(kind)] = deadline_ns
+
+    def stop(self, kind: IntEnum) -> None:
+        """Disarms `kind`; nothing happens if it is not armed."""
+        self.deadlines.pop(kind, None)
+
+    def armed(self, kind: IntEnum) -> bool:
+        """Tells whether `kind` has a deadline."""
+        return kind in self.deadlines
+
+    def deadline(self, kind: IntEnum) -> int | None:
+        """Returns the deadline of `kind` in nanoseconds, or None if it is not armed."""
+        return self.deadlines.get(kind)
+
+    def expired(self, now: int) -> list[int]:
+        """Returns the kinds due at `now` (deadline <= now), earliest first and ties by kind; they stay armed."""
+        due = [(deadline_ns, kind) for kind, deadline_ns in self.deadlines.items() if deadline_ns <= now]
+        due.sort()
+        return [kind for _, kind in due]
+
+    def pop_expired(self, now: int) -> list[int]:
+        """Disarms the kinds due at `now` and returns them in the order of `expired`."""
+        kinds = self.expired(now)
+        for kind in kinds:
+            del self.deadlines[kind]
+        return kinds
+
+    def next(self) -> int | None:
+        """Returns the earliest deadline in nanoseconds, or None if nothing is armed."""
+        return min(self.deadlines.values(), default=None)

@@ -1,0 +1,13 @@
+"""Units of time. Machines count integer nanoseconds; the wire counts milliseconds."""
+
+MILLISECOND = 1_000_000
+SECOND = 1_000 * MILLISECOND
+
+
+def milliseconds(nanoseconds: int) -> int:
+    """Whole milliseconds in a span of nanoseconds, rounded up so that a non-zero span never becomes 0 ("not set").
+
+    >>> milliseconds(1)
+    1
+    """
+    return -(-nanoseconds // MILLISECOND)

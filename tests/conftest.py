@@ -1,0 +1,17 @@
+"""Hypothesis profiles, for all tests.
+
+No profile has a deadline: nothing here depends on the speed of the machine. On a build machine the examples are fixed,
+so that a red build is red again; at a desk each run tries new ones. `make soak` takes many more of them.
+"""
+
+import os
+
+from hypothesis import settings
+
+SOAK_EXAMPLES = 5_000
+"""Examples of each property test in `make soak`, unless the test says otherwise."""
+
+settings.register_profile("desk", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("soak", deadline=None, max_examples=SOAK_EXAMPLES)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")

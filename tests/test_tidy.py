@@ -1,0 +1,129 @@
+"""The house rules that a machine can read: short files and functions, whole packages, no stray names."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tree import LAYERS, ROOT, name, package_folders, python_files, text_files
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+"""Lines of one function from `def` to its end, without its docstring."""
+
+VENDOR = re.compile(
+    r"\b(?:29\s?west|informatica|ultra\s?messaging|latency\s?busters|umestored|umercv|umesrc|tibco|solace|lbm_\w+)\b",
+    re.IGNORECASE,
+)
+"""Product names. Terms of the protocol (lbmrd, SRS, LBT-RM, LBMC, ume_flight_size) are not."""
+MACHINE = re.compile(r"(?<![\w.:])/(?:home|root|Users|work|workspace|builds|mnt)/\w")
+LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
+
+MAY_NAME_VENDORS = ("README.md", "spec/", "tests/test_tidy.py")
+"""Where it is said what is implemented; and this list itself."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(source: str) -> Iterator[tuple[str, int]]:
+    """Each function of the source with its number of lines, docstring excluded."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, Function):
+            yield node.name, 1 + (node.end_lineno or node.lineno) - node.lineno - _docstring_lines(node)
+
+
+def _docstring_lines(node: Function) -> int:
+    match node.body[0]:
+        case ast.Expr(value=ast.Constant(value=str())) as docstring:
+            return 1 + (docstring.end_lineno or docstring.lineno) - docstring.lineno
+        case _:
+            return 0
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def lines_with(pattern: re.Pattern[str], path: Path) -> list[str]:
+    """`file:line: found` for each line of the file in which the pattern occurs."""
+    lines = _read(path).splitlines()
+    hits = ((number, pattern.search(line)) for number, line in enumerate(lines, 1))
+    return [f"{name(path)}:{number}: {hit[0]}" for number, hit in hits if hit]
+
+
+def test_files_are_short() -> None:
+    lengths = {name(path): len(_read(path).splitlines()) for path in python_files(*LAYERS, "tests", "examples")}
+    long = [f"{file} has {lines} lines" for file, lines in lengths.items() if lines > FILE_LINES]
+    assert not long, "\n".join(long)
+
+
+def test_functions_are_short() -> None:
+    long = [
+        f"{name(path)}: {function} has {lines} lines"
+        for path in python_files(*LAYERS, "tests", "examples")
+        for function, lines in functions(_read(path))
+        if lines > FUNCTION_LINES
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_docstrings_do_not_count() -> None:
+    source = 'def f() -> None:\n    """One.\n\n    Two.\n    """\n    return\n\n\nasync def g() -> int:\n    return 1\n'
+    assert dict(functions(source)) == {"f": 2, "g": 2}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_portions_have_no_init(layer: str) -> None:
+    """One such file would hide the other two portions at run time, and mypy would not say so."""
+    assert not (ROOT / layer / "stablecast" / "__init__.py").exists()
+
+
+def test_packages_are_whole() -> None:
+    needed = ("__init__.py", "py.typed")
+    packages = [p for layer in LAYERS for p in package_folders(layer)]
+    missing = [name(p / file) for p in packages for file in needed if not (p / file).is_file()]
+    assert packages
+    assert not missing, "\n".join(missing)
+
+
+def test_subpackages_are_packages() -> None:
+    """A folder of modules without `__init__.py` works until something is named like it elsewhere."""
+    folders = {path.parent for path in python_files(*LAYERS)}
+    missing = sorted(name(f / "__init__.py") for f in folders if not (f / "__init__.py").is_file())
+    assert not missing, "\n".join(missing)
+
+
+def test_no_vendor_names() -> None:
+    files = [p for p in text_files() if not name(p).startswith(MAY_NAME_VENDORS)]
+    named = [hit for path in files for hit in lines_with(VENDOR, path)]
+    assert not named, "\n".join(named)
+
+
+def test_no_paths_of_a_machine() -> None:
+    paths = [hit for path in text_files() for hit in lines_with(MACHINE, path)]
+    assert not paths, "\n".join(paths)
+
+
+@pytest.mark.parametrize("text", ["Ultra Messaging 6.17", "the umestored daemon", "29West", "lbm_src_send()"])
+def test_vendor_names_are_seen(text: str) -> None:
+    assert VENDOR.search(text)
+
+
+@pytest.mark.parametrize("text", ["lbmrd", "LBT-RM", "ume_flight_size", "LBMC", "lbmr", "UmeSessionId"])
+def test_terms_of_the_protocol_are_not_vendor_names(text: str) -> None:
+    assert not VENDOR.search(text)
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    documents = [p for p in text_files() if p.suffix == ".md"]
+    links = [(p, link) for p in documents for link in LINK.findall(_read(p))]
+    broken = [f"{name(p)}: {link}" for p, link in links if not (p.parent / link).exists()]
+    assert not broken, "\n".join(broken)
+
+
+def test_every_chapter_is_in_the_contents() -> None:
+    contents = set(LINK.findall(_read(ROOT / "spec" / "README.md")))
+    chapters = {p.relative_to(ROOT / "spec").as_posix() for p in (ROOT / "spec").rglob("*.md")} - {"README.md"}
+    assert not chapters - contents, "\n".join(sorted(chapters - contents))
