@@ -1,7 +1,7 @@
 """A small deterministic world for endpoint tests: virtual time, ordered links, disks that lose what is not synced.
 
-Messages travel as core messages (no bytes) with a fixed delay per link, in order, like TCP. Crashes close links: whoever
-sends to a dead address learns `Gone`. It drives the unmodified endpoints by the contract of `stablecast.core`.
+Messages travel as core messages (no bytes) with a fixed delay per link, in order, like TCP. Crashes close links:
+whoever sends to a dead address learns `Gone`. It drives the unmodified endpoints by the contract of `stablecast.core`.
 """
 
 from collections import deque
@@ -23,7 +23,6 @@ from stablecast.core.units import MILLISECOND
 
 LINK_NS = MILLISECOND // 10
 SYNC_NS = MILLISECOND
-RUN_MESSAGES = 64
 
 Content = tuple[int, int]
 """What a message is in this world: (incarnation, number). Payload tests compare these."""
@@ -45,14 +44,14 @@ class World:
         heappush(self.queue, (self.now + delay, self.serial, action))
 
     def send(self, sender: "Node", to: str, message: Message) -> None:
-        """One message over the ordered link to `to`; a dead address refuses."""
+        """One message over the ordered link to `to`; a dead address refuses, and what was on the way is lost with it."""
+        receiver = self.nodes.get(to)
 
         def arrive() -> None:
-            node = self.nodes.get(to)
-            if node is not None:
-                node.feed(inputs.Arrived(message))
-            elif self.nodes.get(sender.address) is sender:
-                sender.feed(inputs.Gone(to))
+            if receiver is not None and self.nodes.get(to) is receiver:
+                receiver.arrive(inputs.Arrived(message))
+            elif receiver is None and self.nodes.get(sender.address) is sender:
+                sender.arrive(inputs.Gone(to))
 
         self.at(LINK_NS, arrive)
 
@@ -60,7 +59,8 @@ class World:
         """Let time pass."""
         end = self.now + span_ns
         while True:
-            wakes = [(due, node) for node in self.nodes.values() if (due := node.machine.next_timeout()) is not None]
+            awake = [node for node in self.nodes.values() if not node.frozen]
+            wakes = [(due, node) for node in awake if (due := node.machine.next_timeout()) is not None]
             wake = min((due for due, _ in wakes), default=None)
             first = self.queue[0][0] if self.queue else None
             due = min((moment for moment in (wake, first) if moment is not None), default=None)
@@ -99,11 +99,27 @@ class Node:
     machine: Any
     events: list[Event] = attrs.field(factory=list)
     sent: list[tuple[str, Message]] = attrs.field(factory=list)
+    frozen: bool = False
+    backlog: list[Any] = attrs.field(factory=list)
 
     def join(self) -> None:
         """Appear in the world and start."""
         self.world.nodes[self.address] = self
         self.feed(inputs.Start())
+
+    def arrive(self, event: Any) -> None:
+        """Something from outside: a frozen process reads it when it runs again."""
+        if self.frozen:
+            self.backlog.append(event)
+        else:
+            self.feed(event)
+
+    def thaw(self) -> None:
+        """A frozen process runs again and finds its clock, then its mail."""
+        self.frozen = False
+        backlog, self.backlog = self.backlog, []
+        for event in (inputs.Tick(), *backlog):
+            self.feed(event)
 
     def feed(self, event: Any) -> None:
         """One input, and what follows from it."""
@@ -136,7 +152,7 @@ class Node:
 
     def on_crash(self, node: "Node") -> None:
         """Another node crashed: its socket refuses from now on."""
-        self.feed(inputs.Gone(node.address))
+        self.arrive(inputs.Gone(node.address))
 
 
 @attrs.define(eq=False)
@@ -170,9 +186,7 @@ class SourceNode(Node):
             case fx.Resend():
                 target = self.world.nodes.get(effect.to)
                 if isinstance(target, Joiner):
-                    target.recover_run(
-                        effect.session, effect.session, effect.first, effect.last - effect.first + 1
-                    )
+                    target.recover_run(effect.session, effect.session, effect.first, effect.last - effect.first + 1)
             case fx.Release():
                 pass
             case _:
@@ -214,14 +228,14 @@ class Joiner(Node):
         self.world.tokens += 1
         token = self.world.tokens
         self.runs[token] = (incarnation, first, count)
-        self.feed(inputs.Data(session, incarnation, first % (1 << 32), count, 100 * count, recovered, token))
+        self.arrive(inputs.Data(session, incarnation, first % (1 << 32), count, 100 * count, recovered, token))
 
     def inform(self, info: Message) -> None:
         """An SRI on its way, behind the data."""
 
         def arrive() -> None:
             if self.world.nodes.get(self.address) is self:
-                self.feed(inputs.Arrived(info))
+                self.arrive(inputs.Arrived(info))
 
         self.world.at(LINK_NS, arrive)
 
@@ -305,7 +319,7 @@ class StoreNode(Joiner):
         """Write, read back, join."""
         match effect:
             case fx.PersistMessages():
-                incarnation, first, count = self.runs[effect.token]
+                incarnation = self.runs[effect.token][0]
                 for number in range(effect.first, effect.first + effect.count):
                     self.contents[effect.source_reg_id, number] = incarnation
                 if effect.done:
@@ -350,7 +364,7 @@ class StoreNode(Joiner):
             for effect in batch:
                 self.unsynced.popleft()
                 self.disk.append(effect)
-            self.feed(inputs.Persisted(batch[-1].ticket))  # type: ignore[union-attr]
+            self.arrive(inputs.Persisted(batch[-1].ticket))  # type: ignore[union-attr]
             if self.unsynced and not self.syncing:
                 self.sync()
 
@@ -370,10 +384,9 @@ def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int,
             case fx.Cut():
                 kept = []
                 for reg_id, first, count in extents:
-                    if reg_id == effect.source_reg_id:
-                        count = min(count, effect.number - first)
-                    if count > 0:
-                        kept.append((reg_id, first, count))
+                    left = min(count, effect.number - first) if reg_id == effect.source_reg_id else count
+                    if left > 0:
+                        kept.append((reg_id, first, left))
                 extents = kept
             case fx.Forget():
                 clients.pop(effect.reg_id, None)

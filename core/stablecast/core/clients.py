@@ -1,7 +1,7 @@
 """Who is registered with a store: RegIDs, session ids, and who holds them.
 
-A RegID names one source or one receiver at one store (P-017..P-019); a session id stands for (topic, role) and is looked up
-here (P-244). If a client gives both, the RegID is ignored (U20).
+A RegID names one source or one receiver at one store (P-017..P-019); a session id stands for (topic, role) and is
+looked up here (P-244). If a client gives both, the RegID is ignored (U20).
 """
 
 import attrs
@@ -97,6 +97,24 @@ class Clients:
         )
         record.lifetime.on_heard(now)
 
+    def on_acknowledged(self, record: ClientRecord, number: int) -> bool:
+        """A receiver consumed everything up to `number`; returns whether that is news.
+
+        Its first acknowledgement may lie below where it was let begin: elsewhere it is known for longer.
+        """
+        client = record.client
+        if client.has_acknowledged and number <= client.acknowledged:
+            return False
+        record.client = attrs.evolve(client, acknowledged=number, has_acknowledged=True)
+        return True
+
+    def cut_back(self, record: ClientRecord, resume_point: int) -> bool:
+        """Acknowledgements from the resume point on were for messages that are gone; returns whether there were any."""
+        if record.client.acknowledged < resume_point:
+            return False
+        record.client = attrs.evolve(record.client, acknowledged=resume_point - 1)
+        return True
+
     def remove(self, record: ClientRecord) -> None:
         """Forget a client."""
         self.records.pop(record.client.reg_id, None)
@@ -160,9 +178,8 @@ def _session(who: Register | Client) -> str:
 def _same(client: Client, request: Register) -> bool:
     """Whether the request comes from the process that holds the RegID, or proves that it has ended.
 
-    A source is the same while its incarnation is; a receiver while it listens at the same address. A new source listening
-    where the old one did proves that the old one has gone: a port has one owner.
+    A source is the same while its incarnation is; a receiver while it listens at the same address. A new source
+    listening where the old one did proves that the old one has gone: a port has one owner.
     """
-    return (
-        client.incarnation == request.incarnation and client.role is Role.SOURCE or client.reply_to == request.reply_to
-    )
+    same_life = client.role is Role.SOURCE and client.incarnation == request.incarnation
+    return same_life or client.reply_to == request.reply_to

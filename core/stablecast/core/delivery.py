@@ -1,9 +1,9 @@
 """The receiver's window: in what order runs of messages reach the application, and what it has consumed.
 
 Numbers are extended. `next` is the next number to deliver; None until the session knows where to start. A run that
-continues there goes straight through; one further ahead is held if it is near enough (retransmit_message_caching_proximity)
-and dropped otherwise, to be recovered later. Two kinds of numbers are passed over: those lost for good (reported, in order)
-and those the application consumed in an earlier session (silently).
+continues there goes straight through; one further ahead is held if it is near enough
+(retransmit_message_caching_proximity) and dropped otherwise, to be recovered later. Two kinds of numbers are passed
+over: those lost for good (reported, in order) and those the application consumed in an earlier session (silently).
 
 Acknowledgements speak for contiguous prefixes only, whatever order the application consumes in (T4; formal design 7.7):
 that is what makes the highest acknowledgement of all stores the right place to resume.
@@ -49,6 +49,10 @@ class DeliveryWindow:
         """Deliver from `low` on; what is held below it goes."""
         self.next = low
         self.acked = low - 1
+        for passed in (self.known, self.lost):
+            oldest = passed.first
+            if oldest is not None:
+                passed.remove(oldest, low)
         while self.held and self.held[0].first < low:
             old = self.held.pop(0)
             self.have.remove(old.first, old.stop)
@@ -68,11 +72,13 @@ class DeliveryWindow:
             out.append(Deliver(token, self.next - first, stop - self.next, self.next, recovered, True))
             self.next = stop
             if self.lost:
+                self.lost.remove(first, stop)
                 self._drain(out)
             return
         if not self._near(stop):
             out.append(Discard(token))
             return
+        self.lost.remove(first, stop)
         start = first if self.next is None else max(first, self.next)
         parts = [part for low, high in self.known.missing(start, stop) for part in self.have.missing(low, high)]
         if not parts:
@@ -89,6 +95,7 @@ class DeliveryWindow:
 
     def know(self, start: int, stop: int, out: list[Effect]) -> None:
         """[start, stop) was consumed in an earlier session."""
+        start = start if self.next is None else max(start, self.next)
         for low, high in self.have.missing(start, stop):
             self.known.add(low, high)
         self._drain(out)

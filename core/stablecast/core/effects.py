@@ -1,4 +1,7 @@
-"""Effects: what a driver must do, in order. What waits for the disk waits for a `Persisted` input, never for list order."""
+"""Effects: what a driver must do, in order.
+
+What waits for the disk waits for a `Persisted` input, never for list order.
+"""
 
 import attrs
 
@@ -47,8 +50,9 @@ class Resend:
 
 @attrs.define
 class Deliver:
-    """Receiver: hand `count` messages of run `token`, from its `skip`th on, to the application; `first` is the extended
-    number of the first of them. `done`: the run is not needed any more.
+    """Receiver: hand `count` messages of run `token`, from its `skip`th on, to the application.
+
+    `first` is the extended number of the first of them. `done`: the run is not needed any more.
     """
 
     token: int
@@ -86,7 +90,10 @@ class AskLow:
 
 @attrs.frozen
 class Client:
-    """A client of a store as it must survive a restart (P-014, P-244)."""
+    """A client of a store as it must survive a restart (P-014, P-244).
+
+    A receiver has consumed everything up to `acknowledged` if it `has_acknowledged`; else it may begin behind it.
+    """
 
     role: Role
     reg_id: int
@@ -101,6 +108,7 @@ class Client:
     state_lifetime_ms: int
     acknowledged: int
     lives: tuple[tuple[Incarnation, int], ...]
+    has_acknowledged: bool = False
 
 
 @attrs.frozen
@@ -113,8 +121,9 @@ class PersistClient:
 
 @attrs.define
 class PersistMessages:
-    """Store: write `count` messages of run `token` from its `skip`th on; `first` is the extended number of the first.
-    `done`: the run is not needed any more.
+    """Store: write `count` messages of run `token` from its `skip`th on.
+
+    `first` is the extended number of the first of them. `done`: the run is not needed any more.
     """
 
     ticket: int

@@ -1,13 +1,14 @@
 """All of a client's registrations: the same rule of completion for sources and receivers.
 
-Complete in the first interval only when *all* stores granted; from the second on when the group's rule is met (T1, P-217).
+Complete in the first interval only when *all* stores granted; from the second on when the group's rule is met (T1,
+P-217).
 """
 
 import attrs
 
 from stablecast.core.effects import Effect, Send
 from stablecast.core.inputs import Gone, Reset
-from stablecast.core.messages import Keepalive, Refused, Registered, Role
+from stablecast.core.messages import ANY_STORE, Keepalive, Refused, Registered, Role
 from stablecast.core.quorum import Group
 from stablecast.core.registration import Registration
 
@@ -60,14 +61,20 @@ class Enrollment:
         return registration if registration.on_answer(answer, now, out) else None
 
     def on_keepalive(self, message: Keepalive, now: int, out: list[Effect]) -> None:
-        """A store is alive; if it asks whether we are, say so."""
+        """A store is alive. If it asks whether we are, say so: a question answers no probe and renews no lease."""
         for registration in self.registrations.values():
             request = registration.request
-            if message.role is Role.STORE and request.reg_id == message.reg_id:
+            if (
+                message.role is not Role.STORE
+                or message.reg_id != request.reg_id
+                or message.store_index not in (ANY_STORE, request.store_index)
+            ):
+                continue
+            if message.respond:
+                registration.on_traffic(now)
+                out.append(Send(registration.address, registration.keepalive(respond=False)))
+            else:
                 registration.on_keepalive(now)
-                if message.respond:
-                    alive = Keepalive(request.role, request.incarnation, request.reg_id, respond=False)
-                    out.append(Send(registration.address, alive))
 
     def on_broken(self, event: Reset | Gone, now: int, out: list[Effect]) -> None:
         """A store's connection broke, or nobody listens at its address."""

@@ -51,7 +51,10 @@ class RegistrationSuccess:
 
 @attrs.frozen
 class RegistrationComplete:
-    """The stores that the group rules ask for have granted; `number` is the first to be sent or delivered (P-653, P-667)."""
+    """The stores that the group rules ask for have granted (P-653, P-667).
+
+    `number` is the first to be sent or delivered.
+    """
 
     number: int
     flags: RegistrationFlag

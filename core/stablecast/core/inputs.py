@@ -1,7 +1,7 @@
 """Inputs: the closed union of what a driver may feed a machine. The log of inputs is the replay log.
 
-Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages it keeps the bytes
-of; machines hand it back in effects and never see a payload.
+Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages it keeps the
+bytes of; machines hand it back in effects and never see a payload.
 """
 
 import attrs
@@ -46,8 +46,10 @@ class Sent:
 
 @attrs.frozen
 class Data:
-    """Receiver or store: a run of messages arrived. `session` is the incarnation whose stream or recovery it belongs to,
-    `incarnation` the one that sent it (older for recovered ones).
+    """Receiver or store: a run of messages arrived.
+
+    `session` is the incarnation whose stream or recovery it belongs to, `incarnation` the one that sent it (older for
+    recovered ones).
     """
 
     session: Incarnation
@@ -99,6 +101,11 @@ class History:
 
 
 @attrs.frozen
+class Finish:
+    """Receiver: the application closes; what it consumed is acknowledged now rather than at the next interval."""
+
+
+@attrs.frozen
 class Persisted:
     """Store: everything up to this ticket is synced."""
 
@@ -119,7 +126,7 @@ class Tick:
 
 
 SourceInput = Start | Arrived | Reset | Gone | Sent | Tick
-ReceiverInput = Start | Arrived | Reset | Gone | Data | RegIdChosen | LowChosen | Consumed | History | Tick
+ReceiverInput = Start | Arrived | Reset | Gone | Data | RegIdChosen | LowChosen | Consumed | History | Finish | Tick
 StoreInput = Start | Arrived | Reset | Gone | Data | Ended | Persisted | Evicted | Tick
 Input = (
     Start
@@ -133,6 +140,7 @@ Input = (
     | LowChosen
     | Consumed
     | History
+    | Finish
     | Persisted
     | Evicted
     | Tick

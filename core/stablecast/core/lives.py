@@ -14,33 +14,33 @@ MAX_LIVES = 64
 
 @attrs.define
 class Lives:
-    """The senders of the messages seen in a session, and what was consumed of each life, earlier sessions included."""
+    """What of each life was seen in a session, and what was consumed of it, earlier sessions included."""
 
-    senders: list[tuple[int, int, int]] = attrs.field(factory=list)
+    seen: dict[int, RangeSet] = attrs.field(factory=dict)
     consumed: dict[int, RangeSet] = attrs.field(factory=dict)
 
     def saw(self, first: int, stop: int, incarnation: int) -> None:
-        """[first, stop) came from this life; neighbours merge, so that entries are few."""
-        for at, (low, high, sender) in enumerate(self.senders):
-            if sender == incarnation and low <= stop and first <= high:
-                self.senders[at] = (min(low, first), max(high, stop), sender)
-                return
-        self.senders.append((first, stop, incarnation))
-        del self.senders[:-MAX_LIVES]
+        """[first, stop) came from this life."""
+        _note(self.seen, incarnation, first, stop)
 
     def on_consumed(self, first: int, stop: int) -> None:
         """The application is done with [first, stop) of this session."""
-        for low, high, sender in self.senders:
-            if max(first, low) < min(stop, high):
-                self.remember(sender, max(first, low), min(stop, high))
+        for incarnation, seen in self.seen.items():
+            for low, high in seen.within(first, stop):
+                self.remember(incarnation, low, high)
 
     def remember(self, incarnation: int, first: int, stop: int) -> None:
         """[first, stop) of this life is consumed."""
-        self.consumed.setdefault(incarnation, RangeSet()).add(first, stop)
-        if len(self.consumed) > MAX_LIVES:
-            del self.consumed[next(iter(self.consumed))]
+        _note(self.consumed, incarnation, first, stop)
 
     def known(self, incarnation: int, first: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [first, stop) of this life that are consumed already."""
         consumed = self.consumed.get(incarnation)
         return [] if consumed is None else consumed.within(first, stop)
+
+
+def _note(lives: dict[int, RangeSet], incarnation: int, first: int, stop: int) -> None:
+    """Add to a life's ranges; the life noted first makes room for one too many."""
+    lives.setdefault(incarnation, RangeSet()).add(first, stop)
+    if len(lives) > MAX_LIVES:
+        del lives[next(iter(lives))]

@@ -1,9 +1,9 @@
 """Messages between endpoints: what one machine says to another, free of bytes.
 
-Sequence numbers in messages are 32-bit serial numbers as on the wire; a machine extends them when it reads a message and
-folds them when it writes one (`stablecast.core.serial`). Addresses are opaque `ip:port` texts. An *incarnation* names
-one life of one source: the session id of its transport in the upper and its topic index in the lower 32 bits. Every
-header of the protocol carries both, so late can always be told from current (formal design, section 3).
+Sequence numbers in messages are 32-bit serial numbers as on the wire; a machine extends them when it reads a message
+and folds them when it writes one (`stablecast.core.serial`). Addresses are opaque `ip:port` texts. An *incarnation*
+names one life of one source: the session id of its transport in the upper and its topic index in the lower 32 bits.
+Every header of the protocol carries both, so late can always be told from current (formal design, section 3).
 """
 
 from enum import IntEnum
@@ -15,6 +15,10 @@ Incarnation = int
 
 GENERATIONS = 128
 """A registration generation is a 7-bit marker of PREG, echoed in its answer."""
+
+
+ANY_STORE = -1
+"""A keepalive that does not say which store it concerns: it is taken for each with that RegID."""
 
 
 class Role(IntEnum):
@@ -55,8 +59,8 @@ _REFUSALS = {
 class Register:
     """PREG: a source or receiver asks a store to keep its state (P-214, P-227).
 
-    `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own value.
-    `transport` is where the source's data stream can be joined; receivers leave it empty.
+    `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own
+    value. `transport` is where the source's data stream can be joined; receivers leave it empty.
     """
 
     role: Role
@@ -77,8 +81,9 @@ class Register:
 class Registered:
     """PREG_RESP of a grant. `low`..`high` are the numbers the store offers; `low` = `high` + 1 when there are none.
 
-    For a receiver `low` is where it starts: after its last acknowledgement, or where a new one may begin. `old` tells a
-    returning client from a new one. The timeouts are those in force, for the client's lease.
+    For a receiver `low` is where it starts: after its last acknowledgement, or where it may begin if there was none.
+    `old`: the store knows an earlier registration of the source, or an acknowledgement of the receiver. The timeouts
+    are those in force, for the client's lease.
     """
 
     role: Role
@@ -127,8 +132,10 @@ class ConsumptionAck:
 
 @attrs.frozen
 class RetransmitRequest:
-    """RXREQ: send `first`..`last` to `reply_to`. From a receiver to a store (`by` RECEIVER, with the source's RegID there)
-    or from a store to a source (`by` STORE, RegID 0).
+    """RXREQ: send `first`..`last` to `reply_to`.
+
+    From a receiver to a store (`by` RECEIVER, with the source's RegID there) or from a store to a source (`by` STORE,
+    RegID 0).
     """
 
     by: Role
@@ -142,12 +149,16 @@ class RetransmitRequest:
 
 @attrs.frozen
 class Keepalive:
-    """KEEPALIVE: `role` is alive; with `respond` the other side answers with one of its own."""
+    """KEEPALIVE: `role` is alive; with `respond` the other side answers with one of its own.
+
+    RegIDs are scoped to a store (P-018), so `store_index` says which store's RegID this is (STOREID).
+    """
 
     role: Role
     incarnation: Incarnation
     reg_id: int
     respond: bool
+    store_index: int = ANY_STORE
 
 
 @attrs.frozen
@@ -189,7 +200,7 @@ class SourceInfoRequest:
 
 @attrs.frozen
 class LateJoinRequest:
-    """LJI_REQ: what can the source still retransmit? (a store catching up)"""
+    """LJI_REQ: a store that catches up asks what the source can still retransmit."""
 
     incarnation: Incarnation
     request: int

@@ -5,13 +5,14 @@
 
 * Nothing is known before the SRI; it is asked for by unicast while none comes (P-226..P-229).
 * One RegID per store: the application chooses it (`AskRegId`), or the session id stands for it (P-244, P-249).
-* Complete like a source: all stores in the first interval, a quorum later (T1). Until then live data is held, not delivered
-  (P-230).
-* **Low number.** Stores that know the receiver say where its acknowledgements end; since those are contiguous prefixes the
-  highest is right. When none knows it, the lowest on offer is where the history starts (settings name the documented
-  behaviours beside it). The application may move it (T9, T10).
-* **Incarnations.** Numbers from the resume point on belong to this session's incarnation, numbers below it to earlier ones.
-  What does not fit is a dead tail and dropped. What the application consumed in an earlier session is not handed over again.
+* Complete like a source: all stores in the first interval, a quorum later (T1). Until then live data is held, not
+  delivered (P-230).
+* **Low number.** Stores that know the receiver say where its acknowledgements end; since those are contiguous prefixes
+  the highest is right. When none knows it, the lowest on offer is where the history starts (settings name the
+  documented behaviours beside it). The application may move it (T9, T10).
+* **Incarnations.** Numbers from the resume point on belong to this session's incarnation, numbers below it to earlier
+  ones. What does not fit is a dead tail and dropped. What the application consumed in an earlier session is not handed
+  over again.
 * Recovery asks the registered stores in turn, whatever is missing between `next` and the newest known number.
 """
 
@@ -21,13 +22,15 @@ import attrs
 from statemachine.states import States
 
 from stablecast.core import serial
+from stablecast.core.acknowledging import Acknowledger
 from stablecast.core.chart import Chart, fire, lower
 from stablecast.core.delivery import DeliveryWindow
-from stablecast.core.effects import AskLow, AskRegId, Discard, Effect, Notify, Send
+from stablecast.core.effects import AskLow, Discard, Effect, Notify, Send
+from stablecast.core.enlistment import Enlistment
 from stablecast.core.enrollment import Enrollment
+from stablecast.core.errors import MisuseError
 from stablecast.core.events import (
     Oddity,
-    RegistrationChange,
     RegistrationComplete,
     RegistrationError,
     RegistrationFlag,
@@ -37,6 +40,7 @@ from stablecast.core.inputs import (
     Arrived,
     Consumed,
     Data,
+    Finish,
     Gone,
     History,
     LowChosen,
@@ -48,22 +52,18 @@ from stablecast.core.inputs import (
 )
 from stablecast.core.lives import Lives
 from stablecast.core.messages import (
-    ConsumptionAck,
     Keepalive,
     Message,
     Refused,
-    Register,
     Registered,
     Role,
     SourceInfo,
     SourceInfoRequest,
-    StoreEntry,
 )
-from stablecast.core.quorum import Group
-from stablecast.core.registration import Registration, RegistrationState
+from stablecast.core.registration import RegistrationState
 from stablecast.core.requests import RequestWindow, Target
-from stablecast.core.resume import offer, receiver_low, start_number
-from stablecast.core.settings import AckMode, ReceiverConfig, register_request
+from stablecast.core.resume import offer, receiver_low, span, start_number
+from stablecast.core.settings import AckMode, ReceiverConfig
 from stablecast.core.timers import TimerTable
 
 MAX_STORES = 255
@@ -114,14 +114,14 @@ class ReceiverSession:
     config: ReceiverConfig
     window: DeliveryWindow
     requests: RequestWindow
+    enlistment: Enlistment
     state: ReceiverState = ReceiverState.WAITING
     info: SourceInfo | None = None
     resume_point: int = 0
-    enrollment: Enrollment = attrs.field(factory=lambda: Enrollment(Group(0)))
     low: int = 0
     info_requests: int = 0
-    versions: dict[int, int] = attrs.field(factory=dict)
     lives: Lives = attrs.field(factory=Lives)
+    acknowledger: Acknowledger = attrs.field(factory=Acknowledger)
     timers: TimerTable = attrs.field(factory=TimerTable)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
@@ -131,12 +131,12 @@ class ReceiverSession:
         requests = RequestWindow(
             Role.RECEIVER, config.incarnation, config.reply_to, config.window, config.retry_ns, config.give_up_ns
         )
-        return cls(config, DeliveryWindow(config.proximity), requests)
+        return cls(config, DeliveryWindow(config.proximity), requests, Enlistment(config))
 
     # The machine contract.
 
     def receive(self, event: ReceiverInput, now: int) -> None:
-        """Feed one input."""
+        """Feed one input. Raises MisuseError when the driver reports messages consumed that were not delivered."""
         match event:
             case Data():
                 self._on_data(event, now)
@@ -150,12 +150,12 @@ class ReceiverSession:
                 if self.state is ReceiverState.CHOOSING:
                     fire(RECEIVER, self, ReceiverStep.CHOSEN, now, event.number)
             case RegIdChosen():
-                registration = self.enrollment.registrations.get(event.store_index)
-                if registration is not None and registration.state is RegistrationState.IDLE:
-                    registration.start(event.reg_id, now, self.outbox)
+                self.enlistment.on_reg_id(event.store_index, event.reg_id, now, self.outbox)
             case Reset() | Gone():
                 self.enrollment.on_broken(event, now, self.outbox)
                 self._recover(now)
+            case Finish():
+                self._acknowledge()
             case History():
                 self.lives.remember(event.incarnation, event.first, event.last + 1)
             case Start():
@@ -170,7 +170,7 @@ class ReceiverSession:
                 self._ask_info(now)
             else:
                 self._acknowledge()
-        for start, stop in self.requests.handle_timeout(now):
+        for start, stop in self.requests.handle_timeout(now, self.enrollment.enough):
             self.window.lose(start, stop, self.outbox)
         self._review(now)
         self._recover(now)
@@ -200,8 +200,11 @@ class ReceiverSession:
         if not belongs:
             self._drop(event, "dead-tail")
             return
-        for low, high in self.lives.known(event.incarnation, first, stop):
+        known = self.lives.known(event.incarnation, first, stop)
+        for low, high in known:
             self.window.know(low, high, self.outbox)
+        if known:
+            self._plan_ack(now)
         self.lives.saw(first, stop, event.incarnation)
         self.window.on_run(first, stop, event.token, event.recovered, self.outbox)
         if self.requests:
@@ -210,8 +213,13 @@ class ReceiverSession:
             self._recover(now)
 
     def _on_consumed(self, event: Consumed, now: int) -> None:
+        if self.window.next is None or event.last >= self.window.next:
+            raise MisuseError(f"consumed {event.first}..{event.last}, which is not delivered yet")
         self.window.on_consumed(event.first, event.last + 1)
         self.lives.on_consumed(event.first, event.last + 1)
+        self._plan_ack(now)
+
+    def _plan_ack(self, now: int) -> None:
         if self.config.ack_mode is AckMode.IMMEDIATE:
             self._acknowledge()
         elif not self.timers.armed(ReceiverTimer.ACK):
@@ -238,17 +246,15 @@ class ReceiverSession:
             self._odd("wild-info", f"the source names {len(info.stores)} stores")
             return
         first = self.info is None
-        if first:
-            self.resume_point = serial.extend(info.low, 0)
-        high = serial.extend(info.high, self._near)
         self.info = info
         self.timers.stop(ReceiverTimer.ASK_INFO)
         if first:
+            self.resume_point, high = span(info.low, info.high, 0)
             self.window.learn(high)
             fire(RECEIVER, self, ReceiverStep.INFORMED, now, high)
         elif info.stores:
-            self.window.learn(high)
-            self._enlist(info, now)
+            self.window.learn(serial.extend(info.high, self._near))
+            self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 
     def _on_answer(self, answer: Registered | Refused, now: int) -> None:
@@ -267,10 +273,15 @@ class ReceiverSession:
         )
         self._review(now)
         if self.state is ReceiverState.ACTIVE and self.window.acked >= self.low:
-            self._send_ack(registration, self.window.acked)
+            self.acknowledger.tell_store(registration, self.window.acked, self.outbox)
         self._recover(now)
 
     # Rules.
+
+    @property
+    def enrollment(self) -> Enrollment:
+        """The registrations with the source's stores."""
+        return self.enlistment.enrollment
 
     @property
     def _high(self) -> int:
@@ -289,34 +300,6 @@ class ReceiverSession:
     def _review(self, now: int) -> None:
         if self.state is ReceiverState.REGISTERING and self.enrollment.complete:
             fire(RECEIVER, self, ReceiverStep.COMPLETE, now)
-
-    def _enlist(self, info: SourceInfo, now: int) -> None:
-        """Register with stores that are new, and again where the store's own version rose (T21)."""
-        changed = []
-        for entry in info.stores:
-            registration = self.enrollment.registrations.get(entry.index)
-            if registration is None or registration.request.source_reg_id != entry.source_reg_id:
-                self._register_with(entry, now)
-            elif self.versions[entry.index] < entry.version:
-                registration.renew(now, self.outbox)
-                changed.append(f"store {entry.index} [{entry.address}]")
-            self.versions[entry.index] = entry.version
-        if changed:
-            self.outbox.append(Notify(RegistrationChange(f"registering again with {', '.join(changed)}")))
-
-    def _register_with(self, entry: StoreEntry, now: int) -> None:
-        registration = Registration(self._request(entry), entry.address, self.config.times)
-        self.enrollment.registrations[entry.index] = registration
-        if self.config.session_id:
-            registration.start(0, now, self.outbox)
-        else:
-            self.outbox.append(AskRegId(entry.index, entry.address, entry.source_reg_id))
-
-    def _request(self, entry: StoreEntry) -> Register:
-        config = self.config
-        return register_request(
-            Role.RECEIVER, entry.index, config, reg_id=0, source_reg_id=entry.source_reg_id, transport=""
-        )
 
     def _recover(self, now: int) -> None:
         """Ask for what is missing, as far as the window allows."""
@@ -339,18 +322,7 @@ class ReceiverSession:
         number = self.window.acknowledge()
         if number is None or self.info is None:
             return
-        counting = self.enrollment.counting
-        for registration in counting:
-            self._send_ack(registration, number)
-        if self.info.confirmations and counting:
-            self.outbox.append(Send(self.info.request, self._ack(0, counting[0].request.reg_id, number)))
-
-    def _send_ack(self, registration: Registration, number: int) -> None:
-        request = registration.request
-        self.outbox.append(Send(registration.address, self._ack(request.source_reg_id, request.reg_id, number)))
-
-    def _ack(self, source_reg_id: int, reg_id: int, number: int) -> ConsumptionAck:
-        return ConsumptionAck(self.config.incarnation, source_reg_id, reg_id, serial.wire(number))
+        self.acknowledger.tell(self.enrollment.counting, self.info, number, self.outbox)
 
     def _ask_info(self, now: int) -> None:
         if self.info_requests < self.config.sri_request_maximum:
@@ -377,9 +349,7 @@ class ReceiverSession:
     def register(self, now: int, high: int) -> None:
         """Ask the stores that the SRI names."""
         assert self.info is not None
-        self.enrollment.group = Group(self.info.group_size)
-        self.enrollment.open(now + self.config.times.interval_ns)
-        self._enlist(self.info, now)
+        self.enlistment.begin(self.info, now, self.outbox)
 
     def stream(self, now: int, high: int) -> None:
         """No stores: deliver whatever comes from now on."""

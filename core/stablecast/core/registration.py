@@ -10,11 +10,11 @@ Rules that live here and nowhere else:
 * A store that falls silent, refuses connections or broke one is asked to register us again at once; it goes on to count
   until a whole interval has passed without an answer, for a restarting store must not stop the source (P-027). The
   application hears of both: "unresponsive", then "unresponsive - no registration response." (P-602).
-* **Lease.** The RegID is ours until the grant's activity timeout has passed since the *sending* of the oldest request the
-  store answered, less a margin for clocks of different rate. Without an answer in that time the store may have given the
-  RegID to another, so the registration is over (formal design, section 7.6).
-* A probe (keepalive that wants an answer) is sent when its interval is over and none is outstanding; its answer renews the
-  lease from the time the probe was sent.
+* **Lease.** The RegID is ours until the grant's activity timeout has passed since the *sending* of the oldest request
+  the store answered, less a margin for clocks of different rate. Without an answer in that time the store may have
+  given the RegID to another, so the registration is over (formal design, section 7.6).
+* A probe (keepalive that wants an answer) is sent when its interval is over and none is outstanding; its answer renews
+  the lease from the time the probe was sent.
 """
 
 from enum import IntEnum
@@ -56,7 +56,7 @@ class RegistrationEvent(IntEnum):
 
 
 class RegistrationTimer(IntEnum):
-    """RETRY: repeat the request. PROBE: ask for a sign of life. SILENCE: too long without one. LEASE: the RegID may be gone."""
+    """RETRY: repeat the request. PROBE: ask for a sign of life. SILENCE: none came. LEASE: the RegID may be gone."""
 
     RETRY = 0
     PROBE = 1
@@ -96,7 +96,7 @@ class RegistrationChart(Chart):
 
 @attrs.frozen
 class RegistrationTimes:
-    """Spans in ns: between requests, between probes, and how long a store may be silent (ume_store_activity_timeout)."""
+    """Spans in ns: between requests, between probes, and of a store's silence (ume_store_activity_timeout)."""
 
     interval_ns: int = 500 * MILLISECOND
     probe_ns: int = 1 * SECOND
@@ -163,6 +163,11 @@ class Registration:
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
 
+    def keepalive(self, respond: bool) -> Keepalive:
+        """The client's sign of life for this store."""
+        request = self.request
+        return Keepalive(request.role, request.incarnation, request.reg_id, respond, request.store_index)
+
     def renew(self, now: int, out: list[Effect]) -> None:
         """The connection broke, or the source registered there anew (T21): register again, nothing reported."""
         fire(REGISTRATION, self, RegistrationEvent.RESET, now, out)
@@ -202,6 +207,7 @@ class Registration:
         assert self.granted is not None
         self.request = attrs.evolve(self.request, reg_id=self.granted.reg_id)
         self.renewals += 1
+        self.probed_at = None
         self.silence_reported = self.no_response_reported = False
         self.timers.stop(RegistrationTimer.RETRY)
         self.timers.set(RegistrationTimer.PROBE, now + self.times.probe_ns)
@@ -247,8 +253,7 @@ class Registration:
     def _probe(self, now: int, out: list[Effect]) -> None:
         if self.counts and self.probed_at is None:
             self.probed_at = now
-            probe = Keepalive(self.request.role, self.request.incarnation, self.request.reg_id, respond=True)
-            out.append(Send(self.address, probe))
+            out.append(Send(self.address, self.keepalive(respond=True)))
 
     def abstract(self) -> tuple[str, int, int]:
         """State, RegID asked for and generation: what the registration model sees."""

@@ -6,8 +6,8 @@ Numbers are extended. Rules that live here and nowhere else:
   data of one whose resume point is not known yet: it is fetched again once it is.
 * **Resume point.** When the SRI of a new incarnation says where it resumes, everything an older one left there or above
   is cut back before anything new is stored: those numbers are used again (formal design, section 7.3).
-* Stability is reported for what is synced, in contiguous runs from the resume point: a hole holds back everything behind
-  it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged.
+* Stability is reported for what is synced, in contiguous runs from the resume point: a hole holds back everything
+  behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged.
 * A duplicate is acknowledged again if it is synced, and stored once (T16).
 * Gaps are filled from the source's retention: the source says what it still has (late join), what lies below is lost.
 """
@@ -15,8 +15,9 @@ Numbers are extended. Rules that live here and nowhere else:
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.effects import Cut, Discard, Effect, PersistMessages, Send
+from stablecast.core.effects import Client, Cut, Discard, Effect, PersistMessages, Send
 from stablecast.core.inputs import Data
+from stablecast.core.lives import MAX_LIVES
 from stablecast.core.messages import (
     Address,
     Incarnation,
@@ -28,6 +29,7 @@ from stablecast.core.messages import (
 )
 from stablecast.core.ranges import RangeSet
 from stablecast.core.requests import RequestWindow, Target
+from stablecast.core.resume import span
 from stablecast.core.settings import StoreConfig
 
 
@@ -60,6 +62,19 @@ class Repository:
         )
         return cls(reg_id, store_index, source, incarnation, requests)
 
+    @classmethod
+    def recover(cls, config: StoreConfig, client: Client, trail: int) -> "Repository":
+        """A repository as it is known from its source's record, still without messages (`restore`)."""
+        repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation)
+        repository.lives = list(client.lives)
+        repository.trail = trail
+        for incarnation, first in client.lives:
+            if incarnation == client.incarnation:
+                repository.resume_point = first
+                repository.acked = max(first, trail)
+                repository.high = first - 1
+        return repository
+
     @property
     def newest(self) -> int:
         """The newest number held; one below the trail when there is none."""
@@ -70,6 +85,7 @@ class Repository:
         """The source registered: nothing is accepted until its resume point is known."""
         self.source, self.store_index = source, store_index
         if incarnation == self.incarnation:
+            self.lost = RangeSet()  # Given up while the source was away: it may still have it.
             return
         self.incarnation = incarnation
         self.resume_point = self.asked_at = self.high = None
@@ -79,15 +95,13 @@ class Repository:
 
     def on_info(self, info: SourceInfo, ticket: int, now: int, out: list[Effect]) -> bool:
         """Take an SRI; returns whether it set the resume point, and with it cut back what an older life left there."""
-        resume = serial.extend(info.low, self.newest)
         learnt = self.resume_point is None
         if learnt:
+            resume, high = span(info.low, info.high, self.newest)
             self._resume(resume, ticket, out)
-        elif resume != self.resume_point:
-            return False
-        high = serial.extend(info.high, self.newest)
-        if high >= resume:
-            self._learn(high, now, out)
+        else:
+            high = serial.extend(info.high, self.newest)
+        self._learn(high, now, out)
         return learnt
 
     def on_data(self, data: Data, ticket: int, now: int, out: list[Effect]) -> list[tuple[int, int]]:
@@ -97,7 +111,7 @@ class Repository:
             return []
         first = serial.extend(data.wire_first, self.newest)
         stop = first + data.count
-        if first < self.resume_point:
+        if first < max(self.resume_point, self.trail):
             out.append(Discard(data.token))
             return []
         expected = self.newest + 1
@@ -130,19 +144,20 @@ class Repository:
 
     def on_synced(self, incarnation: Incarnation, start: int, stop: int, out: list[Effect]) -> None:
         """[start, stop) reached the disk."""
-        if incarnation == self.incarnation and self.resume_point is not None:
-            self.synced.add(start, stop)
-            self._acknowledge(out)
-            return
-        if self.resume_point is not None:
+        current = incarnation == self.incarnation
+        if self.resume_point is not None and not current:
             stop = min(stop, self.resume_point)
         for low, high in self.held.within(start, stop):
             self.synced.add(low, high)
+        if self.resume_point is not None and current:
+            self._acknowledge_again(start, stop, out)  # Only what came after it had been given up.
+            self._acknowledge(out)
 
     def acknowledge_all(self, out: list[Effect]) -> None:
         """The source registered again: acknowledgements may have been lost with a connection."""
         if self.resume_point is not None:
-            self._acknowledge_again(self.resume_point, self.acked, out)
+            oldest = max(self.resume_point, self.acked - serial.HALF + 1)  # One ack cannot span more.
+            self._acknowledge_again(oldest, self.acked, out)
 
     def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
         """The source says what it can still send."""
@@ -173,11 +188,12 @@ class Repository:
         self.synced.add(max(first, self.trail), stop)
         if self.resume_point is not None:
             self.high = max(self.newest, self.resume_point - 1)
-            self.acked = self.synced.contiguous_from(self.resume_point)
+            self.acked = self.synced.contiguous_from(max(self.resume_point, self.trail))
 
     def evict(self, number: int) -> None:
         """The journal let go of everything below `number`."""
         self.trail = max(self.trail, number)
+        self.acked = max(self.acked, self.trail)
         for kept in (self.held, self.synced, self.lost):
             oldest = kept.first
             if oldest is not None:
@@ -191,14 +207,16 @@ class Repository:
         newest = self.newest
         if not self.held:
             self.trail = number
+        self.lost = RangeSet()
         if newest >= number:
-            for kept in (self.held, self.synced, self.lost):
-                kept.remove(number, newest + 1)
+            self.held.remove(number, newest + 1)
+            self.synced.remove(number, newest + 1)
             out.append(Cut(ticket, self.reg_id, number))
         self.resume_point = self.acked = number
         self.high = number - 1
         if (self.incarnation, number) not in self.lives:
             self.lives.append((self.incarnation, number))
+            del self.lives[:-MAX_LIVES]
 
     def _learn(self, high: int, now: int, out: list[Effect]) -> None:
         """Numbers up to `high` exist; what is missing is asked for."""
@@ -207,8 +225,9 @@ class Repository:
             self._ask(now, out)
 
     def _missing(self) -> list[tuple[int, int]]:
-        assert self.resume_point is not None and self.high is not None
-        gaps = self.held.missing(self.resume_point, self.high + 1)
+        assert self.resume_point is not None
+        assert self.high is not None
+        gaps = self.held.missing(max(self.resume_point, self.trail), self.high + 1)
         return [gap for low, high in gaps for gap in self.lost.missing(low, high)]
 
     def _ask(self, now: int, out: list[Effect]) -> None:

@@ -1,8 +1,9 @@
 """The request window: asking for missing messages, a bounded number at a time, of whoever may have them.
 
-Used by a receiver (its stores have them) and by a store (the source has them). Requests go to the targets in turn (P-429);
-one unanswered for the retry interval is asked of the next target; a message asked for in vain for the give-up time is lost
-(P-433). Time counts against a message only while there is somebody to ask: without targets everything waits.
+Used by a receiver (its stores have them) and by a store (the source has them). Requests go to the targets in turn
+(P-429); one unanswered for the retry interval is asked of the next target; a message asked for in vain for the give-up
+time is lost (P-433). Time counts against a message only while those who must have it are there: without targets
+everything waits, and the owner says whether the targets are enough to give up on.
 """
 
 import attrs
@@ -26,12 +27,13 @@ class Target:
 
 @attrs.define
 class Asked:
-    """An outstanding request for [start, stop), `since` its first try."""
+    """An outstanding request for [start, stop), `since` its first try; `turn` tells whose turn it was."""
 
     start: int
     stop: int
     deadline: int
     since: int
+    turn: int
 
 
 @attrs.define
@@ -69,13 +71,18 @@ class RequestWindow:
         """When `handle_timeout` is due."""
         return min((request.deadline for request in self.asked), default=None)
 
-    def handle_timeout(self, now: int) -> list[tuple[int, int]]:
-        """Requests that were not answered in time are to be repeated; returns the ranges given up for lost."""
+    def handle_timeout(self, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
+        """Requests that were not answered in time are to be repeated; returns the ranges given up for lost.
+
+        Unless the owner `may_give_up`, nothing is lost and the time does not count.
+        """
         lost: list[tuple[int, int]] = []
         kept: list[Asked] = []
         for request in self.asked:
             if request.deadline > now:
                 kept.append(request)
+            elif not may_give_up:
+                self.retrying.append(attrs.evolve(request, since=now))
             elif now - request.since >= self.give_up_ns:
                 lost.append((request.start, request.stop))
             else:
@@ -93,8 +100,7 @@ class RequestWindow:
             request = self._pick(self.window - self.outstanding, now)
             if request is None:
                 break
-            target = targets[self.turn % len(targets)]
-            self.turn += 1
+            target = targets[request.turn % len(targets)]
             self.requests += 1
             self.asked.append(request)
             self.outstanding += request.stop - request.start
@@ -113,13 +119,14 @@ class RequestWindow:
             if first.stop - first.start > size:
                 self.retrying.insert(0, attrs.evolve(first, start=first.start + size))
             stop = min(first.stop, first.start + size)
-            return Asked(first.start, stop, now + self.retry_ns, first.since)
+            return Asked(first.start, stop, now + self.retry_ns, first.since, first.turn + 1)
         start = self.wanted.first
         if start is None:
             return None
         stop = self.wanted.within(start, start + size)[0][1]
         self.wanted.remove(start, stop)
-        return Asked(start, stop, now + self.retry_ns, now)
+        self.turn += 1
+        return Asked(start, stop, now + self.retry_ns, now, self.turn)
 
     def _message(self, request: Asked, target: Target) -> RetransmitRequest:
         return RetransmitRequest(

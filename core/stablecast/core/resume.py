@@ -10,10 +10,19 @@ from stablecast.core.messages import Registered
 from stablecast.core.quorum import Consensus, agree
 
 
+def span(low: int, high: int, near: int) -> tuple[int, int]:
+    """The extended numbers of wire `low`..`high`, low closest to `near`; an empty span has high = low - 1.
+
+    >>> span(low=5, high=4, near=0), span(low=5, high=3_000_000_000, near=0)
+    ((5, 4), (5, 3000000000))
+    """
+    first = serial.extend(low, near)
+    return (first, first - 1 + (high - low + 1) % serial.MODULUS)
+
+
 def offer(answer: Registered, near: int) -> tuple[int, int]:
     """The extended (low, high) of a grant; high is low - 1 when the store holds nothing."""
-    low = serial.extend(answer.low, near)
-    return (low, max(serial.extend(answer.high, low), low - 1))
+    return span(answer.low, answer.high, near)
 
 
 def resume_point(answers: Sequence[Registered], consensus: Consensus, size: int) -> int:
@@ -28,10 +37,10 @@ def resume_point(answers: Sequence[Registered], consensus: Consensus, size: int)
 
 
 def receiver_low(answers: Sequence[Registered], consensus: Consensus, near: int) -> int:
-    """Where a receiver's history begins: behind its acknowledgements at the stores that know it, by `consensus`; the
-    lowest on offer when none does (P-417, P-418).
+    """Where a receiver's history begins (P-417, P-418).
 
-    Raises ValueError without an answer.
+    Behind its acknowledgements at the stores that know them, by `consensus`; the lowest on offer when none does. Raises
+    ValueError without an answer.
     """
     known = [offer(answer, near)[0] for answer in answers if answer.old]
     if known:
@@ -40,7 +49,7 @@ def receiver_low(answers: Sequence[Registered], consensus: Consensus, near: int)
 
 
 def start_number(low: int, high: int, maximum: int, wish: int) -> int:
-    """Where recovery starts, given the stores' `low`, the newest number and the application's wish (T9, T10, P-421..P-426).
+    """Where recovery starts: the stores' `low`, the newest number, the application's wish (T9, T10, P-421..P-426).
 
     A wish equal to `low` is no wish: then the request maximum counts. Nothing starts beyond `high` + 1.
 

@@ -1,4 +1,7 @@
-"""What an endpoint is told at its creation. Spans in ns, sizes in bytes; the option table of spec/ names the same values."""
+"""What an endpoint is told at its creation.
+
+Spans in ns, sizes in bytes; the option table of spec/ names the same values.
+"""
 
 from enum import IntEnum
 

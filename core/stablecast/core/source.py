@@ -3,12 +3,12 @@
     IDLE --start--> REGISTERING --complete--> ACTIVE --lost--> SUSPENDED --complete--> ACTIVE
     IDLE --start--> ACTIVE                                       (no stores configured: a streaming source, P-028)
 
-* Registration is complete in the first interval only when *all* stores granted, from the second interval on when a quorum
-  has (T1). The first completion fixes the *resume point*: one above the consensus of the stores' newest numbers (T5). Later
-  grants never move it; stores learn it from the SRI and cut back what an older incarnation left above it.
+* Registration is complete in the first interval only when *all* stores granted, from the second interval on when a
+  quorum has (T1). The first completion fixes the *resume point*: one above the consensus of the stores' newest numbers
+  (T5). Later grants never move it; stores learn it from the SRI and cut back what an older incarnation left above it.
 * While fewer stores than a quorum count, sending is refused (P-336) and every send would be unsafe.
-* An SRI goes out after every change of registration, several times, at an interval (P-221); its version rises, and so does
-  the version of the store concerned (P-222).
+* An SRI goes out after every change of registration, several times, at an interval (P-221); its version rises, and so
+  does the version of the store concerned (P-222).
 """
 
 from enum import IntEnum
@@ -124,7 +124,10 @@ class SourceEndpoint:
     # The machine contract.
 
     def receive(self, event: SourceInput, now: int) -> None:
-        """Feed one input. Raises MisuseError when the driver sends without the right to."""
+        """Feed one input. Raises MisuseError when the driver sent what it was never granted.
+
+        Credit granted before a quorum was lost may still be reported as sent afterwards.
+        """
         match event:
             case Sent():
                 self._on_sent(event)
@@ -195,7 +198,7 @@ class SourceEndpoint:
     # Inputs.
 
     def _on_sent(self, event: Sent) -> None:
-        if not self.can_send:
+        if self.state in (SourceState.IDLE, SourceState.REGISTERING):
             raise MisuseError("the source is not registered with enough stores")
         if event.first != self.window.next or event.count < 1:
             raise MisuseError(f"sent {event.count} from {event.first}, expected a run from {self.window.next}")
@@ -236,8 +239,8 @@ class SourceEndpoint:
     def _on_stable(self, ack: StableAck, now: int) -> None:
         """Acks count by content: what a store synced is synced, whatever has become of its registration since."""
         registration = self.enrollment.registrations.get(ack.store_index)
-        first = serial.extend(ack.first, self.window.next)
         last = serial.extend(ack.last, self.window.next)
+        first = last - (ack.last - ack.first) % serial.MODULUS
         if registration is None or not self.resume_point <= first <= last < self.window.next:
             self._odd("wild-ack", f"store {ack.store_index} acknowledged {first}..{last}, never sent")
             return
@@ -248,9 +251,10 @@ class SourceEndpoint:
     def _on_answer(self, answer: Registered | Refused, now: int) -> None:
         registration = self.enrollment.on_answer(answer, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
+            self._review(now)
             return
         sending = self.can_send
-        newest = offer(answer, self.window.next if sending else serial.extend(answer.low, 0))[1]
+        newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
             self.window.forget_store(answer.store_index, newest + 1)
         flags = RegistrationFlag.OLD if answer.old else RegistrationFlag.NONE

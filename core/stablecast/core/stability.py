@@ -5,11 +5,11 @@ Numbers are extended. A message is
 * *stable* when the stores that hold it satisfy the group rule (P-023);
 * *settled* when it is stable and `unique_confirmations` receivers have consumed it;
 * *in flight* from sending until it is settled (P-307);
-* *retained* until it is released: oldest first, settled, and more bytes retained than the threshold (P-319..P-321, T11).
-  More than the limit forces the oldest out, settled or not (P-323, T12).
+* *retained* until it is released: oldest first, settled, and more bytes retained than the threshold (P-319..P-321,
+  T11). More than the limit forces the oldest out, settled or not (P-323, T12).
 
-The unit is the run: the messages of one flush. Stability is counted message by message, bytes run by run: a run gives its
-bytes back only when all of it is settled, so the byte limit is never exceeded, at worst used late.
+The unit is the run: the messages of one flush. Stability is counted message by message, bytes run by run: a run gives
+its bytes back only when all of it is settled, so the byte limit is never exceeded, at worst used late.
 """
 
 from collections import deque
@@ -35,7 +35,6 @@ class Run:
     first: int
     stop: int
     payload_bytes: int
-    settled: bool = False
 
     @property
     def size(self) -> int:
@@ -54,13 +53,17 @@ class Retention:
 
 @attrs.define
 class StabilityWindow:
-    """Sent messages from `trail` (oldest retained) to `next` (not yet sent)."""
+    """Sent messages from `trail` (oldest retained) to `next` (not yet sent).
+
+    `kept` are the runs settled up to there but still retained, `runs` those behind them.
+    """
 
     group: Group
     retention: Retention
     acked: list[RangeSet]
     next: int = 0
     trail: int = 0
+    kept: deque[Run] = attrs.field(factory=deque)
     runs: deque[Run] = attrs.field(factory=deque)
     retained_bytes: int = 0
     unsettled_bytes: int = 0
@@ -144,43 +147,45 @@ class StabilityWindow:
         for low, high in self.stable.within(self.trail, stop):
             for first, end in self.settled.add(low, high):
                 self.unsettled_messages -= end - first
-        reached = self.settled.contiguous_from(self.trail)
-        for run in self.runs:
-            if run.stop > reached:
-                break
-            if not run.settled:
-                run.settled = True
-                self.unsettled_bytes -= run.payload_bytes
         self._release(out)
 
     def _release(self, out: list[Effect]) -> None:
-        before = reported = self.trail
-        while self.runs:
-            run = self.runs[0]
-            bound = self.retention.threshold_bytes if run.settled else self.retention.limit_bytes
-            if self.retained_bytes <= bound:
+        """Let go of what may go, oldest first, and of what must."""
+        before = self.trail
+        limit = self.retention.limit_bytes
+        threshold = min(self.retention.threshold_bytes, limit)
+        while True:
+            self._keep_settled()
+            first = self.trail
+            if self.kept and self.retained_bytes > threshold:
+                while self.kept and self.retained_bytes > threshold:
+                    self._drop(self.kept.popleft())
+                out.append(Notify(Reclaimed(first, self.trail - 1, forced=False)))
+            elif self.runs and self.retained_bytes > limit:
+                self._force(self.runs[0])
+                self._drop(self.runs.popleft())
+                out.append(Notify(Reclaimed(first, self.trail - 1, forced=True)))
+            else:
                 break
-            if not run.settled:
-                self._report(reported, run.first, False, out)
-                self._report(run.first, run.stop, True, out)
-                self._force(run)
-                reported = run.stop
-            self.runs.popleft()
-            self.retained_bytes -= run.size
-            self.trail = run.stop
-        self._report(reported, self.trail, False, out)
         if self.trail != before:
             self._trim(out)
+
+    def _keep_settled(self) -> None:
+        reached = self.settled.contiguous_from(self.kept[-1].stop if self.kept else self.trail)
+        while self.runs and self.runs[0].stop <= reached:
+            run = self.runs.popleft()
+            self.unsettled_bytes -= run.payload_bytes
+            self.kept.append(run)
+
+    def _drop(self, run: Run) -> None:
+        self.retained_bytes -= run.size
+        self.trail = run.stop
 
     def _force(self, run: Run) -> None:
         """A run leaves although it is not settled: it no longer counts as in flight either (T12)."""
         done = sum(high - low for low, high in self.settled.within(run.first, run.stop))
         self.unsettled_messages -= run.stop - run.first - done
         self.unsettled_bytes -= run.payload_bytes
-
-    def _report(self, first: int, stop: int, forced: bool, out: list[Effect]) -> None:
-        if stop > first:
-            out.append(Notify(Reclaimed(first, stop - 1, forced)))
 
     def _trim(self, out: list[Effect]) -> None:
         """Nothing below the trail is remembered: windows are a few ranges, whatever was sent before."""
@@ -194,8 +199,8 @@ class StabilityWindow:
         """What must hold between inputs (used by tests)."""
         in_window = self.next - self.trail
         assert self.unsettled_messages == in_window - self.settled.total()
-        assert self.retained_bytes == sum(run.size for run in self.runs)
-        assert self.unsettled_bytes == sum(run.payload_bytes for run in self.runs if not run.settled)
+        assert self.retained_bytes == sum(run.size for run in (*self.kept, *self.runs))
+        assert self.unsettled_bytes == sum(run.payload_bytes for run in self.runs)
         assert 0 <= self.unsettled_messages <= in_window
 
     def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:

@@ -1,15 +1,14 @@
 """The store endpoint: clients, their repositories, and what must be on disk before anybody is told.
 
-* **Sync first.** A grant is answered and a message acknowledged only when everything written before is synced: effects carry
-  tickets, `Persisted` brings them back. What a store says it holds it holds after a power cut.
-* **One holder per RegID.** A registration for a RegID whose holder is active is refused (T6), unless it is the same life
-  asking again, or comes from the very address the holder listens at: a port has one owner, so the old one is gone.
+* **Sync first.** A grant is answered and a message acknowledged only when everything written before is synced: effects
+  carry tickets, `Persisted` brings them back. What a store says it holds it holds after a power cut.
+* **One holder per RegID.** A registration for a RegID whose holder is active is refused (T6), unless it is the same
+  life asking again, or comes from the very address the holder listens at: a port has one owner, so the old one is gone.
 * A client whose process is known to have ended (connection refused) gives its RegID up at once; otherwise the activity
   timeout decides (T7). All timers start anew when a store restarts.
 * RegIDs start at a random number and count up (P-235); session ids stand for (topic, role) pairs (P-244).
 """
 
-from collections import deque
 from collections.abc import Iterable
 
 import attrs
@@ -32,7 +31,6 @@ from stablecast.core.events import Oddity
 from stablecast.core.inputs import Arrived, Data, Ended, Evicted, Gone, Persisted, Reset, Start, StoreInput, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
-    Incarnation,
     Keepalive,
     LateJoinInfo,
     Message,
@@ -47,23 +45,14 @@ from stablecast.core.messages import (
 from stablecast.core.repository import Repository
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import StoreConfig
+from stablecast.core.tickets import Tickets, Waiting
 from stablecast.core.units import milliseconds
+
+MAX_EARLY = 1000
+"""Receivers whose registration waits for their source's SRI; the oldest goes, and asks again after its interval."""
 
 MAX_REQUEST_MESSAGES = 4096
 """Messages that one retransmission request may ask for."""
-
-
-@attrs.define
-class Waiting:
-    """What happens when `ticket` is synced: an answer to `reg_id` of this generation, or [first, stop) becomes stable."""
-
-    ticket: int
-    reg_id: int
-    incarnation: Incarnation
-    generation: int = -1
-    old: bool = False
-    first: int = 0
-    stop: int = 0
 
 
 @attrs.define
@@ -74,8 +63,8 @@ class StoreEndpoint:
     clients: Clients
     repositories: dict[int, Repository] = attrs.field(factory=dict)
     streams: dict[int, int] = attrs.field(factory=dict)
-    waiting: deque[Waiting] = attrs.field(factory=deque)
-    ticket: int = 0
+    tickets: Tickets = attrs.field(factory=Tickets)
+    early: list[Register] = attrs.field(factory=list)
     check_at: int | None = None
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
@@ -87,22 +76,18 @@ class StoreEndpoint:
     def recover(
         self, clients: Iterable[Client], extents: Iterable[tuple[int, int, int]], trails: dict[int, int], now: int
     ) -> None:
-        """Take what the journal kept: clients, (source RegID, first, count) of messages, the oldest number of each source.
+        """Take what the journal kept; all of it is synced. Timers start anew at `now`.
 
-        All of it is synced. Timers start anew at `now`.
+        Args:
+            clients: The newest state of each.
+            extents: Of stored messages: source RegID, first number, count.
+            trails: The oldest number kept, by source RegID.
+            now: In ns.
         """
         for client in clients:
             record = self.clients.restore(client, now)
             if record.client.role is Role.SOURCE:
-                repository = Repository.create(
-                    self.config, client.reg_id, client.store_index, client.reply_to, client.incarnation
-                )
-                repository.lives = list(client.lives)
-                repository.trail = trails.get(client.reg_id, 0)
-                for incarnation, first in client.lives:
-                    if incarnation == client.incarnation:
-                        repository.resume_point = repository.acked = first
-                        repository.high = first - 1
+                repository = Repository.recover(self.config, client, trails.get(client.reg_id, 0))
                 self.repositories[client.reg_id] = repository
                 self.streams[client.incarnation] = client.reg_id
         for reg_id, first, count in extents:
@@ -169,14 +154,12 @@ class StoreEndpoint:
             return
         self.clients.records[reg_id].lifetime.on_heard(now)
         repository = self.repositories[reg_id]
-        ticket = self.ticket + 1
+        ticket = self.tickets.draw()
         for first, stop in repository.on_data(data, ticket, now, self.outbox):
-            self.ticket = ticket
-            self.waiting.append(Waiting(ticket, reg_id, data.incarnation, first=first, stop=stop))
+            self.tickets.wait(Waiting(ticket, reg_id, data.incarnation, first=first, stop=stop))
 
     def _on_persisted(self, ticket: int, now: int) -> None:
-        while self.waiting and self.waiting[0].ticket <= ticket:
-            due = self.waiting.popleft()
+        for due in self.tickets.due(ticket):
             repository = self.repositories.get(due.reg_id)
             if due.generation >= 0:
                 self._answer(due)
@@ -203,6 +186,11 @@ class StoreEndpoint:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for a store")
 
     def _on_register(self, request: Register, now: int) -> None:
+        if self._is_early(request):
+            if request not in self.early:
+                self.early.append(request)
+                del self.early[:-MAX_EARLY]
+            return
         verdict = self._verdict(request)
         if isinstance(verdict, Refusal):
             refused = Refused(
@@ -217,6 +205,13 @@ class StoreEndpoint:
             self._enter_receiver(verdict, request, now)
         self._arm(now)
 
+    def _is_early(self, request: Register) -> bool:
+        """Whether a receiver comes before the SRI (T22): what is held may be a dead tail, so nothing can be offered."""
+        if request.role is not Role.RECEIVER:
+            return False
+        source = self.repositories.get(request.source_reg_id)
+        return source is not None and source.incarnation == request.incarnation and source.resume_point is None
+
     def _verdict(self, request: Register) -> ClientRecord | Refusal | None:
         """The client that may register, None for a new one, or why not (T6, P-019)."""
         if request.role is Role.RECEIVER:
@@ -230,7 +225,7 @@ class StoreEndpoint:
         holder = self.clients.holder(request)
         if holder is not None and holder.lifetime.active:
             client = holder.client
-            probe = Keepalive(Role.STORE, client.incarnation, client.reg_id, respond=True)
+            probe = Keepalive(Role.STORE, client.incarnation, client.reg_id, True, client.store_index)
             self.outbox.append(Send(client.reply_to, probe))
 
     def _enter_source(self, record: ClientRecord | None, request: Register, now: int) -> None:
@@ -251,14 +246,13 @@ class StoreEndpoint:
         self.outbox.append(Join(request.incarnation, request.transport))
 
     def _enter_receiver(self, record: ClientRecord | None, request: Register, now: int) -> None:
-        old = record is not None
         if record is None:
             record = self.clients.add(request, now)
             repository = self.repositories[request.source_reg_id]
             start = max(repository.trail, repository.newest + 1 - self.config.rollback)
             record.client = attrs.evolve(record.client, acknowledged=start - 1)
         self.clients.renew(record, request, now)
-        self._persist_and_answer(record, request, old)
+        self._persist_and_answer(record, request, record.client.has_acknowledged)
 
     def _on_consumed(self, ack: ConsumptionAck, now: int) -> None:
         record = self.clients.records.get(ack.receiver_reg_id)
@@ -273,9 +267,7 @@ class StoreEndpoint:
             self._odd("late-ack", f"consumption ack of receiver {ack.receiver_reg_id} for source {ack.source_reg_id}")
             return
         record.lifetime.on_heard(now)
-        number = serial.extend(ack.number, record.client.acknowledged)
-        if number > record.client.acknowledged:
-            record.client = attrs.evolve(record.client, acknowledged=number)
+        if self.clients.on_acknowledged(record, serial.extend(ack.number, record.client.acknowledged)):
             self._persist(record)
 
     def _on_request(self, request: RetransmitRequest) -> None:
@@ -303,8 +295,9 @@ class StoreEndpoint:
             return
         record.lifetime.on_heard(now)
         if message.respond:
-            alive = Keepalive(Role.STORE, message.incarnation, message.reg_id, respond=False)
-            self.outbox.append(Send(record.client.reply_to, alive))
+            client = record.client
+            alive = Keepalive(Role.STORE, client.incarnation, client.reg_id, False, client.store_index)
+            self.outbox.append(Send(client.reply_to, alive))
 
     def _on_info(self, info: SourceInfo, now: int) -> None:
         reg_id = self.streams.get(info.incarnation)
@@ -313,28 +306,26 @@ class StoreEndpoint:
         repository = self.repositories[reg_id]
         record = self.clients.records[reg_id]
         record.lifetime.on_heard(now)
-        if repository.on_info(info, self.ticket + 1, now, self.outbox):
-            self.ticket += 1
+        if repository.on_info(info, self.tickets.draw(), now, self.outbox):
             self._persist(record)
+            assert repository.resume_point is not None
             for receiver in self.clients.receivers_of(reg_id):
-                self._cut_back(receiver, repository)
-
-    def _cut_back(self, receiver: ClientRecord, repository: Repository) -> None:
-        """Acknowledgements at or above the resume point were for messages that are gone."""
-        assert repository.resume_point is not None
-        if receiver.client.acknowledged >= repository.resume_point:
-            receiver.client = attrs.evolve(receiver.client, acknowledged=repository.resume_point - 1)
-            self._persist(receiver)
+                if self.clients.cut_back(receiver, repository.resume_point):
+                    self._persist(receiver)
+            early, self.early = self.early, []
+            for request in early:
+                self._on_register(request, now)
 
     # Rules.
 
     def _persist_and_answer(self, record: ClientRecord, request: Register, old: bool) -> None:
         self._persist(record)
-        self.waiting.append(Waiting(self.ticket, record.client.reg_id, request.incarnation, request.generation, old))
+        self.tickets.wait(
+            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
+        )
 
     def _persist(self, record: ClientRecord) -> None:
-        self.ticket += 1
-        self.outbox.append(PersistClient(self.ticket, self._durable(record)))
+        self.outbox.append(PersistClient(self.tickets.draw(), self._durable(record)))
 
     def _durable(self, record: ClientRecord) -> Client:
         repository = self.repositories.get(record.client.reg_id)
@@ -373,8 +364,7 @@ class StoreEndpoint:
         """Both timeouts are over: state goes, and with a source its messages and its receivers."""
         client = record.client
         self.clients.remove(record)
-        self.ticket += 1
-        self.outbox.append(Forget(self.ticket, client.role, client.reg_id))
+        self.outbox.append(Forget(self.tickets.draw(), client.role, client.reg_id))
         if client.role is Role.SOURCE:
             del self.repositories[client.reg_id]
             self.streams.pop(client.incarnation, None)

@@ -1,0 +1,48 @@
+"""What a store does when the disk has caught up: grants to answer, messages to call synced.
+
+Each write carries a *ticket*, counted up; `Persisted` names the newest ticket that is synced, and whatever waits for it
+or an earlier one is due, in the order written.
+"""
+
+from collections import deque
+
+import attrs
+
+from stablecast.core.messages import Incarnation
+
+
+@attrs.define
+class Waiting:
+    """What is due when `ticket` is synced: `reg_id` is answered (given a generation), or [first, stop) is synced."""
+
+    ticket: int
+    reg_id: int
+    incarnation: Incarnation
+    generation: int = -1
+    old: bool = False
+    first: int = 0
+    stop: int = 0
+
+
+@attrs.define
+class Tickets:
+    """The tickets of one store; `last` is the newest given out. The driver bounds what may wait: it syncs in time."""
+
+    last: int = 0
+    waiting: deque[Waiting] = attrs.field(factory=deque)
+
+    def draw(self) -> int:
+        """The next ticket."""
+        self.last += 1
+        return self.last
+
+    def wait(self, what: Waiting) -> None:
+        """Remember what the newest ticket brings."""
+        self.waiting.append(what)
+
+    def due(self, ticket: int) -> list[Waiting]:
+        """Everything up to `ticket` is synced: what waited for that, oldest first."""
+        due = []
+        while self.waiting and self.waiting[0].ticket <= ticket:
+            due.append(self.waiting.popleft())
+        return due

@@ -1,0 +1,95 @@
+"""The index against a plain dict of numbers."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.errors import MisuseError
+from stablecast.journal.format import HIGHEST, LOWEST, Kind
+from stablecast.journal.index import Erase, Index
+from stablecast.journal.segments import Record, Segment
+
+RUN = st.tuples(st.just("add"), st.integers(0, 30), st.integers(1, 8))
+ERASE = st.tuples(st.just("erase"), st.integers(-1, 32) | st.just(LOWEST), st.integers(0, 32) | st.just(HIGHEST))
+
+
+def segment(number: int) -> Segment:
+    return Segment(number, 0, Path("unused"))
+
+
+def record(place: Segment, offset: int, first: int, tag: int = 0) -> Record:
+    return Record(place, offset, 1, Kind.MESSAGES, 1, (), first, tag)
+
+
+@given(st.lists(RUN | ERASE, max_size=25), st.integers(0, 25))
+def test_against_a_dict(steps: list[tuple[str, int, int]], as_of: int) -> None:
+    """Each step is one record in one of four segments; erasures look back from `as_of` or from where they stand."""
+    places = [segment(number) for number in range(1, 5)]
+    index = Index()
+    naive: dict[int, int] = {}
+    for step, (what, first, other) in enumerate(steps):
+        before = {place for place in places if place.live}
+        place = places[step % 4] if step % 2 else places[-1]
+        if what == "add":
+            emptied = index.add(7, other, record(place, step, first, tag=step))
+            naive |= dict.fromkeys(range(first, first + other), step)
+        else:
+            view = min(as_of, step)
+            emptied = index.erase(Erase(7, first, other, (9, view)))
+            naive = {number: tag for number, tag in naive.items() if not first <= number < other}
+        found = {n: tag for start, count, tag in index.extents(7) for n in range(start, start + count)}
+        assert found == naive
+        assert all(not place.live for place in emptied)
+        assert before - {place for place in places if place.live} <= set(emptied)
+    for number in range(-2, 40):
+        hit = index.find(7, number)
+        assert (None if hit is None else hit[1].tag) == naive.get(number)
+    pieces = index.streams.get(7)
+    assert sum(place.live for place in places) == (0 if pieces is None else len(pieces.starts))
+
+
+def test_erasure_spares_what_was_written_behind_its_place() -> None:
+    index, place = Index(), segment(1)
+    index.add(1, 5, record(place, 100, 0, tag=1))
+    index.add(1, 5, record(place, 200, 5, tag=2))
+    index.erase(Erase(1, LOWEST, HIGHEST, (1, 150)))
+    assert index.extents(1) == [(5, 5, 2)]
+
+
+def test_records_come_in_the_order_written() -> None:
+    index, place = Index(), segment(1)
+    index.add(1, 9, record(place, 100, 10, tag=1))
+    index.add(2, 1, record(place, 300, 0, tag=3))
+    index.add(1, 2, record(place, 200, 12, tag=2))
+    assert [(stream, stop, found.tag) for stream, stop, found in index.records()] == [(1, 19, 1), (1, 14, 2), (2, 1, 3)]
+
+
+def test_what_an_erasure_covers() -> None:
+    wide = Erase(1, LOWEST, HIGHEST, (2, 0))
+    assert wide.covers(Erase(1, 3, 9, (1, 5)))
+    assert not wide.covers(Erase(1, 3, 9, (2, 1)))
+    assert not Erase(1, 3, 9, (2, 1)).covers(wide)
+
+
+def test_prune_keeps_what_has_records_to_look_back_on() -> None:
+    index, first, second = Index(), segment(1), segment(2)
+    index.add(1, 5, record(first, 100, 0))
+    index.add(2, 5, record(second, 100, 0))
+    old, late, missing = Erase(2, 0, 9, (1, 500)), Erase(1, 0, 9, (2, 0)), Erase(3, 0, 9, (2, 0))
+    for erase in (old, late, missing):
+        index.erase(erase)
+    assert index.prune([first, second]) == [late]
+    assert index.erases == {1: [late]}
+
+
+def test_unknown_stream() -> None:
+    index = Index()
+    assert index.extents(1) == []
+    assert index.find(1, 0) is None
+
+
+def test_erasure_that_does_not_fit() -> None:
+    with pytest.raises(MisuseError, match="does not fit"):
+        Erase(-1, 0, 1, (1, 1)).body()

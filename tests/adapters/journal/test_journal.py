@@ -1,0 +1,393 @@
+"""The journal as its owner sees it."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from stablecast.core.errors import MisuseError
+from stablecast.journal import Journal, JournalError, journal
+from stablecast.journal.format import Block
+from tests.adapters.journal.support import numbers, segments, start
+
+
+class Gate:
+    """A sync that waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.passes = threading.Semaphore(0)
+        self.calls = 0
+        self.entered = threading.Event()
+
+    def __call__(self, fd: int) -> None:
+        self.calls += 1
+        self.entered.set()
+        self.passes.acquire()
+        os.fdatasync(fd)
+
+    def open(self) -> None:
+        self.passes.release(1_000_000)
+
+
+async def test_append_close_reopen(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 10, 3, 99, b"abc", 1)
+    owner.journal.append_messages(2, -5, 1, 7, memoryview(b"xyz"), 2)
+    owner.journal.append_messages(3, 0, 1, 7, b"", 3)
+    owner.journal.append_state(b'{"a":1}', 4)
+    await owner.journal.close()
+    assert owner.last == 4
+    again = Journal.open(tmp_path)
+    assert again.recovered_states == [b'{"a":1}']
+    assert list(again.recovered_streams()) == [(1, 10, 3, 99, b"abc"), (2, -5, 1, 7, b"xyz"), (3, 0, 1, 7, b"")]
+    assert again.reports == []
+    again.abort()
+
+
+async def test_pending_data_can_be_read(tmp_path: Path) -> None:
+    gate = Gate()
+    owner = start(tmp_path, sync=gate)
+    owner.journal.append_messages(1, 10, 3, 99, memoryview(b"abc"), 1)
+    pending = owner.journal.read(1, 11)
+    assert owner.last == 0
+    gate.open()
+    await owner.until(1)
+    assert pending == owner.journal.read(1, 12) == (10, 3, 99, b"abc")
+    assert owner.journal.read(1, 13) is None
+    assert owner.journal.read(2, 11) is None
+    await owner.journal.close()
+    with pytest.raises(MisuseError, match="closed"):
+        owner.journal.read(1, 11)
+
+
+async def test_newest_wins_and_read_stays_within_what_is_live(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 0, 10, 1, b"old", 1)
+    owner.journal.append_messages(1, 4, 2, 2, b"new", 2)
+    owner.journal.cut(1, 8, 3)
+    owner.journal.drop_before(1, 2)
+    for again in (False, True):
+        if again:
+            await owner.journal.close()
+            owner = start(tmp_path)
+        assert owner.journal.extents(1) == [(2, 2, 1), (4, 2, 2), (6, 2, 1)]
+        assert owner.journal.read(1, 3) == (0, 4, 1, b"old")
+        assert owner.journal.read(1, 4) == (4, 2, 2, b"new")
+        assert owner.journal.read(1, 7) == (0, 8, 1, b"old")
+        assert [owner.journal.read(1, gone) for gone in (1, 8, 9)] == [None] * 3
+        assert list(owner.journal.recovered_streams()) == [(1, 0, 8, 1, b"old"), (1, 4, 2, 2, b"new")]
+    await owner.journal.close()
+
+
+async def test_a_forgotten_stream_can_begin_again_lower(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 100, 5, 1, b"old", 1)
+    owner.journal.drop_before(1, 103)
+    owner.journal.forget(1, 2)
+    owner.journal.append_messages(1, 50, 5, 2, b"new", 3)
+    await owner.journal.close()
+    again = start(tmp_path)
+    assert again.journal.extents(1) == [(50, 5, 2)]
+    await again.journal.close()
+
+
+async def test_trims_of_a_batch_are_one_record(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 0, 100, 1, b"", 1)
+    await owner.until(1)
+    size = segments(tmp_path)[0].stat().st_size
+    for number in range(1, 100):
+        owner.journal.drop_before(1, number)
+    owner.journal.drop_before(2, 5)
+    await owner.journal.close()
+    assert segments(tmp_path)[0].stat().st_size == size + 32 + 36
+
+
+async def test_group_commit(tmp_path: Path) -> None:
+    gate = Gate()
+    owner = start(tmp_path, sync=gate)
+    owner.journal.append_state(b"{}", 1)
+    await asyncio.to_thread(gate.entered.wait, 30)
+    for ticket in range(2, 500):
+        owner.journal.append_messages(1, ticket, 1, 1, b"block", ticket)
+    gate.open()
+    await owner.until(499)
+    await owner.journal.close()
+    assert owner.synced[-1] == 499
+    assert gate.calls <= 4
+
+
+async def test_a_shared_ticket_is_reported_once_it_is_complete(tmp_path: Path) -> None:
+    gate = Gate()
+    owner = start(tmp_path, sync=gate)
+    owner.journal.append_state(b'{"n":1}', 1)
+    await asyncio.to_thread(gate.entered.wait, 30)
+    owner.journal.append_state(b'{"n":2}', 1)
+    owner.journal.append_state(b'{"n":3}', 2)
+    gate.open()
+    await owner.journal.close()
+    assert owner.synced == [2]
+
+
+async def test_pressure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MAX_QUEUED_BYTES", 1000)
+    gate = Gate()
+    owner = start(tmp_path, sync=gate)
+    seen = [owner.journal.pressure]
+    owner.journal.append_messages(1, 0, 1, 1, bytes(1000), 1)
+    seen.append(owner.journal.pressure)
+    gate.open()
+    await owner.until(1)
+    seen.append(owner.journal.pressure)
+    assert seen == [False, True, False]
+    await owner.journal.close()
+
+
+async def test_rolling_deletes_dead_segments_and_keeps_states(tmp_path: Path) -> None:
+    owner = start(tmp_path, segment_bytes=300, states=lambda: [b'{"whole":1}'])
+    for number in range(50):
+        owner.journal.append_messages(1, number, 1, 1, b"%d" % number * 30, number + 1)
+        owner.journal.drop_before(1, number - 1)
+        if number % 3 == 0:
+            await owner.until(number + 1)
+    await owner.journal.close()
+    assert len(segments(tmp_path)) <= 3
+    again = Journal.open(tmp_path)
+    assert again.recovered_states == [b'{"whole":1}']
+    assert numbers(again, 1) == {48: 1, 49: 1}
+    again.abort()
+
+
+async def test_a_slow_stream_pins_only_its_own_segment(tmp_path: Path) -> None:
+    """Erasures survive the segment that held them for as long as what they killed is still on the disk."""
+    owner = start(tmp_path, segment_bytes=400)
+    owner.journal.append_messages(9, 0, 1, 1, b"slow", 1)
+    owner.journal.append_messages(1, 0, 4, 1, b"doomed", 2)
+    owner.journal.append_messages(2, 0, 4, 1, b"doomed", 3)
+    owner.journal.forget(1, 4)
+    owner.journal.cut(2, 1, 5)
+    for number in range(40):
+        owner.journal.append_messages(3, number, 1, 1, bytes(100), 6 + number)
+        owner.journal.drop_before(3, number)
+    await owner.journal.close()
+    assert segments(tmp_path)[0].name == "00000001.seg"
+    assert len(segments(tmp_path)) <= 4
+    again = Journal.open(tmp_path)
+    assert [again.extents(stream) for stream in (1, 2, 3, 9)] == [[], [(0, 1, 1)], [(39, 1, 1)], [(0, 1, 1)]]
+    again.abort()
+
+
+async def test_nothing_is_deleted_before_what_killed_it_is_synced(tmp_path: Path) -> None:
+    passes = threading.Event()
+    passes.set()
+
+    def sync(fd: int) -> None:
+        assert passes.wait(30)
+        os.fdatasync(fd)
+
+    owner = start(tmp_path, segment_bytes=100, sync=sync)
+    owner.journal.append_messages(1, 0, 1, 1, bytes(100), 1)
+    owner.journal.append_messages(2, 0, 1, 1, bytes(100), 2)
+    await owner.until(2)
+    passes.clear()
+    owner.journal.append_messages(1, 0, 1, 2, bytes(10), 3)
+    owner.journal.drop_before(2, 1)
+    held = [path.name for path in segments(tmp_path)]
+    passes.set()
+    await owner.journal.close()
+    assert held[:2] == ["00000001.seg", "00000002.seg"]
+    assert [path.name for path in segments(tmp_path)] == ["00000003.seg", "00000004.seg"]
+
+
+async def test_an_emptied_active_segment_can_fill_again(tmp_path: Path) -> None:
+    owner = start(tmp_path, segment_bytes=300)
+    owner.journal.append_messages(1, 0, 1, 1, b"gone", 1)
+    owner.journal.drop_before(1, 1)
+    owner.journal.append_messages(1, 1, 1, 1, b"here", 2)
+    for number in range(10):
+        owner.journal.append_state(b'{"filler":"%s"}' % (b"x" * 100), 3 + number)
+    await owner.journal.close()
+    again = Journal.open(tmp_path)
+    assert numbers(again, 1) == {1: 1}
+    again.abort()
+
+
+async def test_segments_without_messages_go_at_start(tmp_path: Path) -> None:
+    owner = start(tmp_path, segment_bytes=100)
+    for ticket in range(1, 5):
+        owner.journal.append_state(b'{"filler":"%s"}' % (b"x" * 60), ticket)
+    owner.journal.abort()
+    left = len(segments(tmp_path))
+    owner = start(tmp_path, segment_bytes=100)
+    await owner.journal.close()
+    assert len(segments(tmp_path)) == min(left, 1)
+
+
+async def test_record_larger_than_a_segment(tmp_path: Path) -> None:
+    owner = start(tmp_path, segment_bytes=100, states=lambda: [b'{"long":"%s"}' % (b"x" * 500)])
+    for number in range(3):
+        owner.journal.append_messages(1, number, 1, 1, bytes(1000), number + 1)
+    await owner.journal.close()
+    assert len(segments(tmp_path)) == 3
+    again = Journal.open(tmp_path)
+    assert numbers(again, 1) == {0: 1, 1: 1, 2: 1}
+    again.abort()
+
+
+@pytest.mark.parametrize("place", ["write", "sync"])
+async def test_full_disk(tmp_path: Path, place: str) -> None:
+    broken = threading.Event()
+
+    def write(fd: int, buffers: Sequence[Block], offset: int) -> int:
+        if broken.is_set() and place == "write":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return os.pwritev(fd, buffers, offset)
+
+    def sync(fd: int) -> None:
+        if broken.is_set() and place == "sync":
+            broken.clear()  # the next one would succeed: it must not be tried
+            raise OSError(errno.EIO, "Input/output error")
+        os.fdatasync(fd)
+
+    owner = start(tmp_path, write=write, sync=sync)
+    owner.journal.append_messages(1, 0, 1, 1, b"kept", 1)
+    await owner.until(1)
+    broken.set()
+    owner.journal.append_messages(1, 1, 1, 1, b"lost", 2)
+    await owner.until_failed()
+    with pytest.raises(JournalError, match=r"cannot be written: .* make room or replace the disk"):
+        owner.journal.append_state(b"{}", 3)
+    assert owner.journal.read(1, 1) == (1, 1, 1, b"lost")
+    with pytest.raises(JournalError, match="cannot be written"):
+        await owner.journal.close()
+    assert owner.synced == [1]
+    assert len(owner.failures) == 1
+    again = Journal.open(tmp_path)
+    assert next(again.recovered_streams())[4] == b"kept"
+    again.abort()
+
+
+async def test_failure_nobody_listens_to_reaches_the_loop(tmp_path: Path) -> None:
+    heard: list[BaseException] = []
+    done = asyncio.Event()
+
+    def handler(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context["exception"]
+        assert isinstance(error, BaseException)
+        heard.append(error)
+        done.set()
+
+    asyncio.get_running_loop().set_exception_handler(handler)
+    unheard = Journal.open(tmp_path, write=lambda *_: 0)
+    unheard.set_checkpoint(list)
+    unheard.start(asyncio.get_running_loop())
+    unheard.append_state(b"{}", 1)
+    await done.wait()
+    assert isinstance(heard[0], JournalError)
+    with pytest.raises(JournalError, match="nothing was written"):
+        await unheard.close()
+
+
+async def test_segment_that_cannot_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    owner = start(tmp_path, segment_bytes=100)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    for number in range(3):
+        owner.journal.append_messages(1, 0, 1, number, bytes(100), number + 1)
+    await owner.until_failed()
+    monkeypatch.undo()
+    with pytest.raises(JournalError, match="Read-only"):
+        await owner.journal.close()
+    assert len(owner.failures) == 1
+
+
+async def test_abort_reports_nothing_more(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_state(b"{}", 1)
+    await owner.until(1)
+    owner.journal.append_state(b"{}", 2)
+    owner.journal.abort()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert owner.synced == [1]
+    await owner.journal.close()
+    Journal.open(tmp_path).abort()
+
+
+async def test_abort_during_close(tmp_path: Path) -> None:
+    gate = Gate()
+    owner = start(tmp_path, sync=gate)
+    owner.journal.append_state(b"{}", 1)
+    closing = asyncio.create_task(owner.journal.close())
+    await asyncio.sleep(0)
+    threading.Thread(target=gate.open).start()
+    owner.journal.abort()
+    await closing
+    assert owner.synced == []
+
+
+async def test_close_twice(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_state(b"{}", 1)
+    await asyncio.gather(owner.journal.close(), owner.journal.close())
+    await owner.journal.close()
+    assert owner.synced == [1]
+
+
+async def test_misuse(tmp_path: Path) -> None:
+    fresh = Journal.open(tmp_path)
+    with pytest.raises(MisuseError, match="set_checkpoint before"):
+        fresh.start(asyncio.get_running_loop())
+    with pytest.raises(MisuseError, match="not running"):
+        fresh.append_state(b"{}", 1)
+    with pytest.raises(MisuseError, match="not running"):
+        fresh.drop_before(1, 1)
+    fresh.abort()
+    owner = start(tmp_path)
+    with pytest.raises(MisuseError, match="start a journal once"):
+        owner.journal.start(asyncio.get_running_loop())
+    with pytest.raises(MisuseError, match="at least one"):
+        owner.journal.append_messages(1, 0, 0, 1, b"", 1)
+    with pytest.raises(MisuseError, match="does not fit"):
+        owner.journal.append_messages(-1, 0, 1, 1, b"", 1)
+    with pytest.raises(MisuseError, match="never go down"):
+        owner.journal.append_state(b"{}", 0)
+    with pytest.raises(MisuseError, match="JSON object"):
+        owner.journal.append_state(b"[]", 1)
+    await owner.journal.close()
+
+
+def test_missing_directory(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=f"no journal directory {tmp_path}/none; create it"):
+        Journal.open(tmp_path / "none")
+
+
+def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(JournalError, match=r"cannot write to the journal directory .* access"):
+        Journal.open(tmp_path)
+
+
+def test_second_journal(tmp_path: Path) -> None:
+    first = Journal.open(tmp_path)
+    with pytest.raises(JournalError, match=f"{tmp_path} is in use by process {os.getpid()}"):
+        Journal.open(tmp_path)
+    first.abort()
+
+
+def test_unreadable_segment_and_newer_release_release_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "00000001.seg").mkdir()
+    with pytest.raises(JournalError, match="cannot read the journal"):
+        Journal.open(tmp_path)
+    (tmp_path / "00000001.seg").rmdir()
+    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\2" + bytes(14))
+    with pytest.raises(JournalError, match=f"journal in {tmp_path}: .* newer release"):
+        Journal.open(tmp_path)
+    (tmp_path / "00000001.seg").unlink()
+    Journal.open(tmp_path).abort()

@@ -1,0 +1,186 @@
+"""The thread: what it writes in one go, and that a failure is the end."""
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.journal.format import FILE_HEADER_BYTES, RECORD_HEADER_BYTES, Block, Entry, Kind, scan
+from stablecast.journal.segments import Record, Segment
+from stablecast.journal.writer import IOV_MAX, Sync, Write, Writer, _behind
+
+
+class Bench:
+    """A writer whose syncs can be held, and what it reported."""
+
+    def __init__(self, directory: Path, write: Write = os.pwritev, sync: Sync = os.fdatasync) -> None:
+        self.directory = directory
+        self.reports: list[int] = []
+        self.errors: list[Exception] = []
+        self.syncs = self.writes = 0
+        self.entered, self.go, self.ended = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
+        self._inner_write, self._inner_sync = write, sync
+        self.writer = Writer(self._write, self._sync, self.reports.append, self.errors.append, self.ended.set)
+        self.writer.start()
+
+    def segment(self, number: int) -> Segment:
+        return Segment(number, 5, self.directory / f"{number:08}.seg")
+
+    def put(self, segment: Segment, *bodies: bytes) -> None:
+        for body in bodies:
+            size = RECORD_HEADER_BYTES + len(body)
+            self.writer.put(Record(segment, segment.end, size, Kind.STATE, 1, (body,)))
+            segment.end += size
+
+    def finish(self) -> None:
+        self.writer.close()
+        assert self.ended.wait(30)
+
+    def _write(self, fd: int, buffers: Sequence[Block], offset: int) -> int:
+        self.writes += 1
+        return self._inner_write(fd, buffers, offset)
+
+    def _sync(self, fd: int) -> None:
+        self.syncs += 1
+        self.entered.release()
+        self.go.acquire()
+        self._inner_sync(fd)
+
+
+def bodies(segment: Segment) -> list[bytes]:
+    data = segment.path.read_bytes()
+    found = list(scan(data, segment.salt, newest=True))
+    return [data[item.body] for item in found if isinstance(item, Entry)]
+
+
+def open_gate(bench: Bench) -> None:
+    bench.go.release(1000)
+
+
+def test_what_arrives_during_a_sync_shares_the_next(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    segment = bench.segment(1)
+    bench.put(segment, b"{0}")
+    bench.entered.acquire()  # the header of the file
+    many = [b"{%d}" % number for number in range(1, 100)]
+    bench.go.release()
+    bench.entered.acquire()  # the first record
+    bench.put(segment, *many)
+    open_gate(bench)
+    bench.finish()
+    assert bench.reports == [1, 99]
+    assert (bench.writes, bench.syncs) == (2, 3)
+    assert bodies(segment) == [b"{0}", *many]
+
+
+def test_the_old_segment_is_synced_before_the_new_one_is_created(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    old, new = bench.segment(1), bench.segment(2)
+    bench.put(old, b"{0}")
+    bench.entered.acquire()
+    bench.put(old, b"{1}")
+    bench.put(new, b"{2}")
+    bench.go.release()
+    bench.entered.acquire()
+    bench.go.release()
+    bench.entered.acquire()  # the sync of {1}: {2} belongs to the same batch
+    assert not new.path.exists()
+    assert bench.reports == [1]
+    open_gate(bench)
+    bench.finish()
+    assert bench.reports == [1, 2]
+    assert bodies(old) == [b"{0}", b"{1}"]
+    assert bodies(new) == [b"{2}"]
+
+
+def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    segment = bench.segment(1)
+    bench.put(segment, b"{}")
+    bench.entered.acquire()
+    bench.put(segment, *[b"{}"] * IOV_MAX)
+    open_gate(bench)
+    bench.finish()
+    assert bench.reports == [1, IOV_MAX]
+    assert bench.writes == 3
+    assert bodies(segment) == [b"{}"] * (IOV_MAX + 1)
+
+
+def test_short_writes_are_continued(tmp_path: Path) -> None:
+    def short(fd: int, buffers: Sequence[Block], offset: int) -> int:
+        return os.pwrite(fd, b"".join(buffers)[:7], offset)
+
+    bench = Bench(tmp_path, write=short)
+    open_gate(bench)
+    segment = bench.segment(1)
+    bench.put(segment, b"{1}", b"{22222222222222}", b"{}")
+    bench.finish()
+    assert bodies(segment) == [b"{1}", b"{22222222222222}", b"{}"]
+    assert segment.path.stat().st_size == segment.end
+
+
+def test_write_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, write=lambda *_: 0)
+    open_gate(bench)
+    bench.put(bench.segment(1), b"{}")
+    assert bench.ended.wait(30)
+    assert [str(error) for error in bench.errors] == ["[Errno 5] nothing was written"]
+    assert bench.reports == []
+
+
+def test_after_a_failed_sync_nothing_is_tried(tmp_path: Path) -> None:
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    bench = Bench(tmp_path, sync=broken)
+    open_gate(bench)
+    segment = bench.segment(1)
+    bench.put(segment, b"{}")
+    assert bench.ended.wait(30)
+    bench.put(segment, b"{}")
+    bench.finish()
+    assert bench.syncs == len(bench.errors) == 1
+    assert bench.reports == []
+
+
+def test_abort_ends_after_the_call_under_way(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    old, new = bench.segment(1), bench.segment(2)
+    bench.put(old, b"{0}")
+    bench.entered.acquire()
+    bench.put(old, b"{1}")
+    bench.put(new, b"{2}")
+    stopper = threading.Thread(target=bench.writer.abort)
+    bench.writer._aborted = True  # what abort() does first; the thread only waits
+    stopper.start()
+    open_gate(bench)
+    stopper.join()
+    assert bench.ended.is_set()
+    assert bench.reports == []
+    assert bench.syncs == 1
+    assert old.path.stat().st_size == FILE_HEADER_BYTES
+    assert not new.path.exists()
+
+
+def test_idle_until_a_record_is_put(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    segment = bench.segment(1)
+    idle = [bench.writer.idle]
+    bench.put(segment, b"{}")
+    bench.entered.acquire()
+    idle.append(bench.writer.idle)
+    bench.put(segment, b"{}")
+    idle.append(bench.writer.idle)
+    open_gate(bench)
+    assert idle == [True, True, False]
+    bench.finish()
+
+
+@given(st.lists(st.binary(max_size=6), max_size=6), st.data())
+def test_behind_is_the_rest(buffers: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(buffers)
+    written = data.draw(st.integers(0, len(whole)))
+    assert b"".join(_behind(list(buffers), written)) == whole[written:]

@@ -1,0 +1,15 @@
+"""One run of the traced world serves all tests that only read."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.trace.traced import TracedWorld, play, tapping
+
+
+@pytest.fixture(scope="session")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the traces of `play`."""
+    directory = tmp_path_factory.mktemp("traces")
+    play(TracedWorld(wrap=tapping(directory)))
+    return directory

@@ -1,0 +1,187 @@
+"""What the tests of traces share: a world whose endpoints are traced, and traces taken apart and put together again."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.core.inputs import History, Input
+from stablecast.core.messages import Role
+from stablecast.core.quorum import Group
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.trace import container
+from stablecast.trace.converter import Json
+from stablecast.trace.recorder import Recorder
+from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
+
+STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")
+FIRST_LIFE = 0x1000_0000_0001
+SECOND_LIFE = 0x2000_0000_0001
+
+Frames = list[list[Json]]
+"""The lines of each frame of a trace."""
+
+
+class Tap:
+    """A machine that is traced, for drivers that know nothing of traces."""
+
+    def __init__(self, machine: Any, recorder: Recorder) -> None:
+        self.machine = machine
+        self.recorder = recorder
+        self.fed: tuple[Input, int] | None = None
+
+    def receive(self, event: Input, now: int) -> None:
+        self.machine.receive(event, now)
+        self.fed = (event, now)
+
+    def take_effects(self) -> list[Any]:
+        effects: list[Any] = self.machine.take_effects()
+        assert self.fed is not None
+        self.recorder.record(*self.fed, effects)
+        return effects
+
+    def kill(self) -> None:
+        """What a process leaves that dies right after a frame was written."""
+        self.recorder.flush()
+        writer = self.recorder._writer
+        writer._queue.put(None)
+        writer._thread.join()
+        self.recorder._closed = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.machine, name)
+
+
+@attrs.define
+class TracedWorld(World):
+    """A world that gives each machine to `wrap` before it starts."""
+
+    wrap: Callable[[Role, Node], Any] = lambda _, node: node.machine
+
+
+@attrs.define(eq=False)
+class TracedSource(SourceNode):
+    def join(self) -> None:
+        self.machine = _wrap(self, Role.SOURCE)
+        SourceNode.join(self)
+
+    def stop(self) -> None:
+        _stop(self)
+
+
+@attrs.define(eq=False)
+class TracedReceiver(ReceiverNode):
+    history: tuple[History, ...] = ()
+
+    def join(self) -> None:
+        self.machine = _wrap(self, Role.RECEIVER)
+        ReceiverNode.join(self)
+        for event in self.history:
+            self.feed(event)
+
+    def stop(self) -> None:
+        _stop(self)
+
+
+@attrs.define(eq=False)
+class TracedStore(StoreNode):
+    def join(self) -> None:
+        self.machine = _wrap(self, Role.STORE)
+        StoreNode.join(self)
+
+    def stop(self) -> None:
+        _stop(self)
+
+
+def _wrap(node: Node, role: Role) -> Any:
+    assert isinstance(node.world, TracedWorld)
+    return node.world.wrap(role, node)
+
+
+def _stop(node: Node) -> None:
+    if isinstance(node.machine, Tap):
+        node.machine.kill()
+
+
+def tapping(directory: Path) -> Callable[[Role, Node], Tap]:
+    """Each machine gets a recorder in this directory."""
+    return lambda role, node: Tap(node.machine, Recorder(directory, role, node.address, node.machine, patient=True))
+
+
+def play(world: TracedWorld) -> None:
+    """A source, two receivers and three stores: a store dies and returns, the source dies and returns, so does one
+    receiver, who knows what it has consumed.
+    """
+    stores = [TracedStore.create(world, StoreConfig(address, seed)) for seed, address in enumerate(STORES)]
+    source = _source(world, FIRST_LIFE)
+    first = TracedReceiver.create(world, _receiver("10.1.0.1:9000", 7, FIRST_LIFE), source)
+    second = TracedReceiver.create(world, _receiver("10.1.0.2:9000", 0, FIRST_LIFE), source)
+    _send(world, source, 8)
+    world.crash(stores[0])
+    _send(world, source, 4)
+    stores[0] = TracedStore.create(world, stores[0].machine.config, stores[0].disk)
+    world.crash(first)
+    world.run_until(lambda: len(source.machine.enrollment.counting) == len(STORES))
+    _send(world, source, 4)
+    _until_all(world, source, second)
+    world.crash(source)
+    world.run(3 * SECOND)
+    source = _source(world, SECOND_LIFE)
+    history = (History(FIRST_LIFE, 0, 9),)
+    third = TracedReceiver.create(world, _receiver("10.1.0.1:9001", 7, SECOND_LIFE), source, history=history)
+    _send(world, source, 8)
+    _until_all(world, source, third)
+    world.run(SECOND)
+    for node in world.nodes.values():
+        if isinstance(node.machine, Tap):
+            node.machine.recorder.close()
+
+
+def _source(world: TracedWorld, incarnation: int) -> SourceNode:
+    stores = tuple(StoreSpec(address) for address in STORES)
+    config = SourceConfig(
+        "orders", incarnation, "10.2.0.1:9000", "10.2.0.1:9001", stores, Group(len(stores)), session_id=42
+    )
+    source = TracedSource.create(world, config)
+    world.run_until(lambda: bool(source.machine.can_send))
+    return source
+
+
+def _receiver(address: str, session_id: int, incarnation: int) -> ReceiverConfig:
+    return ReceiverConfig("orders", incarnation, address, "10.2.0.1:9000", session_id=session_id)
+
+
+def _send(world: TracedWorld, source: SourceNode, runs: int) -> None:
+    for _ in range(runs):
+        source.send(5)
+        world.run(20 * MILLISECOND)
+
+
+def _until_all(world: TracedWorld, source: SourceNode, receiver: ReceiverNode) -> None:
+    world.run_until(lambda: receiver.numbers[-1:] == [source.machine.window.next - 1])
+
+
+def take_apart(path: Path) -> Frames:
+    """The lines of each frame."""
+    return [[json.loads(line) for line in text.splitlines()] for text in container.texts(path)]
+
+
+def put_together(path: Path, frames: Frames) -> Path:
+    """Writes a trace of these lines, with lengths and checksums that are right."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    end = 0
+    for lines in frames:
+        text = b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+        end = container.append(descriptor, end, text)
+    os.close(descriptor)
+    return path
+
+
+def records(frames: Frames) -> Iterator[Json]:
+    """All records of a trace."""
+    for lines in frames:
+        yield from lines[1:-1]

@@ -1,0 +1,68 @@
+"""A resolution domain in virtual time: contexts and relays, datagrams that take no time, and outages."""
+
+import attrs
+
+from stablecast.transports.resolution.context import ResolutionContext
+from stablecast.transports.resolution.effects import Discovered, SendDatagram
+from stablecast.transports.resolution.inputs import ContextInput, DatagramArrived
+from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.relay import RelayMachine
+
+RELAY = "10.0.0.100:15380"
+SECOND_RELAY = "10.0.0.101:15380"
+
+Node = ResolutionContext | RelayMachine
+
+
+@attrs.define
+class Domain:
+    """Plays its nodes; `down` ones neither hear nor act. `sent` is (now, from, to, data)."""
+
+    nodes: dict[str, Node] = attrs.field(factory=dict)
+    down: set[str] = attrs.field(factory=set)
+    now: int = 0
+    sent: list[tuple[int, str, str, bytes]] = attrs.field(factory=list)
+    found: list[tuple[int, str, str, SourceRecord]] = attrs.field(factory=list)
+
+    def relay(self, address: str = RELAY) -> RelayMachine:
+        """A relay with an empty table; a former one at this address is forgotten."""
+        relay = self.nodes[address] = RelayMachine(b"lbmrd..." if address == RELAY else b"lbmrd..2")
+        return relay
+
+    def context(self, address: str, *relays: str) -> ResolutionContext:
+        """A context without sources and receivers."""
+        context = self.nodes[address] = ResolutionContext.create(address[:8].encode(), relays or (RELAY,))
+        return context
+
+    def feed(self, address: str, event: ContextInput) -> None:
+        """One input for the context at `address`."""
+        context = self.nodes[address]
+        assert isinstance(context, ResolutionContext)
+        context.receive(event, self.now)
+        self._perform(address)
+
+    def run(self, until: int) -> None:
+        """Plays up to `until` (ns)."""
+        while True:
+            dues = [(due, at) for at, node in self.nodes.items() if (due := self._due(at, node)) is not None]
+            due, address = min(dues, default=(until + 1, ""))
+            if due > until:
+                break
+            self.now = max(self.now, due)
+            self.nodes[address].handle_timeout(self.now)
+            self._perform(address)
+        self.now = until
+
+    def _due(self, address: str, node: Node) -> int | None:
+        return None if address in self.down else node.next_timeout()
+
+    def _perform(self, address: str) -> None:
+        for effect in self.nodes[address].take_effects():
+            match effect:
+                case SendDatagram(to, data):
+                    self.sent.append((self.now, address, to, data))
+                    if to in self.nodes and to not in self.down:
+                        self.nodes[to].receive(DatagramArrived(data, address), self.now)
+                        self._perform(to)
+                case Discovered(topic, record):
+                    self.found.append((self.now, address, topic, record))

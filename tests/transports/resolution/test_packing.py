@@ -1,0 +1,40 @@
+"""Records share datagrams: order, room, count."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stablecast.transports.resolution.packing import DATAGRAM_LIMIT, ROOM, share, size
+from stablecast.transports.resolution.records import SourceRecord, advertisement
+from stablecast.transports.wire import lbmr
+
+TRAILER = lbmr.standard_options(b"instance")
+NORMAL = lbmr.PacketKind.NORMAL
+
+
+@given(st.lists(st.integers(1, ROOM + 100), max_size=60), st.integers(1, 9))
+@settings(max_examples=100)
+def test_groups_are_in_order_full_and_within_the_limits(sizes: list[int], most: int) -> None:
+    groups = list(share(enumerate(sizes), most))
+    assert [number for group in groups for number in group] == list(range(len(sizes)))
+    for group, following in zip(groups, [*groups[1:], ()], strict=True):
+        used = sum(sizes[number] for number in group)
+        assert len(group) == 1 or used <= ROOM
+        assert len(group) <= most
+        if following:
+            assert len(group) == most or used + sizes[following[0]] > ROOM
+
+
+def test_a_full_group_of_advertisements_is_a_datagram_within_the_limit() -> None:
+    record = SourceRecord("127.0.0.1:14371", 1, 2, "127.0.0.1:14391", persistent=True, instance=b"instance")
+    tirs = [advertisement(f"topic/{number}", record, 60) for number in range(100)]
+    groups = list(share((tir, size(tir)) for tir in tirs))
+    lengths = [len(lbmr.encode(lbmr.Packet(NORMAL, (), group, TRAILER))) for group in groups]
+    assert len(groups) > 1
+    assert max(lengths) <= DATAGRAM_LIMIT
+    assert min(lengths[:-1]) > DATAGRAM_LIMIT - 2 * size(tirs[-1])
+
+
+def test_short_queries_are_bound_by_their_count() -> None:
+    group = next(share((lbmr.TopicQuery("q"), 2) for _ in range(300)))
+    assert len(group) == lbmr.MAX_QUERIES
+    assert lbmr.decode(lbmr.encode(lbmr.Packet(NORMAL, group, (), TRAILER))) == lbmr.Packet(NORMAL, group, (), TRAILER)

@@ -1,0 +1,89 @@
+"""A source's record and its advertisement on the wire are one and the same."""
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.records import (
+    MAX_TOPIC_BYTES,
+    SourceRecord,
+    advertisement,
+    check_instance,
+    check_topic,
+    source_record,
+)
+from stablecast.transports.wire import lbmr
+
+INSTANCE = b"instance"
+RECORD = SourceRecord("10.1.2.3:14371", 0x11223344, 4711, "10.1.2.3:14391", persistent=True, instance=INSTANCE)
+
+ADDRESS = st.builds("{}:{}".format, st.ip_addresses(v=4), st.integers(0, 65_535))
+RECORDS = st.builds(
+    SourceRecord,
+    ADDRESS,
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 2**32 - 1),
+    ADDRESS,
+    st.booleans(),
+    st.binary(min_size=8, max_size=8),
+)
+
+
+@given(RECORDS, st.sampled_from(["a", "orders/1", "Über", "x" * MAX_TOPIC_BYTES]))
+@settings(max_examples=50)
+def test_through_the_wire_and_back(record: SourceRecord, topic: str) -> None:
+    tir = advertisement(topic, record, 60)
+    data = lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (tir,), lbmr.standard_options(INSTANCE)))
+    packet = lbmr.decode(data)
+    assert isinstance(packet, lbmr.Packet)
+    (read,) = packet.advertisements
+    assert read == tir
+    assert (read.name, read.ttl, read.index) == (topic, 60, record.index)
+    assert source_record(read, packet.options) == record
+
+
+def test_the_block_is_the_long_form_and_a_stream_has_no_functionality() -> None:
+    tir = advertisement("a", attrs.evolve(RECORD, persistent=False), 60)
+    (functionality, instance) = tir.options
+    assert isinstance(functionality, lbmr.ExtendedFunctionality)
+    assert isinstance(instance, lbmr.ContextInstance)
+    assert functionality.functionality == 0
+    assert isinstance(tir.transport, lbmr.TcpTransport)
+
+
+def test_a_bare_advertisement_takes_the_instance_of_its_sender() -> None:
+    tir = advertisement("a", SourceRecord("10.1.2.3:1", 1, 2), 60)
+    assert tir.options == ()
+    assert source_record(tir, lbmr.standard_options(INSTANCE)) == SourceRecord("10.1.2.3:1", 1, 2, instance=INSTANCE)
+    assert source_record(tir, ()) == SourceRecord("10.1.2.3:1", 1, 2)
+
+
+def test_options_that_say_nothing_to_us_are_passed_over() -> None:
+    tir = advertisement("a", RECORD, 60)
+    more = attrs.evolve(tir, options=(lbmr.UnknownOption(77, b"\0\0"), *tir.options))
+    assert source_record(more, ()) == RECORD
+
+
+def test_other_transports_are_no_source_for_us() -> None:
+    tir = attrs.evolve(advertisement("a", RECORD, 60), transport=lbmr.UnknownTransport(0x40, bytes(10)))
+    assert source_record(tir, ()) is None
+
+
+@pytest.mark.parametrize("address", ["", "10.1.2.3", "host:1", "10.1.2.3:", "10.1.2.3:65536", "10.1.2.3:-1", "1.2.3:4"])
+def test_addresses_that_are_none(address: str) -> None:
+    with pytest.raises(MisuseError, match="write ip:port"):
+        advertisement("a", attrs.evolve(RECORD, address=address), 60)
+
+
+@pytest.mark.parametrize("topic", ["", "a\0b", "x" * (MAX_TOPIC_BYTES + 1), "ü" * 124, "\ud800"])
+def test_topics_that_cannot_be_asked_for(topic: str) -> None:
+    with pytest.raises(MisuseError, match="topic name"):
+        check_topic(topic)
+
+
+def test_an_instance_has_eight_bytes() -> None:
+    check_instance(INSTANCE)
+    with pytest.raises(MisuseError, match="8 bytes, not 3"):
+        check_instance(b"abc")

@@ -1,0 +1,190 @@
+"""LBMC control messages to core messages; the inverse of `encoding`. What does not fit is a WireError."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from typing import Any
+
+from stablecast.core.messages import (
+    Address,
+    ConsumptionAck,
+    Keepalive,
+    LateJoinInfo,
+    LateJoinRequest,
+    Message,
+    Refusal,
+    Refused,
+    Register,
+    Registered,
+    RetransmitRequest,
+    Role,
+    SourceInfo,
+    SourceInfoRequest,
+    StableAck,
+    StoreEntry,
+)
+from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, find, join, need
+from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.errors import WireError
+
+
+def decode(message: lbmc.Message) -> Message:
+    """The core message in a control message. Raises WireError for any other."""
+    if message.kind != lbmc.MessageKind.CONTROL:
+        raise WireError(f"a message of kind {message.kind} is not a control message")
+    for header in message.headers:
+        decoder = _DECODERS.get(type(header))
+        if decoder is not None:
+            return decoder(header, message)
+    raise WireError("a control message without a header that says what it is")
+
+
+def _role(marker: int) -> Role:
+    return Role.SOURCE if marker & h.Preg.SOURCE else Role.RECEIVER
+
+
+# Decoders: one for each header that says what a message is.
+
+
+def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
+    lifetime = need(message, h.ClientLifetime)
+    session = find(message, h.UmeSessionId)
+    otid = find(message, h.Otid)
+    return Register(
+        role=_role(header.marker),
+        store_index=_store_index(message),
+        generation=header.marker & h.Preg.MARKER_MASK,
+        reg_id=header.reg_id,
+        incarnation=join(header.transport_idx, header.topic_idx),
+        source_reg_id=header.src_reg_id,
+        topic=need(message, h.TopicName).topic,
+        session_id=0 if session is None else session.sid,
+        reply_to=f"{header.resp_ip}:{header.resp_port}",
+        transport="" if otid is None else _transport(otid.otid),
+        activity_timeout_ms=lifetime.activity_tmo,
+        state_lifetime_ms=lifetime.lifetime,
+    )
+
+
+def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
+    role = _role(header.marker)
+    generation = header.marker & h.PregResp.MARKER_MASK
+    incarnation = join(header.transport_idx, header.topic_idx)
+    index = _store_index(message)
+    if header.code & h.PregResp.ERROR:
+        try:
+            reason = Refusal(header.code & h.PregResp.REASON_MASK)
+        except ValueError as error:
+            raise WireError(f"unknown refusal: {error}") from None
+        return Refused(role, index, generation, header.reg_id, incarnation, reason)
+    lifetime = need(message, h.ClientLifetime)
+    return Registered(
+        role,
+        index,
+        generation,
+        header.reg_id,
+        incarnation,
+        bool(header.code & h.PregResp.OLD_CLIENT),
+        header.low_seqnum,
+        header.high_seqnum,
+        lifetime.activity_tmo,
+        lifetime.lifetime,
+    )
+
+
+def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
+    if header.type == h.Ack.STABLE:
+        acked = find(message, h.RangedAck)
+        first, last = (header.seqnum, header.seqnum) if acked is None else (acked.first_seqnum, acked.last_seqnum)
+        return StableAck(_store_index(message), join(header.transport_idx, header.id_2), first, last)
+    if header.type != h.Ack.CDELV:
+        raise WireError(f"an acknowledgement of unknown type {header.type}")
+    incarnation = join(header.transport_idx, need(message, h.TopicIdx).tidx)
+    return ConsumptionAck(incarnation, header.id_2, header.rcv_reg_id, header.seqnum)
+
+
+def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> Message:
+    topic = find(message, h.TopicIdx)
+    asked = find(message, h.RangedAck)
+    return RetransmitRequest(
+        Role.STORE if topic is None else Role.RECEIVER,
+        join(header.transport_idx, header.id_2 if topic is None else topic.tidx),
+        0 if topic is None else header.id_2,
+        header.request_idx,
+        header.seqnum if asked is None else asked.first_seqnum,
+        header.seqnum if asked is None else asked.last_seqnum,
+        f"{header.rx_ip}:{header.rx_port}",
+    )
+
+
+def _decode_keepalive(header: h.Keepalive, _: lbmc.Message) -> Message:
+    try:
+        role = Role(header.type)
+    except ValueError as error:
+        raise WireError(f"a keepalive of unknown type: {error}") from None
+    respond = bool(header.flags & h.Keepalive.RESPONSE_REQUESTED)
+    return Keepalive(role, join(header.transport_idx, header.topic_idx), header.reg_id, respond)
+
+
+def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
+    source = need(message, h.TopicSourceExfunc)
+    stores = tuple(
+        StoreEntry(
+            entry.store_idx,
+            entry.grp_idx,
+            f"{entry.store_ip_addr}:{entry.store_tcp_port}",
+            entry.src_reg_id,
+            entry.version,
+        )
+        for entry in message.headers
+        if isinstance(entry, h.StoreExt)
+    )
+    return SourceInfo(
+        join(need(message, h.TcpSid).sid, need(message, h.TopicIdx).tidx),
+        need(message, h.TopicName).topic,
+        header.version,
+        header.low_sqn,
+        header.high_sqn,
+        f"{source.src_ip}:{source.src_port}",
+        need(message, h.StoreGroup).grp_sz,
+        bool(header.flags & h.Sri.ACK_TO_SOURCE),
+        stores,
+    )
+
+
+def _decode_sri_req(header: h.SriReq, _: lbmc.Message) -> Message:
+    return SourceInfoRequest(join(header.transport_idx, header.topic_idx))
+
+
+def _decode_lji_req(header: h.LjiReq, _: lbmc.Message) -> Message:
+    incarnation = join(header.transport_idx, header.topic_idx)
+    return LateJoinRequest(incarnation, header.request_idx, f"{header.req_ip}:{header.req_port}")
+
+
+def _decode_lj_info(header: h.LjInfo, message: lbmc.Message) -> Message:
+    incarnation = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
+    return LateJoinInfo(incarnation, header.qidx, header.low_seqnum, header.high_seqnum)
+
+
+def _store_index(message: lbmc.Message) -> int:
+    return need(message, h.StoreId).flags & h.StoreId.ID_MASK
+
+
+def _transport(otid: bytes) -> Address:
+    kind, host, port, _, _ = OTID.unpack(otid)
+    if kind != TCP_TRANSPORT:
+        raise WireError(f"a source on transport {kind:#x}, which is not LBT-TCP")
+    return f"{IPv4Address(host)}:{port}"
+
+
+_DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
+    h.Preg: _decode_preg,
+    h.PregResp: _decode_preg_resp,
+    h.Ack: _decode_ack,
+    h.RxReq: _decode_rxreq,
+    h.Keepalive: _decode_keepalive,
+    h.Sri: _decode_sri,
+    h.SriReq: _decode_sri_req,
+    h.LjiReq: _decode_lji_req,
+    h.LjInfo: _decode_lj_info,
+}

@@ -1,0 +1,215 @@
+"""Core messages to LBMC control messages: which headers make up which message (spec/wire.md shows the table)."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from typing import Any
+
+from stablecast.core.messages import (
+    Address,
+    ConsumptionAck,
+    Incarnation,
+    Keepalive,
+    LateJoinInfo,
+    LateJoinRequest,
+    Message,
+    Refused,
+    Register,
+    Registered,
+    RetransmitRequest,
+    Role,
+    SourceInfo,
+    SourceInfoRequest,
+    StableAck,
+)
+from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, control, split
+from stablecast.transports.wire import headers as h
+
+CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
+FUNCTIONALITY = h.TopicSourceExfunc.LATE_JOIN | h.TopicSourceExfunc.UME
+
+
+def encode(message: Message) -> bytes:
+    """The control message for a core message."""
+    return control(*_ENCODERS[type(message)](message))
+
+
+def _host_port(address: Address) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def _marker(role: Role, generation: int) -> int:
+    return generation | (h.Preg.SOURCE if role is Role.SOURCE else 0)
+
+
+def _otid(transport: Address, incarnation: Incarnation) -> bytes:
+    host, port = _host_port(transport)
+    session, index = split(incarnation)
+    return OTID.pack(TCP_TRANSPORT, int(IPv4Address(host)), port, session, index)
+
+
+# Encoders: one for each core message.
+
+
+def _encode_register(m: Register) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    host, port = _host_port(m.reply_to)
+    found: list[h.Header] = [
+        h.Preg(
+            marker=_marker(m.role, m.generation),
+            reg_id=m.reg_id,
+            transport_idx=session,
+            topic_idx=index,
+            src_reg_id=m.source_reg_id,
+            resp_port=port,
+            resp_ip=host,
+        ),
+        h.StoreId(flags=m.store_index),
+        h.Capability(flags=CAPABILITIES),
+        h.TopicName(topic=m.topic),
+        h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
+    ]
+    if m.session_id:
+        found.append(h.UmeSessionId(sid=m.session_id))
+    if m.transport:
+        found.append(h.Otid(otid=_otid(m.transport, m.incarnation)))
+    return tuple(found)
+
+
+def _encode_registered(m: Registered) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    return (
+        h.PregResp(
+            code=h.PregResp.OLD_CLIENT if m.old else 0,
+            marker=_marker(m.role, m.generation),
+            reg_id=m.reg_id,
+            transport_idx=session,
+            topic_idx=index,
+            low_seqnum=m.low,
+            high_seqnum=m.high,
+        ),
+        h.StoreId(flags=m.store_index),
+        h.Capability(flags=CAPABILITIES),
+        h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
+    )
+
+
+def _encode_refused(m: Refused) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    return (
+        h.PregResp(
+            code=h.PregResp.ERROR | m.reason,
+            marker=_marker(m.role, m.generation),
+            reg_id=m.reg_id,
+            transport_idx=session,
+            topic_idx=index,
+            low_seqnum=0,
+            high_seqnum=0,
+        ),
+        h.StoreId(flags=m.store_index),
+    )
+
+
+def _encode_stable(m: StableAck) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    return (
+        h.Ack(type=h.Ack.STABLE, transport_idx=session, id_2=index, rcv_reg_id=0, seqnum=m.last),
+        h.StoreId(flags=m.store_index),
+        h.RangedAck(first_seqnum=m.first, last_seqnum=m.last),
+    )
+
+
+def _encode_consumption(m: ConsumptionAck) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    return (
+        h.Ack(
+            type=h.Ack.CDELV,
+            transport_idx=session,
+            id_2=m.source_reg_id,
+            rcv_reg_id=m.receiver_reg_id,
+            seqnum=m.number,
+        ),
+        h.TopicIdx(tidx=index),
+    )
+
+
+def _encode_retransmit_request(m: RetransmitRequest) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    host, port = _host_port(m.reply_to)
+    request = h.RxReq(
+        request_idx=m.request,
+        transport_idx=session,
+        id_2=m.source_reg_id if m.by is Role.RECEIVER else index,
+        seqnum=m.first,
+        rx_port=port,
+        rx_ip=host,
+    )
+    asked = h.RangedAck(first_seqnum=m.first, last_seqnum=m.last)
+    return (request, h.TopicIdx(tidx=index), asked) if m.by is Role.RECEIVER else (request, asked)
+
+
+def _encode_keepalive(m: Keepalive) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    flags = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0
+    return (h.Keepalive(flags=flags, type=m.role, transport_idx=session, topic_idx=index, reg_id=m.reg_id),)
+
+
+def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    host, port = _host_port(m.request)
+    flags = h.Sri.INITIAL_SQN_KNOWN | (h.Sri.ACK_TO_SOURCE if m.confirmations else 0)
+    stores = []
+    for entry in m.stores:
+        store_host, store_port = _host_port(entry.address)
+        stores.append(
+            h.StoreExt(
+                grp_idx=entry.group,
+                store_tcp_port=store_port,
+                store_idx=entry.index,
+                store_ip_addr=store_host,
+                src_reg_id=entry.source_reg_id,
+                version=entry.version,
+            )
+        )
+    return (
+        h.Sri(flags=flags, version=m.version, low_sqn=m.low, high_sqn=m.high),
+        h.TcpSid(sid=session),
+        h.TopicIdx(tidx=index),
+        h.TopicName(topic=m.topic),
+        h.TopicSourceExfunc(src_ip=host, src_port=port, functionality_flags=FUNCTIONALITY),
+        h.StoreGroup(grp_idx=0, grp_sz=m.group_size),
+        *stores,
+    )
+
+
+def _encode_info_request(m: SourceInfoRequest) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    return (h.SriReq(transport_idx=session, topic_idx=index),)
+
+
+def _encode_late_join_request(m: LateJoinRequest) -> tuple[h.Header, ...]:
+    session, index = split(m.incarnation)
+    host, port = _host_port(m.reply_to)
+    return (h.LjiReq(request_idx=m.request, transport_idx=session, topic_idx=index, req_ip=host, req_port=port),)
+
+
+def _encode_late_join_info(m: LateJoinInfo) -> tuple[h.Header, ...]:
+    return (
+        h.LjInfo(low_seqnum=m.low, high_seqnum=m.high, qidx=m.request),
+        h.CtxInstD(ctxinst=INSTANCE.pack(m.incarnation)),
+    )
+
+
+_ENCODERS: dict[type[Message], Callable[[Any], tuple[h.Header, ...]]] = {
+    Register: _encode_register,
+    Registered: _encode_registered,
+    Refused: _encode_refused,
+    StableAck: _encode_stable,
+    ConsumptionAck: _encode_consumption,
+    RetransmitRequest: _encode_retransmit_request,
+    Keepalive: _encode_keepalive,
+    SourceInfo: _encode_info,
+    SourceInfoRequest: _encode_info_request,
+    LateJoinRequest: _encode_late_join_request,
+    LateJoinInfo: _encode_late_join_info,
+}

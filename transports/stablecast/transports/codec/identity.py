@@ -1,0 +1,94 @@
+"""Which life of a source a message belongs to, and the few messages that are about nothing else.
+
+An incarnation is split over the header fields that carry it: transport index (the session id of the source's transport)
+and topic index. Retransmissions carry two of them: whose session they are for, and who sent the message once.
+"""
+
+import struct
+from typing import TypeVar
+
+import attrs
+
+from stablecast.core.messages import Incarnation
+from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.errors import WireError
+
+OTID = struct.Struct(">BIHII17x")
+"""Originating transport ID of an LBT-TCP source: transport type 0, address, port, session id, topic index."""
+TCP_TRANSPORT = 0
+INSTANCE = struct.Struct(">Q")
+
+HeaderT = TypeVar("HeaderT", bound=h.Header)
+
+
+@attrs.frozen
+class Recovered:
+    """A retransmitted message: for the session `session`, once sent by `incarnation`."""
+
+    session: Incarnation
+    incarnation: Incarnation
+    wire_number: int
+    payload: bytes
+
+
+def join(session_id: int, topic_index: int) -> Incarnation:
+    """The incarnation of a source on a transport."""
+    return session_id << 32 | topic_index
+
+
+def split(incarnation: Incarnation) -> tuple[int, int]:
+    """Session id of the transport and topic index."""
+    return incarnation >> 32, incarnation & 0xFFFF_FFFF
+
+
+def greeting(session_id: int) -> bytes:
+    """What a source says first on every connection of its stream."""
+    return control(h.TcpSid(sid=session_id))
+
+
+def session_of(message: lbmc.Message) -> int | None:
+    """The session id that a message on a source's stream announces, if it does."""
+    sid = find(message, h.TcpSid)
+    return None if sid is None else sid.sid
+
+
+def encode_recovered(recovered: Recovered) -> bytes:
+    """A retransmission (kind 10) with both incarnations."""
+    destination = h.CtxInstD(ctxinst=INSTANCE.pack(recovered.session))
+    sender = h.CtxInst(ctxinst=INSTANCE.pack(recovered.incarnation))
+    topic_index = split(recovered.incarnation)[1]
+    return lbmc.encode(
+        lbmc.Message(
+            lbmc.MessageKind.RETRANSMISSION,
+            topic_index,
+            recovered.wire_number,
+            (destination, sender),
+            recovered.payload,
+        )
+    )
+
+
+def decode_recovered(message: lbmc.Message) -> Recovered:
+    """Raises WireError when the incarnations are missing."""
+    session = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
+    incarnation = INSTANCE.unpack(need(message, h.CtxInst).ctxinst)[0]
+    return Recovered(session, incarnation, message.sequence, bytes(message.payload))
+
+
+def control(*headers: h.Header) -> bytes:
+    """A control message with these headers."""
+    return lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, 0, 0, headers, b""))
+
+
+def find(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT | None:
+    """The first header of a kind, if any."""
+    return next((header for header in message.headers if isinstance(header, kind)), None)
+
+
+def need(message: lbmc.Message, kind: type[HeaderT]) -> HeaderT:
+    """The first header of a kind. Raises WireError without one."""
+    header = find(message, kind)
+    if header is None:
+        raise WireError(f"header {kind.__name__} is missing")
+    return header

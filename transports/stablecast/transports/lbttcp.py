@@ -1,0 +1,139 @@
+"""The framing of LBT-TCP: a stream is a sequence of LBMC messages, and most of them are plain data.
+
+A *plain* message is of kind DATA and has no chained header. Consecutive plain messages of one topic make a `Run`: one
+object for all of them, their bytes where they arrived. Everything else is decoded to a `Message`. The loop of
+`StreamDecoder` is the hottest of a receiver and of a store: it makes no object for a message in a run.
+"""
+
+import struct
+
+import attrs
+
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
+
+MAX_PENDING = MAX_MESSAGE
+"""Bytes of an incomplete message that a decoder keeps."""
+
+_PLAIN = struct.Struct(">III")
+"""The same 12 bytes as `DATA_HEADER`; kind 0 and no header make the first word the length alone."""
+_LENGTH = struct.Struct(">H")
+_LENGTH_OFFSET = 2
+_LAST = 0xFFFF_FFFF
+
+
+@attrs.define
+class Run:
+    """Plain data messages of one topic with consecutive sequence numbers.
+
+    Attributes:
+        topic_index: Their topic on the transport, 32 bits.
+        first: Sequence number of the first one, 32 bits; the numbers wrap inside a run.
+        count: How many they are, at least one.
+        payload_bytes: Sum of the sizes of their payloads.
+        block: The messages as they came, headers included, back to back.
+        kind: Always DATA.
+    """
+
+    topic_index: int
+    first: int
+    count: int
+    payload_bytes: int
+    block: bytes | memoryview
+    kind: int = MessageKind.DATA
+
+
+def payloads(run: Run) -> list[bytes | memoryview]:
+    """The payloads of a run, in order: slices of its block, of the type of the block."""
+    block, found, position = run.block, [], 0
+    header, length_at = DATA_HEADER.size, _LENGTH.unpack_from
+    for _ in range(run.count):
+        end = position + length_at(block, position + _LENGTH_OFFSET)[0]
+        found.append(block[position + header : end])
+        position = end
+    return found
+
+
+class StreamDecoder:
+    """Splits one TCP stream into runs and messages."""
+
+    __slots__ = ("_failed", "_needed", "_pending")
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._needed = 0  # bytes at which the pending ones can be decoded further
+        self._failed = False
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the incomplete message at the end, at most `MAX_PENDING`."""
+        return len(self._pending)
+
+    def feed(self, data: bytes) -> list[Run | Message]:
+        """Takes the next bytes of the stream and returns what they complete, in stream order.
+
+        Runs refer to `data` and keep it alive; only what begins in one call and ends in another is copied.
+
+        Raises:
+            WireError: If the stream is broken; at once, at whatever byte shows it, and at each call from then on. What
+                came before that byte in the same call is lost with it: such a peer is cut off, not read on.
+        """
+        if self._failed:
+            raise WireError("the stream was broken before: close its connection")
+        if self._pending:
+            if len(self._pending) + len(data) < self._needed:
+                self._pending += data
+                return []
+            data = b"".join((self._pending, data))
+        try:
+            found, end = _split(data)
+            self._keep(data, end)
+        except WireError:
+            self._failed = True
+            self._pending = bytearray()
+            raise
+        return found
+
+    def _keep(self, data: bytes, start: int) -> None:
+        self._pending = bytearray(memoryview(data)[start:])
+        self._needed = frame(self._pending)[1] if len(self._pending) >= PREFIX.size else PREFIX.size
+
+
+def _split(data: bytes) -> tuple[list[Run | Message], int]:
+    """Whole messages of `data` and where the incomplete one begins."""
+    found: list[Run | Message] = []
+    position, size = 0, len(data)
+    while size - position >= PREFIX.size:
+        if data[position] or data[position + 1] or size - position < DATA_HEADER.size:
+            if position + frame(data, position)[1] > size:
+                break
+            message, position = decode(data, position)
+            found.append(message)
+        else:
+            start = position
+            topic, first, count, position = _run(data, start)
+            if not count:
+                break
+            block = data if position - start == size else memoryview(data)[start:position]
+            found.append(Run(topic, first, count, position - start - count * DATA_HEADER.size, block))
+    return found, position
+
+
+def _run(data: bytes, position: int) -> tuple[int, int, int, int]:
+    """Topic, first number, count and end of the run of whole plain messages that begins here; the count may be 0."""
+    unpack, shortest, longest, mask = _PLAIN.unpack_from, DATA_HEADER.size, MAX_MESSAGE, _LAST
+    size = len(data)
+    last_header = size - shortest
+    _, topic, first = unpack(data, position)
+    expected = first
+    while position <= last_header:
+        length, index, sequence = unpack(data, position)
+        # A length out of range is another kind, a chained header, or an error that `frame` finds.
+        if sequence != expected or index != topic or not shortest <= length <= longest:
+            break
+        end = position + length
+        if end > size:
+            break
+        position = end
+        expected = sequence + 1 & mask
+    return topic, first, expected - first & mask, position

@@ -1,0 +1,111 @@
+"""What a source says of itself: the record of a topic's source, and its advertisement (TIR) on the wire."""
+
+import ipaddress
+from collections.abc import Iterable
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.wire import lbmr
+
+MAX_TOPIC_BYTES = 246
+"""Length of a topic name in bytes, without its NUL."""
+
+INSTANCE_BYTES = 8
+"""Length of the name of a context."""
+
+PERSISTENT = lbmr.ExtendedFunctionality.LATE_JOIN | lbmr.ExtendedFunctionality.UME
+"""What a persistent source offers."""
+
+
+@attrs.frozen
+class SourceRecord:
+    """All that a receiver needs to join a source.
+
+    Attributes:
+        address: Where its data stream is joined, `ip:port`.
+        session_id: Its transport session, 32 bits.
+        index: Its topic index, 32 bits; with the session ID it names the source.
+        request_address: Request port of its context, `ip:port`; "" if it did not tell.
+        persistent: Whether it registers at stores.
+        instance: The 8 bytes that name its context; empty if it did not tell.
+    """
+
+    address: str
+    session_id: int
+    index: int
+    request_address: str = ""
+    persistent: bool = False
+    instance: bytes = b""
+
+
+def check_instance(instance: bytes) -> None:
+    """Raises MisuseError unless `instance` can name a context."""
+    if len(instance) != INSTANCE_BYTES:
+        raise MisuseError(f"a context instance has {INSTANCE_BYTES} bytes, not {len(instance)}")
+
+
+def check_topic(topic: str) -> None:
+    """Raises MisuseError unless `topic` can be asked for on the wire."""
+    try:
+        octets = topic_bytes(topic)
+    except UnicodeEncodeError:
+        octets = b""  # A stray surrogate is no text, so there are no bytes for it.
+    if not 0 < len(octets) <= MAX_TOPIC_BYTES or 0 in octets:
+        raise MisuseError(f"the topic name {topic!r} must be text of 1 to {MAX_TOPIC_BYTES} bytes without NUL")
+
+
+def topic_bytes(topic: str) -> bytes:
+    """The topic name as it stands on the wire, without its NUL."""
+    return topic.encode("utf-8", "surrogateescape")
+
+
+def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisement:
+    """The TIR of a source.
+
+    Raises:
+        MisuseError: If an address of the record is not `ip:port`.
+    """
+    host, port = _split(record.address)
+    options: list[lbmr.TirOption] = []
+    if record.request_address:
+        request_host, request_port = _split(record.request_address)
+        offered = PERSISTENT if record.persistent else 0
+        options.append(
+            lbmr.ExtendedFunctionality(source_port=request_port, source_address=request_host, functionality=offered)
+        )
+    if record.instance:
+        options.append(lbmr.ContextInstance(instance=record.instance))
+    transport = lbmr.TcpTransport(host, record.session_id, port)
+    return lbmr.Advertisement(topic, transport, ttl, record.index, tuple(options))
+
+
+def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption]) -> SourceRecord | None:
+    """The record of an advertised source, or None if its transport is none that a receiver here can join."""
+    transport = tir.transport
+    if not isinstance(transport, lbmr.TcpTransport):
+        return None
+    request_address, persistent = "", False
+    instance = next((option.source_id for option in trailer if isinstance(option, lbmr.SourceId)), b"")
+    for option in tir.options:
+        match option:
+            case lbmr.ExtendedFunctionality():
+                request_address = f"{option.source_address}:{option.source_port}"
+                persistent = bool(option.functionality & lbmr.ExtendedFunctionality.UME)
+            case lbmr.ContextInstance():
+                instance = option.instance
+            case _:
+                pass
+    address = f"{transport.address}:{transport.port}"
+    session_id = transport.session_id or 0  # Old sources have none.
+    return SourceRecord(address, session_id, tir.index, request_address, persistent, instance)
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdecimal() and int(port) < 1 << 16:
+            return str(ipaddress.IPv4Address(host)), int(port)
+    except ipaddress.AddressValueError:
+        pass  # Told below, like a port that is none.
+    raise MisuseError(f"'{address}' is not an address: write ip:port, for example 127.0.0.1:14371")

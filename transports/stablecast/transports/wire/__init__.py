@@ -1,0 +1,1 @@
+"""Codecs of the wire formats: headers from and to bytes, no behaviour."""

@@ -1,0 +1,154 @@
+"""LBMC messages: a short header, chained headers, payload.
+
+A message stands behind the one before it, in a datagram or in a stream. Its chain ends with code 0, payload follows, or
+with code 255, nothing follows; which one is told by the kind of the message.
+"""
+
+import struct
+from enum import IntEnum
+
+import attrs
+
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import LEAD, MIN_LENGTH, Header, pack, unpack
+
+PREFIX = struct.Struct(">BBH")
+"""What every message starts with: version and kind, code of the first header, length of the message."""
+DATA_HEADER = struct.Struct(">BBHII")
+"""Header of a message with payload: `PREFIX`, topic index, sequence number."""
+MAX_MESSAGE = 65_535
+"""Bytes of a message with all its headers."""
+PAYLOAD_FOLLOWS = 0
+NOTHING_FOLLOWS = 255
+
+
+class MessageKind(IntEnum):
+    """The kinds of messages; the version, 0, stands in the upper half of the same byte."""
+
+    DATA = 0
+    EOT = 1
+    PROACTIVE = 2
+    CONTROL = 8
+    RETRANSMISSION = 10
+
+
+PAYLOAD_KINDS = frozenset({MessageKind.DATA, MessageKind.PROACTIVE, MessageKind.RETRANSMISSION})
+"""The kinds with topic index, sequence number and payload."""
+_KINDS = {int(kind): kind for kind in MessageKind}
+_SHORTEST = {k: DATA_HEADER.size if k in PAYLOAD_KINDS else PREFIX.size + MIN_LENGTH for k in MessageKind}
+
+
+@attrs.frozen
+class Message:
+    """One message.
+
+    Attributes:
+        kind: Says whether the next two and the payload mean anything; 0 and empty where they do not.
+        topic_index: Index of the topic on its transport, 32 bits.
+        sequence: Sequence number on the topic, 32 bits, wraps.
+        headers: The chained headers, in order.
+        payload: What the application sent, or a piece of it.
+    """
+
+    kind: MessageKind
+    topic_index: int = 0
+    sequence: int = 0
+    headers: tuple[Header, ...] = ()
+    payload: bytes = b""
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of a message.
+
+    Raises:
+        WireError: If a field does not fit, if the message exceeds `MAX_MESSAGE`, if it has a number or a payload and is
+            not of a kind with these, or if it is of such a kind and empty: public dissectors do not recognise that.
+    """
+    kind = message.kind
+    if kind not in PAYLOAD_KINDS:
+        return _encode_bare(message)
+    first, chain = _encode_chain(message.headers, PAYLOAD_FOLLOWS)
+    length = DATA_HEADER.size + len(chain) + len(message.payload)
+    if length > MAX_MESSAGE:
+        raise WireError(f"a message of {length} bytes exceeds {MAX_MESSAGE}: send it in fragments")
+    try:
+        lead = DATA_HEADER.pack(kind, first, length, message.topic_index, message.sequence)
+    except struct.error as error:
+        raise WireError(f"topic index or sequence number of {kind.name} exceed 32 bits: {error}") from error
+    return lead + chain + message.payload
+
+
+def _encode_bare(message: Message) -> bytes:
+    if message.topic_index or message.sequence or message.payload:
+        raise WireError(f"a message of kind {message.kind.name} has no topic index, number or payload")
+    if not message.headers:
+        raise WireError(f"a message of kind {message.kind.name} needs a header")
+    first, chain = _encode_chain(message.headers, NOTHING_FOLLOWS)
+    length = PREFIX.size + len(chain)
+    if length > MAX_MESSAGE:
+        raise WireError(f"a message of {length} bytes exceeds {MAX_MESSAGE}: send its headers in several")
+    return PREFIX.pack(message.kind, first, length) + chain
+
+
+def _encode_chain(headers: tuple[Header, ...], last: int) -> tuple[int, bytes]:
+    if not headers:
+        return last, b""
+    code, packed = last, []
+    for header in reversed(headers):  # each one names the one behind it
+        own, body = pack(header)
+        packed.append(bytes((code, LEAD + len(body))) + body)
+        code = own
+    packed.reverse()
+    return code, b"".join(packed)
+
+
+def frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[MessageKind, int]:
+    """Kind and length of the message that starts at `offset`; at least `PREFIX` must be there.
+
+    Raises:
+        WireError: If the version or the kind is unknown or the length shorter than the kind allows.
+    """
+    version_kind, _, length = PREFIX.unpack_from(data, offset)
+    kind = _KINDS.get(version_kind)  # a version other than 0 is in no key
+    if kind is None:
+        raise WireError(f"version {version_kind >> 4}, kind {version_kind & 0xF} is not a message")
+    if length < _SHORTEST[kind]:
+        raise WireError(f"a message of kind {kind.name} cannot be {length} bytes long")
+    return kind, length
+
+
+def decode(data: bytes | memoryview, offset: int = 0) -> tuple[Message, int]:
+    """Decodes the message that starts at `offset`; returns it and where it ends.
+
+    Raises:
+        WireError: If the bytes are no whole message; see also `encode`.
+    """
+    if len(data) - offset < PREFIX.size:
+        raise WireError(f"{len(data) - offset} bytes are no message")
+    kind, length = frame(data, offset)
+    end = offset + length
+    if end > len(data):
+        raise WireError(f"a message of {length} bytes ends after {len(data) - offset}")
+    octets = bytes(data[offset:end])
+    if kind in PAYLOAD_KINDS:
+        _, first, _, topic_index, sequence = DATA_HEADER.unpack_from(octets)
+        headers, start = _decode_chain(octets, DATA_HEADER.size, first, PAYLOAD_FOLLOWS)
+        return Message(kind, topic_index, sequence, headers, octets[start:]), end
+    headers, start = _decode_chain(octets, PREFIX.size, octets[1], NOTHING_FOLLOWS)
+    if start < length or not headers:
+        raise WireError(f"a message of kind {kind.name} has {length - start} bytes behind {len(headers)} headers")
+    return Message(kind, 0, 0, headers), end
+
+
+def _decode_chain(octets: bytes, position: int, code: int, last: int) -> tuple[tuple[Header, ...], int]:
+    headers = []
+    while code != last:
+        if len(octets) - position < MIN_LENGTH:
+            raise WireError(f"the message ends where a header of code {code} must stand")
+        following, length = octets[position], octets[position + 1]
+        end = position + length
+        if length < MIN_LENGTH or end > len(octets):
+            raise WireError(f"a header of code {code} cannot be {length} bytes long here")
+        headers.append(unpack(code, octets[position + LEAD : end]))
+        position, code = end, following
+    return tuple(headers), position
