@@ -14,7 +14,7 @@ import attrs
 from stablecast.core import effects as fx
 from stablecast.core import inputs
 from stablecast.core.events import Event
-from stablecast.core.messages import Message, Role, SourceInfo
+from stablecast.core.messages import Message, Role, SourceInfo, StableAck
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig
 from stablecast.core.source import SourceEndpoint
@@ -44,7 +44,7 @@ class World:
         heappush(self.queue, (self.now + delay, self.serial, action))
 
     def send(self, sender: "Node", to: str, message: Message) -> None:
-        """One message over the ordered link to `to`; a dead address refuses, and what was on the way is lost with it."""
+        """One message over the ordered link to `to`: a dead address refuses, what was on its way there is lost."""
         receiver = self.nodes.get(to)
 
         def arrive() -> None:
@@ -290,10 +290,14 @@ class ReceiverNode(Joiner):
 
 @attrs.define(eq=False)
 class StoreNode(Joiner):
-    """A store and its disk. `disk` is what survives a crash: records in the order written."""
+    """A store and its disk. `disk` is what survives a crash: records in the order written.
+
+    `contents` is what can be read back, `durable` the part of it that is synced: incarnations by (RegID, number).
+    """
 
     disk: list[fx.Effect] = attrs.field(factory=list)
     contents: dict[tuple[int, int], int] = attrs.field(factory=dict)
+    durable: dict[tuple[int, int], int] = attrs.field(factory=dict)
     unsynced: deque[fx.Effect] = attrs.field(factory=deque)
     syncing: bool = False
 
@@ -301,27 +305,29 @@ class StoreNode(Joiner):
     def create(cls, world: World, config: StoreConfig, disk: list[fx.Effect] | None = None) -> "StoreNode":
         """A store, with the disk that an earlier one left."""
         node = cls(world, config.address, StoreEndpoint.create(config))
-        for record in disk or []:
-            node.disk.append(record)
         if disk:
-            clients, extents = replay(disk)
-            for effect in disk:
-                if isinstance(effect, fx.PersistMessages):
-                    node.contents.update(
-                        ((effect.source_reg_id, n), effect.incarnation)
-                        for n in range(effect.first, effect.first + effect.count)
-                    )
-            node.machine.recover(clients, extents, {}, world.now)
+            node.disk = list(disk)
+            for record in disk:
+                change(node.contents, record)
+                change(node.durable, record)
+            node.machine.recover(*replay(disk), {}, world.now)
         node.join()
         return node
+
+    def perform(self, effect: fx.Effect) -> None:
+        """Whatever is acknowledged must be synced."""
+        match effect:
+            case fx.Send(message=StableAck() as ack):
+                reg_id = self.machine.streams[ack.incarnation]
+                for number in range(ack.first, ack.last + 1):
+                    assert self.durable.get((reg_id, number)) == ack.incarnation, f"{number} acknowledged, not synced"
+        Node.perform(self, effect)
 
     def perform_own(self, effect: fx.Effect) -> None:
         """Write, read back, join."""
         match effect:
             case fx.PersistMessages():
-                incarnation = self.runs[effect.token][0]
-                for number in range(effect.first, effect.first + effect.count):
-                    self.contents[effect.source_reg_id, number] = incarnation
+                assert self.runs[effect.token][0] == effect.incarnation
                 if effect.done:
                     del self.runs[effect.token]
                 self.write(effect)
@@ -348,6 +354,7 @@ class StoreNode(Joiner):
 
     def write(self, effect: fx.Effect) -> None:
         """Into the cache; a sync takes a while and covers what was written before it began."""
+        change(self.contents, effect)
         self.unsynced.append(effect)
         if not self.syncing:
             self.sync()
@@ -364,11 +371,26 @@ class StoreNode(Joiner):
             for effect in batch:
                 self.unsynced.popleft()
                 self.disk.append(effect)
+                change(self.durable, effect)
             self.arrive(inputs.Persisted(batch[-1].ticket))  # type: ignore[union-attr]
             if self.unsynced and not self.syncing:
                 self.sync()
 
         self.world.at(SYNC_NS, done)
+
+
+def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
+    """What a write does to what can be read."""
+    match effect:
+        case fx.PersistMessages():
+            for number in range(effect.first, effect.first + effect.count):
+                contents[effect.source_reg_id, number] = effect.incarnation
+        case fx.Cut():
+            for key in [key for key in contents if key[0] == effect.source_reg_id and key[1] >= effect.number]:
+                del contents[key]
+        case fx.Forget(role=Role.SOURCE):
+            for key in [key for key in contents if key[0] == effect.reg_id]:
+                del contents[key]
 
 
 def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int, int]]]:

@@ -1,10 +1,10 @@
-"""The bytes of a journal segment. All integers are big-endian.
+r"""The bytes of a journal segment. All integers are big-endian.
 
 A journal is a directory of segment files `NNNNNNNN.seg`, numbered upwards in decimal, and a file `lock`. A segment is
 a file header followed by records without padding.
 
     file header, 24 bytes           record header, 32 bytes
-     0  8s  magic "scjrnl\\r\\n"        0  u16  magic 0x5CA5
+     0  8s  magic "scjrnl\r\n"          0  u16  magic 0x5CA5
      8  u16 version                   2  u8   kind
     10  u16 zero                      3  u8   flags, zero
     12  u32 segment number            4  u32  length of the body
@@ -39,16 +39,18 @@ import zlib
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from mmap import mmap
+from typing import TypeVar
 
 import attrs
 
+from stablecast.core.errors import MisuseError
 from stablecast.journal.errors import JournalError
 
 VERSION = 1
 FILE_MAGIC = b"scjrnl\r\n"
 RECORD_MAGIC = 0x5CA5
-MAX_BODY_BYTES = 1 << 30
-"""Bound on the body of one record, in bytes."""
+MAX_BLOCK_BYTES = 1 << 30
+"""Bound on the block, state or checkpoint in one record, in bytes."""
 
 LOWEST = -(1 << 63)
 """Start of an ERASE that has no lower end."""
@@ -58,6 +60,7 @@ HIGHEST = (1 << 63) - 1
 _FILE = struct.Struct(">8sHHII")
 _RECORD = struct.Struct(">HBBIQQI")
 _CRC = struct.Struct(">I")
+_JSON = json.JSONDecoder()
 _MAGIC_BYTES = RECORD_MAGIC.to_bytes(2, "big")
 FILE_HEADER_BYTES = _FILE.size + _CRC.size
 RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
@@ -71,6 +74,9 @@ Block = bytes | memoryview
 """Opaque bytes; a memoryview is contiguous, of format "B", and its memory is not changed any more."""
 
 
+_Body = TypeVar("_Body", bytes, Block)
+
+
 class Kind(IntEnum):
     """What a record is."""
 
@@ -78,6 +84,9 @@ class Kind(IntEnum):
     STATE = 2
     CHECKPOINT = 3
     ERASE = 4
+
+
+_KINDS = frozenset(Kind)
 
 
 @attrs.frozen
@@ -150,7 +159,7 @@ def entry_at(data: bytes | mmap, offset: int, salt: int) -> Entry | None:
     if _CRC.unpack_from(head, _RECORD.size)[0] != zlib.crc32(head[: _RECORD.size], salt):
         return None
     _, kind, flags, length, ticket, synced, crc = _RECORD.unpack_from(head)
-    if flags or kind not in Kind.__members__.values():
+    if flags or kind not in _KINDS:
         raise JournalError(
             f"the journal holds a record of kind {kind} with flags {flags} that this release does not know; "
             "use the newer release that wrote it"
@@ -196,13 +205,38 @@ def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry
         at = data.find(_MAGIC_BYTES, at + 1 if entry is None else entry.stop)
 
 
+def bounded(body: _Body) -> _Body:
+    """Returns a body that fits a record.
+
+    Raises:
+        MisuseError: If it does not.
+    """
+    if len(body) > MAX_BLOCK_BYTES:
+        raise MisuseError(f"{len(body)} bytes do not fit one record; the bound is {MAX_BLOCK_BYTES}")
+    return body
+
+
+def checked_state(body: bytes) -> bytes:
+    """Returns the body of a STATE. Cheap, for it guards against mix-ups and not against bad JSON.
+
+    Raises:
+        MisuseError: If it is visibly not a JSON object, or too large.
+    """
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        raise MisuseError(f"a state must be a JSON object, not {body[:20]!r}")
+    return bounded(body)
+
+
 def join_states(states: Sequence[bytes]) -> bytes:
     """Returns the body of a CHECKPOINT.
+
+    Raises:
+        MisuseError: If a state is visibly not a JSON object, or they are too large together.
 
     >>> join_states([b'{"a": 1}', b"{}"])
     b'[{"a": 1},{}]'
     """
-    return b"[" + b",".join(states) + b"]"
+    return bounded(b"[" + b",".join(map(checked_state, states)) + b"]")
 
 
 def split_states(body: bytes) -> list[bytes]:
@@ -217,7 +251,8 @@ def split_states(body: bytes) -> list[bytes]:
     states: list[bytes] = []
     try:
         text = body.decode()
-        at = 1
+        json.loads(text)
+        at = text.index("[", 0, 1) + 1
         while at < len(text) - 1:
             _, stop = _JSON.raw_decode(text, at)
             states.append(text[at:stop].encode())
@@ -227,6 +262,3 @@ def split_states(body: bytes) -> list[bytes]:
             f"a checkpoint of the journal is not a JSON array ({error}); a defect wrote it: restore the directory"
         ) from error
     return states
-
-
-_JSON = json.JSONDecoder()

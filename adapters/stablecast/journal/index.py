@@ -1,17 +1,22 @@
 """Which record holds which sequence number: in memory, rebuilt from the segments at open.
 
-A stream is a sorted list of disjoint *pieces* [start, stop), each pointing to the record whose numbers it shows. A newer
-record or an erasure shortens, splits or removes pieces; records themselves never change. An erasure is remembered for
-as long as a segment that it looks back on still holds records of its stream: it has to be repeated in newer segments,
-or those records would come back to life at the next open (see `format`).
+A stream is a sorted list of disjoint *pieces* [start, stop), each pointing to the record whose numbers it shows. A
+newer record or an erasure shortens, splits or removes pieces; records themselves never change. An erasure is
+remembered for as long as a segment that it looks back on still holds records of its stream: it has to be repeated in
+newer segments, or those records would come back to life at the next open (see `format`).
 """
 
+import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 import attrs
 
+from stablecast.core.errors import MisuseError
+from stablecast.journal.format import ERASE_BODY
 from stablecast.journal.segments import Position, Record, Segment
+
+_NOTHING: frozenset[Segment] = frozenset()
 
 
 @attrs.frozen
@@ -22,6 +27,17 @@ class Erase:
     start: int
     stop: int
     as_of: Position
+
+    def body(self) -> bytes:
+        """Returns the body of the ERASE record.
+
+        Raises:
+            MisuseError: If a number does not fit its field.
+        """
+        try:
+            return ERASE_BODY.pack(self.stream, self.start, self.stop, *self.as_of)
+        except struct.error as error:
+            raise MisuseError(f"a number of the erasure does not fit its field: {error}") from error
 
     def covers(self, older: "Erase") -> bool:
         """Tells whether `older` has nothing to add to this one."""
@@ -36,26 +52,27 @@ class Pieces:
     stops: list[int] = attrs.field(factory=list)
     records: list[Record] = attrs.field(factory=list)
 
-    def add(self, start: int, stop: int, record: Record) -> None:
-        """Shows [start, stop) in `record`, whatever showed it before."""
+    def add(self, start: int, stop: int, record: Record) -> Set[Segment]:
+        """Shows [start, stop) in `record`, whatever showed it before; returns the segments with nothing live left."""
         record.segment.live += 1
         if not self.stops or start >= self.stops[-1]:
             self.starts.append(start)
             self.stops.append(stop)
             self.records.append(record)
-            return
-        self.erase(start, stop)
+            return _NOTHING
+        emptied = self.erase(start, stop)
         at = bisect_left(self.starts, start)
         self.starts.insert(at, start)
         self.stops.insert(at, stop)
         self.records.insert(at, record)
+        return emptied
 
-    def erase(self, start: int, stop: int, as_of: Position | None = None) -> set[Segment]:
+    def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[Segment]:
         """Hides [start, stop), if given only in records before `as_of`; returns the segments with nothing live left."""
         low = bisect_right(self.stops, start)
         high = bisect_left(self.starts, stop)
         if low >= high:
-            return set()
+            return _NOTHING
         kept: list[tuple[int, int, Record]] = []
         touched: set[Segment] = set()
         for at in range(low, high):
@@ -87,21 +104,21 @@ class Index:
     streams: dict[int, Pieces] = attrs.field(factory=dict)
     erases: dict[int, list[Erase]] = attrs.field(factory=dict)
 
-    def add(self, stream: int, count: int, record: Record) -> None:
-        """Enters a MESSAGES record of `count` numbers."""
+    def add(self, stream: int, count: int, record: Record) -> Set[Segment]:
+        """Enters a MESSAGES record of `count` numbers; returns the segments with nothing live left."""
         pieces = self.streams.get(stream)
         if pieces is None:
             pieces = self.streams[stream] = Pieces()
-        pieces.add(record.first, record.first + count, record)
         record.segment.streams.add(stream)
+        return pieces.add(record.first, record.first + count, record)
 
-    def erase(self, erase: Erase) -> set[Segment]:
+    def erase(self, erase: Erase) -> Set[Segment]:
         """Applies and remembers an erasure; returns the segments with nothing live left."""
         older = self.erases.get(erase.stream, ())
         self.erases[erase.stream] = [known for known in older if not erase.covers(known)] + [erase]
         pieces = self.streams.get(erase.stream)
         if pieces is None:
-            return set()
+            return _NOTHING
         emptied = pieces.erase(erase.start, erase.stop, erase.as_of)
         if not pieces.starts:
             del self.streams[erase.stream]
@@ -128,7 +145,9 @@ class Index:
 
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Returns (first, count, tag) of each piece of a stream, ascending."""
-        pieces = self.streams.get(stream, _NONE)
+        pieces = self.streams.get(stream)
+        if pieces is None:
+            return []
         return [
             (start, stop - start, record.tag)
             for start, stop, record in zip(pieces.starts, pieces.stops, pieces.records, strict=True)
@@ -144,6 +163,3 @@ class Index:
         for record in sorted(highest, key=lambda known: known.position):
             stream, stop = highest[record]
             yield stream, stop, record
-
-
-_NONE = Pieces()

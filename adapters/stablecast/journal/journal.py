@@ -9,8 +9,7 @@ import asyncio
 import os
 import secrets
 import struct
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Self
@@ -18,19 +17,19 @@ from typing import Self
 from stablecast.core.errors import MisuseError
 from stablecast.journal.errors import JournalError
 from stablecast.journal.format import (
-    ERASE_BODY,
-    FILE_HEADER_BYTES,
     HIGHEST,
     LOWEST,
-    MAX_BODY_BYTES,
     MESSAGES_HEAD,
     RECORD_HEADER_BYTES,
     Block,
     Kind,
+    bounded,
+    checked_state,
     join_states,
 )
 from stablecast.journal.index import Erase
 from stablecast.journal.lock import DirectoryLock
+from stablecast.journal.pending import Pending
 from stablecast.journal.recovery import Recovered, recover
 from stablecast.journal.segments import Position, Record, Segment, SegmentReader, segment_path
 from stablecast.journal.writer import Sync, Write, Writer
@@ -48,6 +47,10 @@ class _Life(IntEnum):
     CLOSING = 2
     FAILED = 3
     CLOSED = 4
+
+
+_STARTED = frozenset((_Life.RUNNING, _Life.CLOSING, _Life.FAILED))
+"""When the writer's thread may be alive."""
 
 
 class Journal:
@@ -71,30 +74,26 @@ class Journal:
         self._segment_bytes = limits
         self._index = found.index
         self._segments = found.segments
-        self._root = found.root
         self._next_number = found.next_number
         self._active = found.newest
         if self._active is not None:
             self._active.limit = max(self._active.end, limits)
         self._reader = SegmentReader()
         self._checkpoint: Callable[[], list[bytes]] | None = None
-        self._trims: dict[int, Erase] = {}
-        self._unsynced: deque[Record] = deque()
-        self._queued_bytes = 0
-        self._ticket = 0
-        self._synced_tickets = (0, 0)
-        self._reported = 0
+        self._trims: dict[int, bytes] = {}
+        self._dead: dict[Segment, int] = {}
+        self._pending = Pending(found.root)
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopped: asyncio.Future[None] | None = None
+        self._stopped = asyncio.Event()
         write, sync = disk
         self._writer = Writer(
             write,
             sync,
             committed=lambda count: self._tell(self._on_committed, count),
             failed=lambda error: self._tell(self._on_failed, error),
-            stopped=lambda: self._tell(self._on_stopped),
+            stopped=lambda: self._tell(self._stopped.set),
         )
 
     @classmethod
@@ -123,7 +122,7 @@ class Journal:
             lock = DirectoryLock(directory)
         except OSError as error:
             raise JournalError(
-                f"cannot write to the journal directory {directory}: {error.strerror}; give this user write access to it"
+                f"cannot write to the journal directory {directory}: {error.strerror}; give this user access to it"
             ) from error
         try:
             return cls(directory, lock, recover(directory, sync), segment_bytes, (write, sync))
@@ -152,7 +151,7 @@ class Journal:
         self._loop = loop
         self._life = _Life.RUNNING
         self._writer.start()
-        self._collect()
+        self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:
         """Syncs everything, stops the writer and unlocks the directory.
@@ -160,29 +159,27 @@ class Journal:
         Raises:
             JournalError: If the disk failed, now or before; the directory is unlocked all the same.
         """
-        if self._life is _Life.RUNNING and self._loop is not None:
+        if self._life is _Life.RUNNING:
             self._flush_trims()
-            self._stopped = self._loop.create_future()
             self._life = _Life.CLOSING
+        if self._life in _STARTED:
             self._writer.close()
-            await self._stopped
+            await self._stopped.wait()
         self._release()
         if self._failure is not None:
             raise self._failure
 
     def abort(self) -> None:
         """Stops at once: nothing more is synced or reported. Waits for the one system call that is under way."""
-        started = self._life in (_Life.RUNNING, _Life.CLOSING)
-        self._life = _Life.CLOSED
-        if started:
+        if self._life in _STARTED:
             self._writer.abort()
-        self._on_stopped()
         self._release()
+        self._stopped.set()
 
     @property
     def pressure(self) -> bool:
         """Whether more than `MAX_QUEUED_BYTES` wait for the disk."""
-        return self._queued_bytes > MAX_QUEUED_BYTES
+        return self._pending.size > MAX_QUEUED_BYTES
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
         """Appends a run of messages; where numbers overlap it replaces what the stream had.
@@ -205,8 +202,10 @@ class Journal:
             head = MESSAGES_HEAD.pack(stream, first, count, tag)
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
-        record = self._append(Kind.MESSAGES, (head, block), ticket, first, tag)
-        self._index.add(stream, count, record)
+        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket, first, tag)
+        emptied = self._index.add(stream, count, record)
+        if emptied:
+            self._retire(emptied)
 
     def append_state(self, body: bytes, ticket: int) -> None:
         """Appends a piece of the owner's state: one JSON object, UTF-8.
@@ -215,7 +214,7 @@ class Journal:
             MisuseError: If the body is no JSON object, the ticket is out of order or the journal is not running.
             JournalError: If the disk has failed.
         """
-        self._append(Kind.STATE, (_checked_state(body),), ticket)
+        self._append(Kind.STATE, (checked_state(body),), ticket)
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
         """Forgets the numbers >= `at` of a stream, durably when `ticket` is reported. Raises like `append_state`."""
@@ -238,9 +237,11 @@ class Journal:
         pieces = self._index.streams.get(stream)
         if pieces is None or pieces.starts[0] >= number:
             return
-        erase = self._trims[stream] = Erase(stream, LOWEST, number, self._position())
-        if self._index.erase(erase):
-            self._collect()
+        erase = Erase(stream, LOWEST, number, self._position())
+        self._trims[stream] = erase.body()
+        emptied = self._index.erase(erase)
+        if emptied:
+            self._retire(emptied)
 
     def read(self, stream: int, number: int) -> tuple[int, int, int, bytes] | None:
         """Returns (first, count, tag, block) of the run that holds a number, or None.
@@ -270,11 +271,15 @@ class Journal:
             yield stream, record.first, stop - record.first, record.tag, self._block(record)
 
     def _block(self, record: Record) -> bytes:
-        return bytes(record.parts[1]) if record.parts else self._reader.block(record)
+        if record.parts:
+            return bytes(record.parts[1])
+        if self._life is _Life.CLOSED:
+            raise MisuseError(f"the journal in {self._directory} is closed; read before that")
+        return self._reader.block(record)
 
     def _position(self) -> Position:
         """The place behind everything appended so far."""
-        return (0, 0) if self._active is None else (self._active.number, self._active.end)
+        return (self._next_number, 0) if self._active is None else (self._active.number, self._active.end)
 
     def _check_running(self) -> None:
         if self._life is _Life.RUNNING:
@@ -284,73 +289,79 @@ class Journal:
         raise MisuseError(f"the journal in {self._directory} is not running; append between start and close")
 
     def _erase(self, erase: Erase, ticket: int) -> None:
-        self._append(Kind.ERASE, (_erase_body(erase),), ticket)
-        if self._index.erase(erase):
-            self._collect()
+        self._append(Kind.ERASE, (erase.body(),), ticket)
+        emptied = self._index.erase(erase)
+        if emptied:
+            self._retire(emptied)
 
     def _append(self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0) -> Record:
         """Checks and queues a record of the owner."""
         if self._life is not _Life.RUNNING:
             self._check_running()
-        if ticket < self._ticket or ticket < 1:
-            raise MisuseError(f"ticket {ticket} follows {self._ticket}; tickets begin at 1 and never go down")
-        self._ticket = ticket
+        self._pending.issue(ticket)
         if self._trims and self._writer.idle:
             self._flush_trims()
         return self._put(kind, parts, ticket, first, tag)
 
     def _put(self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0) -> Record:
         """Gives a record its place, in a new segment if the active one is full, and queues it."""
-        body = sum(map(len, parts))
-        if body > MAX_BODY_BYTES:
-            raise MisuseError(f"a record of {body} bytes cannot be appended; the bound is {MAX_BODY_BYTES}")
-        size = RECORD_HEADER_BYTES + body
+        size = RECORD_HEADER_BYTES + sum(map(len, parts))
         active = self._active
         if active is None or active.end + size > active.limit:
             active = self._roll(size)
         record = Record(active, active.end, size, kind, ticket, parts, first, tag)
         active.end += size
-        self._queued_bytes += size
-        self._unsynced.append(record)
+        self._pending.add(record)
         self._writer.put(record)
         return record
 
     def _roll(self, size: int) -> Segment:
         """Begins a segment: the erasures that still matter, then a checkpoint, then room for at least `size` bytes."""
+        states = join_states([] if self._checkpoint is None else self._checkpoint())
         number = self._next_number
         self._next_number += 1
-        segment = Segment(number, secrets.randbits(32), segment_path(self._directory, number))
-        segment.limit = HIGHEST
         erases = self._index.prune(self._segments.values())
+        previous = self._active
+        segment = Segment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
         self._segments[number] = self._active = segment
         self._trims.clear()
         for erase in erases:
-            self._put(Kind.ERASE, (_erase_body(erase),), 0)
-        states = [] if self._checkpoint is None else self._checkpoint()
-        self._put(Kind.CHECKPOINT, (join_states([_checked_state(state) for state in states]),), 0)
+            self._put(Kind.ERASE, (erase.body(),), 0)
+        self._put(Kind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._segment_bytes, size)
+        if previous is not None and not previous.live:
+            self._dead[previous] = self._pending.added
         return segment
 
     def _flush_trims(self) -> None:
-        trims = list(self._trims.values())
-        self._trims.clear()
-        for erase in trims:
-            self._put(Kind.ERASE, (_erase_body(erase),), 0)
+        trims, self._trims = self._trims, {}
+        for body in trims.values():
+            self._put(Kind.ERASE, (body,), 0)
+
+    def _retire(self, segments: Iterable[Segment]) -> None:
+        """Notes segments without live messages. They go when all that killed the messages is synced, trims included."""
+        self._flush_trims()
+        for segment in segments:
+            self._dead[segment] = self._pending.added
+        self._collect()
 
     def _collect(self) -> None:
-        """Deletes the segments without live messages, if a synced checkpoint lies in a newer one."""
-        for segment in list(self._segments.values()):
-            if segment.live or segment.number >= self._root:
+        """Deletes the noted segments that nothing needs: what killed them and a newer checkpoint are on the disk."""
+        for segment, due in list(self._dead.items()):
+            if segment.live:  # it was the active one, and got new messages
+                del self._dead[segment]
+                continue
+            if due > self._pending.synced or segment.number >= self._pending.root:
                 continue
             self._reader.close(segment)
-            del self._segments[segment.number]
+            del self._dead[segment], self._segments[segment.number]
             try:
                 segment.path.unlink()
             except OSError as error:
                 self._on_failed(error)
 
     def _tell(self, callback: Callable[..., None], *args: object) -> None:
-        """Carries a report of the writer's thread to the loop."""
+        """Carries a report of the writer's thread to the loop; if that is closed there is nobody left to tell."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(callback, *args)
 
@@ -358,26 +369,12 @@ class Journal:
         """The next `count` records are synced."""
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return
-        before, last = self._synced_tickets
-        rooted = False
-        for _ in range(count):
-            record = self._unsynced.popleft()
-            self._queued_bytes -= record.size
-            record.parts = ()
-            if record.ticket > last:
-                before, last = last, record.ticket
-            if record.kind is Kind.CHECKPOINT:
-                self._root = record.segment.number
-                rooted = True
-        self._synced_tickets = before, last
-        # Several records may share a ticket: it is done when the last of them is.
-        waiting = next((record.ticket for record in self._unsynced if record.ticket), 0)
-        done = before if waiting == last else last
-        if rooted:
+        reported = self._pending.done
+        self._pending.commit(count)
+        if self._dead:
             self._collect()
-        if done > self._reported:
-            self._reported = done
-            self.on_synced(done)
+        if self._pending.done != reported:
+            self.on_synced(self._pending.done)
 
     def _on_failed(self, error: Exception) -> None:
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
@@ -389,28 +386,10 @@ class Journal:
         self._failure.__cause__ = error
         self.on_failed(self._failure)
 
-    def _on_stopped(self) -> None:
-        if self._stopped is not None and not self._stopped.done():
-            self._stopped.set_result(None)
-
     def _release(self) -> None:
         self._life = _Life.CLOSED
         self._reader.close_all()
         self._lock.release()
-
-
-def _erase_body(erase: Erase) -> bytes:
-    try:
-        return ERASE_BODY.pack(erase.stream, erase.start, erase.stop, *erase.as_of)
-    except struct.error as error:
-        raise MisuseError(f"a number of the erasure does not fit its field: {error}") from error
-
-
-def _checked_state(body: bytes) -> bytes:
-    """Returns the body; cheap, for it guards against mix-ups and not against bad JSON."""
-    if not (body.startswith(b"{") and body.endswith(b"}")):
-        raise MisuseError(f"a state must be a JSON object, not {body[:20]!r}")
-    return body
 
 
 def _ignore(_ticket: int) -> None:

@@ -39,7 +39,6 @@ class Recovered:
     root: int = 0
     next_number: int = 1
     newest: Segment | None = None
-    ticket: int = 0
     reports: list[str] = attrs.field(factory=list)
 
 
@@ -84,8 +83,10 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool) ->
 def _set_aside(found: Recovered, path: Path, *, created: bool) -> None:
     """Takes a file without a good header out of the journal."""
     if created:
-        os.rename(path, f"{path}{DAMAGED_SUFFIX}")
-        found.reports.append(f"{path} has a damaged header and was renamed to {path.name}{DAMAGED_SUFFIX}; check the disk")
+        path.rename(f"{path}{DAMAGED_SUFFIX}")
+        found.reports.append(
+            f"{path} has a damaged header and was renamed to {path.name}{DAMAGED_SUFFIX}; check the disk"
+        )
     else:
         path.unlink()
         found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
@@ -111,7 +112,6 @@ def _report(found: Recovered, path: Path, gap: Gap) -> None:
 
 def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None:
     """Applies one record."""
-    found.ticket = max(found.ticket, entry.ticket)
     match entry.kind:
         case Kind.MESSAGES:
             stream, first, count, tag = MESSAGES_HEAD.unpack_from(data, entry.body.start)

@@ -33,7 +33,7 @@ BLOCK_AT = RECORD_HEADER_BYTES + MESSAGES_HEAD.size
 
 @attrs.define(eq=False)
 class Segment:
-    """One file. `live` counts the pieces of the index that lie in it; `streams` names every stream it has records of."""
+    """One file. `live` counts the pieces of the index in it; `streams` names every stream it has records of."""
 
     number: int
     salt: int

@@ -93,7 +93,7 @@ class Writer:
         try:
             while self._turn():
                 pass
-        except Exception as error:  # whatever it is: a dead thread must not look like a slow disk
+        except Exception as error:  # noqa: BLE001 - whatever it is, a dead thread must not look like a slow disk
             self._failed(error)
         finally:
             if self._fd >= 0:

@@ -129,15 +129,12 @@ def turn_back_the_clock(frames: Frames) -> Found:
 
 
 def ask_for_a_smaller_group(frames: Frames) -> Found:
-    """With a group of one store everything is stable sooner."""
+    """With a group of one store everything is stable sooner; but the frame ended with a group of three."""
     for lines in frames:
         snapshot = lines[0]["snapshot"]
         for holder in (snapshot["config"], snapshot["window"], snapshot["enrollment"]):
             holder["group"]["size"] = 1
-    complete = first_with(
-        frames, lambda r: any(e.get("event", {}).get("_") == "QuorumLost" for e in r["out"]) or is_ack(r)
-    )
-    return complete["n"], "replay"
+    return frames[0][-2]["n"], "replay"
 
 
 def change_a_snapshot(frames: Frames) -> Found:
@@ -218,13 +215,13 @@ def deny_a_sync(frames: Frames) -> Found:
 
 def acknowledge_what_is_not_synced(frames: Frames) -> Found:
     record = first_with(frames, sends("StableAck"))
-    effect_of(record, "StableAck")["message"]["last"] += 1
+    effect_of(record, "StableAck")["message"]["last"] += 1000
     return record["n"], "P1"
 
 
 def keep_an_ack_back(frames: Frames) -> Found:
-    record = first_with(frames, sends("StableAck"))
-    record["out"].remove(effect_of(record, "StableAck"))
+    record = first_with(frames, lambda r: any("StableAck" in str(effect) for effect in r["out"][-1:]))
+    record["out"].pop()
     return record["n"], "replay"
 
 
@@ -248,7 +245,7 @@ def acknowledge_the_unread(frames: Frames) -> Found:
 
 
 def consume_the_undelivered(frames: Frames) -> Found:
-    record = first_with(frames, is_input("Consumed"))
+    record = [r for r in records(frames) if is_input("Consumed")(r)][-1]
     record["in"]["last"] += 1
     return record["n"], "A1"
 
@@ -325,7 +322,8 @@ def test_a_violation_says_what_was_expected(traces: Path, tmp_path: Path) -> Non
     violation = next(violation for violation in report.violations if violation.rule == "replay")
     assert violation.expected["message"]["_"] == "StableAck"
     assert violation.found is None
-    assert violation.text.startswith(f"record {violation.record}, effect 0: expected {{")
+    assert violation.text.startswith(f"record {violation.record}, effect ")
+    assert violation.text.endswith("}}, found nothing")
 
 
 def test_a_wrong_core_is_found_although_replay_agrees_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,9 @@ def pair() -> Domain:
     return domain
 
 
-def packets(domain: Domain, sender: str, kind: lbmr.PacketKind = lbmr.PacketKind.NORMAL) -> list[tuple[int, lbmr.Packet]]:
+def packets(
+    domain: Domain, sender: str, kind: lbmr.PacketKind = lbmr.PacketKind.NORMAL
+) -> list[tuple[int, lbmr.Packet]]:
     """Instants (ms) and packets of one kind that a node sent."""
     decoded = [(now // MS, lbmr.decode(data)) for now, source, _, data in domain.sent if source == sender]
     return [(at, packet) for at, packet in decoded if isinstance(packet, lbmr.Packet) and packet.kind == kind]
@@ -195,6 +197,14 @@ def test_contexts_at_different_relays_find_each_other() -> None:
     domain.feed(B, AddReceiver("orders"))
     domain.feed(A, ORDERS)
     assert [(at, topic) for _, at, topic, _ in domain.found] == [(B, "orders")]
+
+
+def test_store_names_are_not_ours_to_answer_yet() -> None:
+    context = ResolutionContext.create(b"instance", [RELAY])
+    query = lbmr.encode(lbmr.ContextInfo(flags=lbmr.ContextInfo.QUERY, name="store"))
+    context.receive(DatagramArrived(query, RELAY), 0)
+    assert context.take_effects() == []
+    assert context.counters()["malformed"] == 0
 
 
 def test_strangers_and_nonsense_are_counted_and_dropped() -> None:

@@ -16,12 +16,11 @@ NORMAL = lbmr.PacketKind.NORMAL
 def test_groups_are_in_order_full_and_within_the_limits(sizes: list[int], most: int) -> None:
     groups = list(share(enumerate(sizes), most))
     assert [number for group in groups for number in group] == list(range(len(sizes)))
-    for group, following in zip(groups, [*groups[1:], ()], strict=True):
-        used = sum(sizes[number] for number in group)
-        assert len(group) == 1 or used <= ROOM
-        assert len(group) <= most
-        if following:
-            assert len(group) == most or used + sizes[following[0]] > ROOM
+    used = [sum(sizes[number] for number in group) for group in groups]
+    assert all(octets <= ROOM or len(group) == 1 for octets, group in zip(used, groups, strict=True))
+    assert all(len(group) <= most for group in groups)
+    for octets, group, following in zip(used, groups, groups[1:], strict=False):
+        assert len(group) == most or octets + sizes[following[0]] > ROOM
 
 
 def test_a_full_group_of_advertisements_is_a_datagram_within_the_limit() -> None:

@@ -64,9 +64,11 @@ def test_two_relays_cannot_talk_in_circles() -> None:
 
 def test_other_resolution_traffic_is_forwarded_too() -> None:
     wildcard = lbmr.encode(lbmr.Packet(lbmr.PacketKind.WILDCARD, (lbmr.WildcardQuery(1, "^a"),), (), TRAILER))
+    store_name = lbmr.encode(lbmr.ContextInfo(flags=lbmr.ContextInfo.QUERY, name="store", options=TRAILER))
     relay = known(A, B)
-    relay.receive(DatagramArrived(wildcard, A), 1)
-    assert relay.take_effects() == [SendDatagram(B, wildcard)]
+    for data in (wildcard, store_name):
+        relay.receive(DatagramArrived(data, A), 1)
+        assert relay.take_effects() == [SendDatagram(B, data)]
 
 
 def test_a_silent_client_is_forgotten_at_its_time_to_live() -> None:

@@ -1,5 +1,7 @@
 """When turns come: the documented instants, lateness, the grid, and the plan against a plain list."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ def test_the_sustaining_phase_never_ends(pace: Pace, expected: list[int]) -> Non
     assert instants(rounds, 10 * SECOND) == expected
     day = instants(rounds, 3_600 * SECOND)
     assert len(day) == 3_590
-    assert {later - earlier for earlier, later in zip(day, day[1:], strict=False)} == {1000}
+    assert {later - earlier for earlier, later in pairwise(day)} == {1000}
 
 
 def test_an_interval_that_is_no_multiple_of_the_tick_keeps_its_average() -> None:

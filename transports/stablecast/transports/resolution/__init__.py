@@ -7,7 +7,8 @@ This form resolves over the unicast relay (lbmrd). Each machine is driven alike:
     machine.next_timeout()           nanoseconds on the clock of `now`, or None
     machine.take_effects()           what to do, in order (`effects`); empties the outbox
 
-`advertiser` is the source side, `querier` the receiver side, both blind to how their records travel; `context` puts the
-two of one context together and sends through the relays of `relays`; `relay` is the lbmrd itself. `schedule` tells when a
-topic's turn comes, `records` how a source is written as an advertisement (TIR), `packing` how records share datagrams.
+`advertiser` is the source side, `querier` the receiver side, both blind to how their records travel; `context` puts
+the two of one context together and sends through the relays of `relays`; `relay` is the lbmrd itself. `schedule` tells
+when a topic's turn comes, `records` how a source is written as an advertisement (TIR), `packing` how records share
+datagrams.
 """

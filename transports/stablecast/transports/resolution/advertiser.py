@@ -5,6 +5,8 @@
 * A source leaves without a word: receivers learn it from the transport.
 """
 
+from typing import assert_never
+
 import attrs
 
 from stablecast.core.errors import MisuseError
@@ -60,6 +62,8 @@ class Advertiser:
             case Heard(packet):
                 for topic in dict.fromkeys(q.name for q in packet.queries if isinstance(q, lbmr.TopicQuery)):
                     self._transmit(self.topics.get(topic, []))
+            case _:
+                assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Advertises whose turn it is."""

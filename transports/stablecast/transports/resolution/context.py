@@ -5,6 +5,7 @@ it would over multicast. A context with neither sources nor receivers is silent 
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
 import attrs
 
@@ -85,6 +86,8 @@ class ResolutionContext:
                 self.advertiser.receive(event, now)
             case AddReceiver() | RemoveReceiver() | Resolved() | Unresolved():
                 self.querier.receive(event, now)
+            case _:
+                assert_never(event)
         self._keep_alive(now)
         self._forward(now)
 
@@ -147,6 +150,8 @@ class ResolutionContext:
                 case Transmit():
                     self._transmit(effect)
                     self._answer_ourselves(effect, now)
+                case _:
+                    assert_never(effect)
 
     def _answer_ourselves(self, asked: Transmit, now: int) -> None:
         """Our own sources answer our own queries without a datagram."""

@@ -6,8 +6,8 @@ from typing import TypeVar
 from stablecast.transports.wire import lbmr
 
 DATAGRAM_LIMIT = 1_400
-"""Bytes of a datagram that several records share: one Ethernet frame. `lbmr.MAX_DATAGRAM` would be cut up by IP, and one
-lost piece loses the whole. A record longer than this travels alone."""
+"""Bytes of a datagram that several records share: one Ethernet frame. `lbmr.MAX_DATAGRAM` would be cut up by IP, and
+one lost piece loses the whole. A record longer than this travels alone."""
 
 HEADER_BYTES = 4
 TRAILER_BYTES = 36

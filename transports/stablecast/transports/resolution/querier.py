@@ -6,6 +6,8 @@
 * A source is reported once, and again after `Unresolved`.
 """
 
+from typing import assert_never
+
 import attrs
 
 from stablecast.core.errors import MisuseError
@@ -73,6 +75,8 @@ class Querier:
             case Heard(packet):
                 for tir in packet.advertisements:
                     self._on_advertisement(tir, packet)
+            case _:
+                assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Asks for the topics whose turn it is."""

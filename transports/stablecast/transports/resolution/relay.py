@@ -1,8 +1,8 @@
 """The relay (lbmrd): sends every resolution datagram on to all other contexts it knows.
 
-It keeps no topic state, only who is there (T-017, T-216): the sender of any valid resolution datagram is a client until it
-was silent for the time to live. Keepalives are answered and go no further; everything else is forwarded byte for byte. What
-is no resolution traffic is counted and dropped, and makes nobody a client.
+It keeps no topic state, only who is there (T-017, T-216): the sender of any valid resolution datagram is a client until
+it was silent for the time to live. Keepalives are answered and go no further; everything else is forwarded byte for
+byte. What is no resolution traffic is counted and dropped, and makes nobody a client.
 """
 
 import attrs

@@ -1,9 +1,9 @@
 """Which of the configured relays a context uses.
 
 A context sends its records through one relay, the current one, but keeps itself known at all of them with keepalives,
-because other contexts may send through another (T-218). A relay answers keepalives, so silence means something: if nothing
-came from the current relay for the activity timeout, its turn is over. While the current relay has not been heard of, the
-first one that answers takes over.
+because other contexts may send through another (T-218). A relay answers keepalives, so silence means something: if
+nothing came from the current relay for the activity timeout, its turn is over. While the current relay has not been
+heard of, the first one that answers takes over.
 """
 
 import attrs

@@ -1,10 +1,10 @@
 """When a topic's turn comes: a quick initial phase, then a slow sustaining phase that never ends.
 
 Intervals grow from `shortest` to `longest`, each twice the one before. Turns are planned ahead from the start of the
-phase, so that late calls do not add up, and stand on a grid of ticks, so that topics whose turns fall into one tick share
-a datagram. The end of the initial phase is looked at when a turn is taken: the turn already planned at the initial pace
-still comes (6.14 as observed; T-102, T-107). There is no quiescent phase (T-115, T26): topics that went quiet are how
-receivers of a healed network stay deaf.
+phase, so that late calls do not add up, and stand on a grid of ticks, so that topics whose turns fall into one tick
+share a datagram. The end of the initial phase is looked at when a turn is taken: the turn already planned at the
+initial pace still comes (6.14 as observed; T-102, T-107). There is no quiescent phase (T-115, T26): topics that went
+quiet are how receivers of a healed network stay deaf.
 """
 
 import heapq
@@ -103,7 +103,7 @@ class Rounds(Generic[KeyT]):
         return key in self.turns and not self.turns[key].initial_ends
 
     def take(self, now: int) -> list[KeyT]:
-        """Returns whose turn it is at `now`, each once, and plans their next turns; turns missed are not made up for."""
+        """Returns whose turn it is at `now`, each once, and plans their next ones; missed turns are not made up."""
         taken: list[KeyT] = []
         while self.plan and self.plan[0][0] <= now:
             due, key = heapq.heappop(self.plan)

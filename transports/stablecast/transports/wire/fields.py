@@ -232,7 +232,7 @@ class Registry(Generic[RecordT]):
         known: list[Any] = [record for record in records if record is not unknown]
         self.classes: dict[int, type[RecordT]] = {record.CODE: record for record in known}
         self._unknown: Any = unknown
-        self._codes = codes
+        self.codes = codes
         self._layouts: dict[type[RecordT], Layout[RecordT]] = {record: Layout(record) for record in known}
         self._by_code = {code: self._layouts[record] for code, record in self.classes.items()}
 
@@ -241,7 +241,7 @@ class Registry(Generic[RecordT]):
         layout = self._by_code.get(code)
         if layout:
             return layout.unpack(body)
-        if code not in self._codes:
+        if code not in self.codes:
             raise WireError(f"there is no code {code} here")
         unknown: RecordT = self._unknown(code, body)
         return unknown
@@ -251,6 +251,6 @@ class Registry(Generic[RecordT]):
         layout = self._layouts.get(type(record))
         if layout:
             return record.CODE, layout.pack(record)
-        if record.code not in self._codes or record.code in self._by_code:
+        if record.code not in self.codes or record.code in self._by_code:
             raise WireError(f"code {record.code} does not name an unknown record")
         return record.code, record.body

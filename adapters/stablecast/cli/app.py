@@ -1,0 +1,116 @@
+"""The commands and their options; what they do lives in a module of each command's name."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stablecast.cli import cluster, receive, send, serve
+from stablecast.demo import show
+from stablecast.resolver.command import run_lbmrd
+from stablecast.trace.command import run_verify
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Persistent publish/subscribe in which the store stands beside the data path.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Resolvers = Annotated[
+    list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay; may be given several times.")
+]
+Options = Annotated[
+    list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option; several times.")
+]
+Trace = Annotated[Path | None, typer.Option("--trace", help="Directory for traces.")]
+Session = Annotated[int, typer.Option("--session-id", help="Stands for registration IDs; 0: none.")]
+
+
+@app.command("demo")
+def demo_command(
+    messages: Annotated[int, typer.Option(help="Messages to send.", min=20)] = 400,
+    seed: Annotated[int, typer.Option(help="Fixes the instants of the crashes.")] = 1,
+    keep: Annotated[Path | None, typer.Option(help="Keep stores and traces in this directory.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the guide's failure runs on loopback with real crashes, and judge them at the end."""
+    raise typer.Exit(show.run(messages, seed, keep, as_json))
+
+
+@app.command("up")
+def up_command(
+    stores: Annotated[int, typer.Option(help="How many stores.", min=1, max=9)] = 3,
+    directory: Annotated[Path, typer.Option(help="Where the stores keep their files.")] = Path("stablecast-data"),
+    as_json: Json = False,
+) -> None:
+    """Run a local cluster: one lbmrd and some stores, until interrupted."""
+    raise typer.Exit(cluster.run(stores, directory, as_json))
+
+
+@app.command("store")
+def store_command(
+    directory: Annotated[Path, typer.Argument(help="Where the store keeps its journal; must exist.")],
+    listen: Annotated[str, typer.Option(help="ip:port to listen at; port 0: any.")] = "127.0.0.1:14567",
+    option: Options = None,
+    trace: Trace = None,
+    as_json: Json = False,
+) -> None:
+    """Run a store until interrupted; a second interrupt ends it at once."""
+    raise typer.Exit(serve.run_store(directory, listen, option or [], trace, as_json))
+
+
+@app.command("lbmrd")
+def lbmrd_command(
+    listen: Annotated[str, typer.Option(help="ip:port to listen at; port 0: any.")] = "127.0.0.1:15380",
+    as_json: Json = False,
+) -> None:
+    """Run the unicast topic-resolution relay until interrupted."""
+    raise typer.Exit(serve.run_relay(listen, as_json, run_lbmrd))
+
+
+@app.command("send")
+def send_command(
+    topic: str,
+    store: Annotated[list[str] | None, typer.Option("--store", "-s", help="ip:port[:regid]; several times.")] = None,
+    resolver: Resolvers = None,
+    session_id: Session = 0,
+    file: Annotated[Path | None, typer.Option(help="Send its lines; default: standard input.")] = None,
+    option: Options = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for enough stores.")] = 10.0,
+    linger: Annotated[float, typer.Option(help="Seconds to stay after the last message is stable.")] = 1.0,
+    trace: Trace = None,
+    as_json: Json = False,
+) -> None:
+    """Send lines as messages and wait until they are stable."""
+    job = send.Job(topic, store or [], resolver or [], session_id, file, option or [], timeout, linger, trace, as_json)
+    raise typer.Exit(send.run(job))
+
+
+@app.command("receive")
+def receive_command(
+    topic: str,
+    resolver: Resolvers = None,
+    source: Annotated[str | None, typer.Option(help="ip:port of the source's stream, instead of a resolver.")] = None,
+    session_id: Session = 0,
+    count: Annotated[int, typer.Option(help="End after so many messages; 0: never.")] = 0,
+    option: Options = None,
+    trace: Trace = None,
+    as_json: Json = False,
+) -> None:
+    """Print messages as they come; acknowledged once printed."""
+    job = receive.Job(topic, resolver or [], source, session_id, count, option or [], trace, as_json)
+    raise typer.Exit(receive.run(job))
+
+
+@app.command("verify")
+def verify_command(files: list[Path], as_json: Json = False) -> None:
+    """Replay traces through the same core and report the first difference in each."""
+    raise typer.Exit(run_verify(files, as_json))
+
+
+def run() -> int:
+    """Parse the command line and run the command; returns the exit status."""
+    status = app(standalone_mode=False)
+    return status if isinstance(status, int) else 0

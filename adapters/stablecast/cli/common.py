@@ -1,0 +1,42 @@
+"""What several commands share."""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+from stablecast.config.options import OptionError, Value
+
+ResultT = TypeVar("ResultT")
+
+
+def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine, on uvloop where it is installed."""
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.run(main)
+    import uvloop
+
+    return uvloop.run(main)
+
+
+def parse_options(texts: Iterable[str]) -> dict[str, Value]:
+    """`name=value` texts as options. Raises OptionError."""
+    options: dict[str, Value] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"'{text}' is not an option: write name=value")
+        options[name] = value
+    return options
+
+
+def say(line: object) -> None:
+    """One line of JSON on standard output, at once."""
+    print(json.dumps(line), flush=True)
+
+
+def note(line: str) -> None:
+    """One line for people on standard error."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,76 @@
+"""`stablecast receive`: messages out, one a line."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from stablecast.cli.common import note, parse_options, run_loop, say
+from stablecast.client import Context, Message, Receiver
+from stablecast.core.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
+
+
+@attrs.frozen
+class Job:
+    """What is to be received, and from where."""
+
+    topic: str
+    resolvers: Sequence[str]
+    source: str | None
+    session_id: int
+    count: int
+    option: Sequence[str]
+    trace: Path | None
+    as_json: bool
+
+
+def run(job: Job) -> int:
+    """Print messages until interrupted or the count is reached; returns the exit status."""
+    return run_loop(_receive(job))
+
+
+async def _receive(job: Job) -> int:
+    async with Context(resolver=job.resolvers, session_id=job.session_id, trace=job.trace) as context:
+        receiver = context.receiver(job.topic, source=job.source, on_event=_tell, options=parse_options(job.option))
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, task.cancel)
+        try:
+            await _print(receiver, job)
+        except asyncio.CancelledError:
+            task.uncancel()
+    return 0
+
+
+async def _print(receiver: Receiver, job: Job) -> None:
+    left = job.count
+    async for message in receiver:
+        _show(message, job.as_json)
+        message.consumed()
+        left -= 1
+        if left == 0:
+            return
+
+
+def _show(message: Message, as_json: bool) -> None:
+    if as_json:
+        text = message.payload.decode("utf-8", "backslashreplace")
+        say({"number": message.sequence_number, "payload": text, "recovered": message.recovered})
+    else:
+        sys.stdout.buffer.write(message.payload + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _tell(event: Event) -> None:
+    match event:
+        case StoreUnresponsive() | RegistrationError():
+            note(event.text)
+        case UnrecoverableLoss():
+            note(f"lost for good: {event.first}..{event.last}")
+        case _:
+            pass

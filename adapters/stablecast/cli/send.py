@@ -1,0 +1,90 @@
+"""`stablecast send`: lines in, stable messages out."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from stablecast.cli.common import note, parse_options, run_loop, say
+from stablecast.client import Context, NotRegistered, Source
+from stablecast.core.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
+
+RETRY_SECONDS = 0.2
+"""Pause before a message is sent again that too few registered stores kept from being sent."""
+
+
+@attrs.frozen
+class Job:
+    """What is to be sent, and where."""
+
+    topic: str
+    stores: Sequence[str]
+    resolvers: Sequence[str]
+    session_id: int
+    file: Path | None
+    option: Sequence[str]
+    timeout: float
+    linger: float
+    trace: Path | None
+    as_json: bool
+
+
+def run(job: Job) -> int:
+    """Send everything; returns the exit status."""
+    return run_loop(_send(job))
+
+
+async def _send(job: Job) -> int:
+    started = time.monotonic()
+    sent = 0
+    async with Context(resolver=job.resolvers, session_id=job.session_id, trace=job.trace) as context:
+        source = await context.source(
+            job.topic, stores=job.stores, within=job.timeout, on_event=_tell, options=parse_options(job.option)
+        )
+        first, last = source.next_number, None
+        async for line in _lines(job.file):
+            last = await _insist(source, line)
+            sent += 1
+        source.flush()
+        if last is not None and job.stores:
+            await source.wait_stable_through(last)
+        await asyncio.sleep(job.linger)
+    summary = {"topic": job.topic, "sent": sent, "first": first, "last": last, "stable": sent if job.stores else 0}
+    if job.as_json:
+        say({**summary, "seconds": round(time.monotonic() - started, 3)})
+    else:
+        note(f"{sent} messages sent, {summary['stable']} stable")
+    return 0
+
+
+async def _insist(source: Source, payload: bytes) -> int:
+    """Send, waiting while too few stores are registered (P-336)."""
+    while True:
+        try:
+            return (await source.send(payload)).number
+        except NotRegistered:
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _lines(file: Path | None) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    stream = sys.stdin.buffer if file is None else file.open("rb")  # read in the executor below
+    try:
+        while line := await loop.run_in_executor(None, stream.readline):
+            yield line.rstrip(b"\n")
+    finally:
+        if file is not None:
+            stream.close()
+
+
+def _tell(event: Event) -> None:
+    match event:
+        case StoreUnresponsive() | RegistrationError():
+            note(event.text)
+        case QuorumLost():
+            note(f"registered with {event.registered} stores, {event.needed} needed: waiting")
+        case _:
+            pass

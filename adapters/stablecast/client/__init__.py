@@ -1,0 +1,28 @@
+"""The asyncio client: `Context`, and the `Source` and `Receiver` it makes.
+
+async with Context(resolver=["127.0.0.1:15380"]) as context:
+    source = await context.source("orders", stores=["127.0.0.1:14567"])
+    sent = await source.send(b"one")
+    await sent.stable()
+"""
+
+from stablecast.client.context import Context
+from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, NotStable, RegistrationFailed
+from stablecast.client.message import Batch, Message
+from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.source import Sent, Source
+
+__all__ = [
+    "Batch",
+    "Closed",
+    "Context",
+    "Message",
+    "MessageTooLarge",
+    "NotRegistered",
+    "NotStable",
+    "Receiver",
+    "RegIdRequest",
+    "RegistrationFailed",
+    "Sent",
+    "Source",
+]

@@ -1,0 +1,304 @@
+"""A context: one request port, one pool of connections, one resolver, shared by its sources and receivers."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from stablecast.client.errors import Closed, RegistrationFailed
+from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.source import Source
+from stablecast.config.options import Value, apply
+from stablecast.config.stores import store_spec
+from stablecast.core.effects import AskLow
+from stablecast.core.errors import MisuseError
+from stablecast.core.events import Event
+from stablecast.core.inputs import Arrived, Gone, Reset
+from stablecast.core.messages import (
+    ConsumptionAck,
+    LateJoinRequest,
+    Refused,
+    Registered,
+    RetransmitRequest,
+    Role,
+    SourceInfoRequest,
+    StableAck,
+)
+from stablecast.core.messages import (
+    Message as ControlMessage,
+)
+from stablecast.core.quorum import Group
+from stablecast.core.settings import ReceiverConfig, SourceConfig
+from stablecast.net import address, ports
+from stablecast.net.pool import Pool
+from stablecast.net.requests import RequestPort
+from stablecast.net.stream import Item, StreamServer
+from stablecast.resolver import Resolver
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import MessageKind
+
+REGISTRATION_SECONDS = 30.0
+"""How long `source` waits for enough stores unless told otherwise."""
+
+REJOIN_SECONDS = 0.2
+"""Pause before a source whose address was given is looked for again."""
+
+
+class Context:
+    """Use it inside `async with`; leaving closes every source and receiver and leaves nothing running."""
+
+    def __init__(
+        self,
+        *,
+        resolver: Sequence[str] = (),
+        interface: str = "127.0.0.1",
+        session_id: int = 0,
+        trace: Path | None = None,
+    ) -> None:
+        """Describe a context.
+
+        Args:
+            resolver: Addresses `ip:port` of the lbmrd relays through which sources and receivers find each other.
+            interface: The address of this host that peers connect to.
+            session_id: The session id of sources and receivers that name none (P-243).
+            trace: A directory for traces; STABLECAST_TRACE in the environment means the same.
+
+        Raises:
+            AddressError: An address that is none.
+        """
+        self.interface = address.check_ip(interface)
+        self.relays = [address.join(*address.parse(relay)) for relay in resolver]
+        self.session_id = session_id
+        self.trace = trace
+        self.oddities: Counter[str] = Counter()
+        self.request_address = ""
+        self._instance = secrets.token_bytes(8)
+        self._next_index = secrets.randbits(31)
+        self._sources: dict[int, Source] = {}
+        self._receivers: dict[str, Receiver] = {}
+        self._static: set[str] = set()
+        self._resolver: Resolver | None = None
+        self._open = False
+
+    async def __aenter__(self) -> "Context":
+        """Open the request port and meet the resolver. Raises PortError."""
+        listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
+        self.request_address = address.join(self.interface, listening.getsockname()[1])
+        self.pool = Pool(
+            lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
+        )
+        self._port = RequestPort(listening, self._on_items)
+        await self._port.start()
+        if self.relays:
+            self._resolver = await Resolver.start(self.interface, self.relays, self._on_found, instance=self._instance)
+        self._open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close sources and receivers, let their last words out, and hang up."""
+        if not self._open:
+            return
+        self._open = False
+        for receiver in list(self._receivers.values()):
+            await receiver.close()
+        for source in list(self._sources.values()):
+            await source.close()
+        if self._resolver is not None:
+            await self._resolver.close()
+        await self.pool.close()
+        await self._port.close()
+
+    async def source(
+        self,
+        topic: str,
+        *,
+        stores: Sequence[str] = (),
+        session_id: int | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        within: float | None = REGISTRATION_SECONDS,
+        wait: bool = True,
+        options: Mapping[str, Value] | None = None,
+    ) -> Source:
+        """Make a source and wait until it may send.
+
+        Args:
+            topic: Its topic.
+            stores: `ip:port[:regid]` of each store (P-212); none makes a streaming source.
+            session_id: Stands for the RegIDs; None takes the context's, 0 means none.
+            on_event: Called with every event of the source (`stablecast.core.events`).
+            within: Seconds to wait for enough stores; None waits for ever.
+            wait: False returns at once; `await source.registered()` waits.
+            options: Documented options by name, for example `{"ume_flight_size": 2000}`.
+
+        Raises:
+            RegistrationFailed: Not enough stores granted in time.
+            OptionError, AddressError: A wrong option or address.
+        """
+        self._check_open()
+        config = apply("source", self._source_config(topic, stores, session_id), options or {})
+        listening = ports.listen_in_range(self.interface, ports.SOURCE_PORTS)
+        config = attrs.evolve(config, transport=address.join(self.interface, listening.getsockname()[1]))
+        source = Source(config, self.pool, on_event, self.trace)
+        stream = StreamServer(listening, source.greeting)
+        await stream.start()
+        self._sources[config.incarnation] = source
+        source.on_close = lambda: self._forget_source(config.incarnation)
+        source.start(stream)
+        if self._resolver is not None:
+            session, index = codec.split(config.incarnation)
+            self._resolver.add_source(topic, config.transport, session, index, self.request_address, bool(stores))
+        if wait:
+            try:
+                await source.registered(within)
+            except (RegistrationFailed, asyncio.CancelledError):
+                await source.close()
+                raise
+        return source
+
+    def receiver(
+        self,
+        topic: str,
+        *,
+        source: str | None = None,
+        session_id: int | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        reg_id: Callable[[RegIdRequest], int] | None = None,
+        start_at: Callable[[AskLow], int] | None = None,
+        options: Mapping[str, Value] | None = None,
+    ) -> Receiver:
+        """Make a receiver of a topic.
+
+        Args:
+            topic: Its topic.
+            source: Where the source's stream can be joined, `ip:port`; None asks the resolver.
+            session_id: Stands for the RegIDs; None takes the context's, 0 means none.
+            on_event: Called with every event of the receiver.
+            reg_id: Asked for the RegID at each store when there is no session id; 0 lets the store choose (P-249).
+            start_at: Asked for the first number to deliver (P-421); returning `low` unchanged means no wish.
+            options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
+
+        Raises:
+            MisuseError: There is neither a resolver nor a source address, or the context has a receiver of this topic.
+            OptionError, AddressError: A wrong option or address.
+        """
+        self._check_open()
+        if topic in self._receivers:
+            raise MisuseError(
+                f"this context has a receiver of '{topic}': make another Context for a second one (P-242)"
+            )
+        if source is None and self._resolver is None:
+            raise MisuseError("nothing says where sources are: give Context(resolver=...) or receiver(source=...)")
+        template = ReceiverConfig(
+            topic, 0, self.request_address, session_id=self.session_id if session_id is None else session_id
+        )
+        receiver = Receiver(self, apply("receiver", template, options or {}), on_event, reg_id, start_at)
+        if source is not None:
+            where = address.join(*address.parse(source))
+            self._static.add(topic)
+            receiver.found(where, None, "")
+        self._receivers[topic] = receiver
+        if source is None and self._resolver is not None:
+            self._resolver.add_receiver(topic)
+        return receiver
+
+    # What sources and receivers tell.
+
+    def forget_receiver(self, receiver: Receiver) -> None:
+        """It was closed."""
+        self._receivers.pop(receiver.topic, None)
+        if receiver.topic not in self._static and self._resolver is not None:
+            self._resolver.remove_receiver(receiver.topic)
+        self._static.discard(receiver.topic)
+
+    def lost_source(self, receiver: Receiver, transport: str) -> None:
+        """A life of a source is over: look for the next."""
+        if receiver.topic in self._static:
+            asyncio.get_running_loop().call_later(REJOIN_SECONDS, receiver.found, transport, None, "")
+        elif self._resolver is not None:
+            self._resolver.unresolved(receiver.topic)
+
+    def met_source(self, receiver: Receiver) -> None:
+        """A life of a source greeted: no need to ask for one."""
+        if receiver.topic not in self._static and self._resolver is not None:
+            self._resolver.resolved(receiver.topic)
+
+    def ports(self) -> dict[str, list[int]]:
+        """The ports that this context uses, by protocol: for captures."""
+        addresses = [self.request_address, *(source.config.transport for source in self._sources.values())]
+        resolver = [] if self._resolver is None else [self._resolver.port]
+        return {"lbmr": resolver, "lbttcp": [int(at.rpartition(":")[2]) for at in addresses]}
+
+    def _forget_source(self, incarnation: int) -> None:
+        source = self._sources.pop(incarnation, None)
+        if source is not None and self._resolver is not None:
+            self._resolver.remove_source(*codec.split(incarnation))
+
+    # What arrives.
+
+    def _on_found(self, topic: str, record: SourceRecord) -> None:
+        receiver = self._receivers.get(topic)
+        if receiver is not None:
+            receiver.found(record.address, record.session_id, record.request_address)
+
+    def _on_items(self, items: list[Item]) -> None:
+        recovered: dict[int, list[codec.Recovered]] = {}
+        for item in items:
+            if isinstance(item, Run):
+                self.oddities["data-on-request-port"] += 1
+                continue
+            try:
+                if item.kind == MessageKind.RETRANSMISSION:
+                    message = codec.decode_recovered(item)
+                    recovered.setdefault(message.session, []).append(message)
+                else:
+                    self._route(codec.decode(item))
+            except WireError:
+                self.oddities["malformed-on-request-port"] += 1
+        for incarnation, messages in recovered.items():
+            for receiver in self._receivers.values():
+                receiver.on_recovered(incarnation, messages)
+
+    def _route(self, message: ControlMessage) -> None:
+        """To the source, to the receiver, or (a store's keepalive) to whichever has the RegID."""
+        match message:
+            case StableAck() | ConsumptionAck() | RetransmitRequest() | LateJoinRequest() | SourceInfoRequest():
+                to_source, to_receiver = True, False
+            case Registered() | Refused():
+                to_source, to_receiver = message.role is Role.SOURCE, message.role is Role.RECEIVER
+            case _:
+                to_source = to_receiver = True
+        source = self._sources.get(message.incarnation)
+        if to_source and source is not None:
+            source.receive(Arrived(message))
+        if to_receiver:
+            for receiver in self._receivers.values():
+                receiver.on_control(message)
+
+    def _on_broken(self, event: Reset | Gone) -> None:
+        for source in list(self._sources.values()):
+            source.receive(event)
+        for receiver in list(self._receivers.values()):
+            receiver.on_broken(event)
+
+    # Helpers.
+
+    def _source_config(self, topic: str, stores: Sequence[str], session_id: int | None) -> SourceConfig:
+        self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
+        incarnation = codec.join(secrets.randbits(32), self._next_index)
+        session = self.session_id if session_id is None else session_id
+        specs = tuple(store_spec(text) for text in stores)
+        return SourceConfig(topic, incarnation, self.request_address, "", specs, Group(len(specs)), session_id=session)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Closed("the context is not open: use it inside 'async with'")

@@ -1,0 +1,127 @@
+"""A receiver's session with one life of one source: stream, machine, and the runs in between."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from stablecast.client.message import Batch
+from stablecast.core import effects as fx
+from stablecast.core.inputs import (
+    Arrived,
+    Consumed,
+    Data,
+    Finish,
+    History,
+    LowChosen,
+    ReceiverInput,
+    RegIdChosen,
+    Start,
+)
+from stablecast.core.messages import Message, Role
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.settings import ReceiverConfig
+from stablecast.net.driver import Driver
+from stablecast.net.pool import Pool
+from stablecast.net.runs import Tokens
+from stablecast.trace import Driven, recorder
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+
+if TYPE_CHECKING:
+    from stablecast.client.receiver import Receiver
+
+
+class Session:
+    """Drives one `ReceiverSession`; what it delivers goes to the receiver's queue."""
+
+    def __init__(
+        self, receiver: "Receiver", config: ReceiverConfig, pool: Pool, trace: Path | None, transport: str
+    ) -> None:
+        """A session that has not started."""
+        self.config = config
+        self.incarnation = config.incarnation
+        self.transport = transport
+        self.ended = False
+        self.waiting = 0
+        self._receiver = receiver
+        self._pool = pool
+        self._tokens = Tokens()
+        self._machine = ReceiverSession.create(config)
+        driven: Driven[ReceiverInput] = Driven(
+            self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
+        )
+        self._driver = Driver(driven, self._perform)
+
+    def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
+        """Begin, knowing what the application consumed in earlier sessions."""
+        for incarnation, ranges in history.items():
+            for first, stop in ranges:
+                self._driver.feed(History(incarnation, first, stop - 1))
+        self._driver.feed(Start())
+
+    def history(self) -> dict[int, list[tuple[int, int]]]:
+        """What was consumed, by the life that sent it."""
+        return {incarnation: list(ranges) for incarnation, ranges in self._machine.lives.consumed.items()}
+
+    def receive(self, event: ReceiverInput) -> None:
+        """Feed the machine."""
+        self._driver.feed(event)
+
+    def on_run(self, run: Run) -> None:
+        """Live data."""
+        incarnation = self.incarnation
+        token = self._tokens.keep(run, incarnation)
+        self._driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+
+    def on_recovered(self, messages: list[codec.Recovered]) -> None:
+        """Retransmissions."""
+        self._driver.feed_all(self._tokens.keep_recovered(messages))
+
+    def on_message(self, message: Message) -> None:
+        """A control message for this session."""
+        self._driver.feed(Arrived(message))
+
+    def close(self) -> None:
+        """Acknowledge what was consumed, and stop."""
+        self._driver.feed(Finish())
+        self._driver.close()
+
+    def _consumed(self, first: int, last: int) -> None:
+        self.waiting -= last - first + 1
+        self._driver.feed(Consumed(first, last))
+        self._receiver.on_consumed(self)
+
+    def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Send():
+                self._pool.send(effect.to, codec.encode(effect.message))
+            case fx.Deliver():
+                run, sender = self._tokens.use(effect.token, effect.done)
+                self.waiting += effect.count
+                self._receiver.deliver(
+                    Batch(run, effect.skip, effect.count, effect.first, sender, effect.recovered, self._consumed)
+                )
+            case fx.Discard():
+                self._tokens.drop(effect.token)
+            case fx.AskRegId():
+                reg_id = self._receiver.choose_reg_id(effect, self.transport)
+                self._driver.feed(RegIdChosen(effect.store_index, reg_id))
+            case fx.AskLow():
+                self._driver.feed(LowChosen(self._receiver.choose_low(effect)))
+            case fx.Notify():
+                if not self.ended:
+                    self._receiver.on_notify(effect.event)
+            case (
+                fx.Broadcast()
+                | fx.Release()
+                | fx.Resend()
+                | fx.PersistClient()
+                | fx.PersistMessages()
+                | fx.Cut()
+                | fx.Forget()
+                | fx.SendStored()
+                | fx.Join()
+                | fx.Leave()
+            ):
+                raise AssertionError(f"a receiver does not {type(effect).__name__}")
+            case _:
+                assert_never(effect)

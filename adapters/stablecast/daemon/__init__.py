@@ -1,0 +1,1 @@
+"""The reference store daemon: the pure store endpoint driven by sockets and the journal."""

@@ -1,0 +1,1 @@
+"""The documented failure runs, live: real processes, real crashes, judged at the end."""

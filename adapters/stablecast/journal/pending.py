@@ -1,0 +1,62 @@
+"""What was appended and is not synced: its bytes, and which ticket is done."""
+
+from collections import deque
+
+from stablecast.core.errors import MisuseError
+from stablecast.journal.format import Kind
+from stablecast.journal.segments import Record
+
+
+class Pending:
+    """The records under way to the disk, in order.
+
+    Attributes:
+        size: Their bytes.
+        added: Records taken in so far.
+        synced: Records synced so far.
+        root: The newest segment with a synced checkpoint.
+        done: The highest ticket of which every record is synced.
+    """
+
+    def __init__(self, root: int) -> None:
+        self.size = 0
+        self.added = 0
+        self.synced = 0
+        self.root = root
+        self.done = 0
+        self._records: deque[Record] = deque()
+        self._issued = 0
+        self._seen = (0, 0)  # the two highest tickets of synced records
+
+    def issue(self, ticket: int) -> None:
+        """Checks the ticket of a record that is going to be appended.
+
+        Raises:
+            MisuseError: If it is below 1 or below the one before.
+        """
+        if ticket < self._issued or ticket < 1:
+            raise MisuseError(f"ticket {ticket} follows {self._issued}; tickets begin at 1 and never go down")
+        self._issued = ticket
+
+    def add(self, record: Record) -> None:
+        """Takes a record in."""
+        self._records.append(record)
+        self.size += record.size
+        self.added += 1
+
+    def commit(self, count: int) -> None:
+        """The next `count` records are synced; their bodies are let go."""
+        before, last = self._seen
+        for _ in range(count):
+            record = self._records.popleft()
+            self.size -= record.size
+            record.parts = ()
+            if record.ticket > last:
+                before, last = last, record.ticket
+            if record.kind is Kind.CHECKPOINT:
+                self.root = record.segment.number
+        self.synced += count
+        self._seen = before, last
+        # Several records may share a ticket: it is done when the last of them is.
+        waiting = next((record.ticket for record in self._records if record.ticket), 0)
+        self.done = before if waiting == last else last

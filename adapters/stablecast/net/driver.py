@@ -1,0 +1,88 @@
+"""The loop every endpoint is driven by: feed, record, drain, perform, re-arm."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from stablecast.core.effects import Effect
+from stablecast.core.inputs import Input
+from stablecast.trace import Driven
+
+EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
+
+
+class Driver(Generic[EventT_contra]):
+    """Drives one machine on the running event loop.
+
+    Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered.
+    """
+
+    def __init__(self, driven: Driven[EventT_contra], perform: Callable[[Effect], None]) -> None:
+        """Drive a machine and hand its effects to `perform`."""
+        self._driven = driven
+        self._perform = perform
+        self._loop = asyncio.get_running_loop()
+        self._inputs: deque[EventT_contra] = deque()
+        self._busy = False
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._due: int | None = None
+
+    def feed(self, event: EventT_contra) -> None:
+        """Feed one input and perform what follows; does nothing once closed."""
+        self._inputs.append(event)
+        if self._busy or self._closed:
+            return
+        self._busy = True
+        try:
+            self._drain()
+        finally:
+            self._busy = False
+        self._rearm()
+
+    def feed_all(self, events: Iterable[EventT_contra]) -> None:
+        """Feed several inputs."""
+        for event in events:
+            self.feed(event)
+
+    def close(self) -> None:
+        """Stop: no timer, no more inputs, the recording complete."""
+        if self._closed:
+            return
+        self._closed = True
+        self._inputs.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._driven.close()
+
+    def _drain(self) -> None:
+        while self._inputs:
+            for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
+                self._perform(effect)
+
+    def _rearm(self) -> None:
+        due = self._driven.machine.next_timeout()
+        if due == self._due and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = due
+        if due is not None and not self._closed:
+            self._timer = self._loop.call_later(max(0, due - time.monotonic_ns()) / 1e9, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._due = None
+        if self._busy or self._closed:
+            return
+        self._busy = True
+        try:
+            for effect in self._driven.timeout(time.monotonic_ns()):
+                self._perform(effect)
+            self._drain()
+        finally:
+            self._busy = False
+        self._rearm()

@@ -1,0 +1,61 @@
+"""Listening sockets: a given port, or the first free one of the documented range."""
+
+import errno
+import socket
+
+from stablecast.core.errors import StablecastError
+
+SOURCE_PORTS = (14371, 14390)
+"""Ports of LBT-TCP sources (transport_tcp_port_low, _high)."""
+
+REQUEST_PORTS = (14391, 14395)
+"""Request ports of contexts (request_tcp_port_low, _high)."""
+
+BACKLOG = 128
+
+
+class PortError(StablecastError):
+    """A port that cannot be listened at; the message names it and the remedy."""
+
+
+def listen(host: str, port: int, option: str) -> socket.socket:
+    """A listening socket at `host:port`; 0 lets the system choose. Raises PortError."""
+    listening = _socket()
+    try:
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise PortError(_sentence(host, port, option, error)) from None
+    return listening
+
+
+def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
+    """A listening socket at the first free port of a range, beyond it at one of the system's choice. Raises PortError."""
+    for port in range(ports[0], ports[1] + 1):
+        listening = _socket()
+        try:
+            listening.bind((host, port))
+            listening.listen(BACKLOG)
+        except OSError as error:
+            listening.close()
+            if error.errno != errno.EADDRINUSE:
+                raise PortError(_sentence(host, port, "interface", error)) from None
+        else:
+            return listening
+    return listen(host, 0, "interface")
+
+
+def _socket() -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.setblocking(False)
+    return listening
+
+
+def _sentence(host: str, port: int, option: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is in use: stop the program that holds it or choose another {option}"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine: choose another {option}"
+    return f"cannot listen at {host}:{port}: {error.strerror}"

@@ -1,0 +1,102 @@
+"""Runs of messages kept by token while a machine decides what becomes of them."""
+
+from collections.abc import Iterable, Iterator
+
+from stablecast.core import serial
+from stablecast.core.inputs import Data
+from stablecast.core.messages import Incarnation
+from stablecast.transports.codec import Recovered, split
+from stablecast.transports.lbttcp import Run
+from stablecast.transports.wire.lbmc import DATA_HEADER
+
+MAX_RECOVERED_RUN = 64
+"""Retransmitted messages put together into one run."""
+
+
+class Tokens:
+    """The bytes behind the tokens of one endpoint."""
+
+    def __init__(self) -> None:
+        """Nothing is kept."""
+        self._runs: dict[int, tuple[Run, Incarnation]] = {}
+        self._last = 0
+
+    def __len__(self) -> int:
+        """How many runs are kept."""
+        return len(self._runs)
+
+    def keep(self, run: Run, incarnation: Incarnation) -> int:
+        """Keep a run and who sent it; returns its token."""
+        self._last += 1
+        self._runs[self._last] = (run, incarnation)
+        return self._last
+
+    def use(self, token: int, done: bool) -> tuple[Run, Incarnation]:
+        """The run behind a token and who sent it, forgotten if `done`."""
+        return self._runs.pop(token) if done else self._runs[token]
+
+    def drop(self, token: int) -> None:
+        """Forget a run."""
+        del self._runs[token]
+
+    def block(self, token: int, skip: int, count: int, done: bool) -> bytes | memoryview:
+        """The raw messages of a run from the `skip`th on."""
+        run, _ = self.use(token, done)
+        if skip == 0 and count == run.count:
+            return run.block
+        start, stop = span(run.block, skip, count)
+        return memoryview(run.block)[start:stop]
+
+    def keep_recovered(self, messages: Iterable[Recovered]) -> Iterator[Data]:
+        """Keep retransmitted messages, neighbours together, and say so as inputs."""
+        pending: list[Recovered] = []
+        for message in messages:
+            if pending and (not _continues(pending[-1], message) or len(pending) >= MAX_RECOVERED_RUN):
+                yield self._recovered(pending)
+                pending = []
+            pending.append(message)
+        if pending:
+            yield self._recovered(pending)
+
+    def _recovered(self, messages: list[Recovered]) -> Data:
+        first = messages[0]
+        _, topic_index = split(first.incarnation)
+        parts: list[bytes] = []
+        for message in messages:
+            length = DATA_HEADER.size + len(message.payload)
+            parts.append(DATA_HEADER.pack(0, 0, length, topic_index, message.wire_number))
+            parts.append(message.payload)
+        size = sum(len(message.payload) for message in messages)
+        run = Run(topic_index, first.wire_number, len(messages), size, b"".join(parts))
+        token = self.keep(run, first.incarnation)
+        return Data(first.session, first.incarnation, first.wire_number, len(messages), size, True, token)
+
+
+def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
+    """Where `count` messages from the `skip`th on begin and end in a block."""
+    offset = start = 0
+    for number in range(skip + count):
+        if number == skip:
+            start = offset
+        offset += int.from_bytes(block[offset + 2 : offset + 4], "big")
+    return start, offset
+
+
+def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
+    """The payloads of `count` messages from the `skip`th on."""
+    found: list[bytes] = []
+    offset = 0
+    for number in range(skip + count):
+        stop = offset + int.from_bytes(block[offset + 2 : offset + 4], "big")
+        if number >= skip:
+            found.append(bytes(block[offset + DATA_HEADER.size : stop]))
+        offset = stop
+    return found
+
+
+def _continues(before: Recovered, message: Recovered) -> bool:
+    return (
+        before.session == message.session
+        and before.incarnation == message.incarnation
+        and serial.wire(before.wire_number + 1) == message.wire_number
+    )

@@ -1,0 +1,115 @@
+"""The bytes of a trace file: a sequence of independent zstd frames that `zstdcat` prints as lines of JSON.
+
+Before each zstd frame stands a *skippable* zstd frame of 16 bytes, its head: magic, 8, length and crc32 of the zstd
+frame that follows. Whoever wants one frame of a large file walks over the heads.
+
+**What a killed process leaves.** A write of several pages may be cut short by SIGKILL. So the body is written first,
+behind 16 bytes that stay zero, and its head last. A head of zeros therefore says: this was never finished; it is the
+last thing in its file and everything before it counts. A head with too few bytes behind it, or half a head, says that a
+finished frame was cut or damaged afterwards. (No promise is made about a power cut: traces are not synced.)
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import zstandard
+
+from stablecast.trace.errors import TraceError, TruncatedError
+
+MAGIC: Final = 0x184D2A5C
+"""One of the sixteen magic numbers of skippable zstd frames."""
+
+HEAD: Final = struct.Struct("<IIII")
+"""Magic, bytes that follow in the skippable frame, length in bytes and crc32 of the zstd frame."""
+
+MAX_BODY_BYTES: Final = 64 << 20
+"""Bytes of one compressed frame."""
+
+MAX_TEXT_BYTES: Final = 512 << 20
+"""Bytes of one frame's lines."""
+
+_MAGIC: Final = HEAD.pack(MAGIC, 0, 0, 0)[:4]
+_FOLLOWING: Final = HEAD.size - 8
+_LEVEL: Final = 3
+
+
+def append(descriptor: int, offset: int, text: bytes) -> int:
+    """Writes one frame at `offset`, the end of the file, and returns the new end.
+
+    Raises:
+        OSError: If it could not be written; then the file ends at `offset` again.
+        TraceError: If it is longer than a reader would take; nothing is written.
+    """
+    body = zstandard.ZstdCompressor(level=_LEVEL).compress(text)
+    if len(body) > MAX_BODY_BYTES or len(text) > MAX_TEXT_BYTES:
+        raise TraceError(f"a frame of {len(text)} bytes is too long for a trace")
+    try:
+        _write(descriptor, body, offset + HEAD.size)
+        _write(descriptor, HEAD.pack(MAGIC, _FOLLOWING, len(body), zlib.crc32(body)), offset)
+    except OSError:
+        os.ftruncate(descriptor, offset)
+        raise
+    return offset + HEAD.size + len(body)
+
+
+def _write(descriptor: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[written:], offset + written
+
+
+def texts(path: Path) -> Iterator[bytes]:
+    """Yields the lines of each frame, frame by frame; a frame that was never finished ends the file.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read, is no trace, or is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            offset = 0
+            while (body := _body(file, path, offset)) is not None:
+                yield _text(body, path, offset)
+                offset += HEAD.size + len(body)
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _body(file: BinaryIO, path: Path, offset: int) -> bytes | None:
+    """The compressed frame whose head stands here; None at the end of what was finished."""
+    head = file.read(HEAD.size)
+    if not head and offset == 0:
+        raise TraceError(f"{path} is empty, it holds no trace")
+    if not any(head):  # The end of the file, or a frame that was never finished.
+        return None
+    if head[:4] != _MAGIC[: len(head)]:
+        raise TraceError(
+            f"{path} is damaged at byte {offset}: no frame begins there" if offset else f"{path} is not a trace file"
+        )
+    if len(head) < HEAD.size:
+        raise TruncatedError(f"{path} is truncated at byte {offset + len(head)}, in the head of a frame")
+    _, following, length, checksum = HEAD.unpack(head)
+    if following != _FOLLOWING or not 0 < length <= MAX_BODY_BYTES:
+        raise TraceError(f"{path} is damaged at byte {offset}: the head of a frame makes no sense")
+    body = file.read(length)
+    if len(body) < length:
+        end = offset + HEAD.size + len(body)
+        raise TruncatedError(f"{path} is truncated at byte {end}, in a frame of {length} bytes")
+    if zlib.crc32(body) != checksum:
+        raise TraceError(f"{path} is damaged at byte {offset}: the checksum of the frame is wrong")
+    return body
+
+
+def _text(body: bytes, path: Path, offset: int) -> bytes:
+    try:
+        size = zstandard.frame_content_size(body)
+        if not 0 <= size <= MAX_TEXT_BYTES:
+            raise TraceError(f"{path} is damaged at byte {offset}: the frame does not say its size, or is too long")
+        return zstandard.ZstdDecompressor().decompress(body)
+    except zstandard.ZstdError as error:
+        raise TraceError(f"{path} is damaged at byte {offset}: {error}") from error

@@ -1,0 +1,184 @@
+"""Machines, inputs and effects as plain JSON values and back, by schema: the annotations of the core's own classes.
+
+Members of a union carry their class name under `_`; every other record is an object of its fields. Numbers, texts and
+truth values must have the very type that the schema says: nothing is converted on the way in, so that what a trace says
+is what was checked. A machine's outbox is not part of its snapshot: it is empty whenever a driver can take one.
+"""
+
+import types
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, get_args, get_origin
+
+from cattrs import Converter
+from cattrs.errors import ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from stablecast.core import effects, inputs
+from stablecast.core.effects import Effect
+from stablecast.core.events import Event
+from stablecast.core.inputs import Input
+from stablecast.core.messages import Message, Role
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.trace.errors import SchemaError
+
+Endpoint = SourceEndpoint | ReceiverSession | StoreEndpoint
+"""A machine that can be traced."""
+
+Json = dict[str, Any]
+"""An object of a trace, as `json.loads` returns it."""
+
+TAG: Final = "_"
+"""The key that names the class of a union's member."""
+
+MACHINES: Final[dict[Role, type[Endpoint]]] = {
+    Role.SOURCE: SourceEndpoint,
+    Role.RECEIVER: ReceiverSession,
+    Role.STORE: StoreEndpoint,
+}
+
+_INPUTS: Final[dict[Role, types.UnionType]] = {
+    Role.SOURCE: inputs.SourceInput,
+    Role.RECEIVER: inputs.ReceiverInput,
+    Role.STORE: inputs.StoreInput,
+}
+_EFFECTS: Final[dict[Role, types.UnionType]] = {
+    Role.SOURCE: effects.SourceEffect,
+    Role.RECEIVER: effects.ReceiverEffect,
+    Role.STORE: effects.StoreEffect,
+}
+_DAMAGE: Final = (KeyError, TypeError, ValueError, AttributeError, RecursionError, ForbiddenExtraKeysError)
+"""What structuring raises when a value does not fit its schema."""
+
+
+def snapshot(machine: Endpoint) -> Json:
+    """Returns everything that decides what a machine does next, its configuration and seed included."""
+    value: Json = _converter().unstructure(machine)
+    return value
+
+
+def restore(role: Role, value: Json) -> Endpoint:
+    """Returns a machine that equals the one the snapshot was taken of.
+
+    Raises:
+        SchemaError: If the value is not a snapshot of such a machine.
+    """
+    machine: Endpoint = _structure(value, MACHINES[role])
+    return machine
+
+
+def encode_input(event: Input) -> Json:
+    """Returns an input as a JSON object."""
+    value: Json = _converter().unstructure(event, Input)
+    return value
+
+
+def decode_input(role: Role, value: Json) -> Input:
+    """Returns the input of a machine of this role.
+
+    Raises:
+        SchemaError: If the value is none.
+    """
+    event: Input = _structure(value, _INPUTS[role])
+    return event
+
+
+def encode_effect(effect: Effect) -> Json:
+    """Returns an effect as a JSON object."""
+    value: Json = _converter().unstructure(effect, Effect)
+    return value
+
+
+def decode_effects(role: Role, values: list[Json]) -> list[Effect]:
+    """Returns the effects of a machine of this role.
+
+    Raises:
+        SchemaError: If a value is none.
+    """
+    union = _EFFECTS[role]
+    return [_structure(value, union) for value in values]
+
+
+def _structure(value: object, schema: Any) -> Any:
+    try:
+        return _converter().structure(value, schema)
+    except _DAMAGE as error:
+        name = getattr(schema, "__name__", "record")
+        raise SchemaError(f"not a {name}: {type(error).__name__}: {error}") from error
+
+
+def _same(value: object, kind: type) -> object:
+    """Lets a value of this very type through, and nothing else."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
+    return value
+
+
+def _number(value: object, kind: type) -> object:
+    """An int, or a member of an enum that is made of ints."""
+    return _same(value, int) if kind is int else kind(_same(value, int))
+
+
+def _tag_union(converter: Converter, union: types.UnionType) -> None:
+    """Members of the union get their class name under `TAG`. Unions inside its members must be tagged before."""
+    members = {member.__name__: (member, converter.get_structure_hook(member)) for member in get_args(union)}
+    writers = {member: converter.get_unstructure_hook(member) for member, _ in members.values()}
+
+    def unstructure(value: object) -> Json:
+        kind = type(value)
+        return {TAG: kind.__name__, **writers[kind](value)}
+
+    def structure(value: Json, _: object) -> object:
+        fields = value.copy()
+        member, reader = members[fields.pop(TAG)]
+        return reader(fields, member)
+
+    converter.register_unstructure_hook_func(lambda kind: kind == union, unstructure)
+    converter.register_structure_hook_func(lambda kind: kind == union, structure)
+
+
+def _is_table(kind: object) -> bool:
+    """Whether this is a dict with int keys; JSON knows only texts as keys."""
+    return get_origin(kind) is dict and get_args(kind)[0] is int
+
+
+def _write_table(kind: Any, converter: Converter) -> Callable[[dict[int, Any]], Json]:
+    write = converter.get_unstructure_hook(get_args(kind)[1])
+    return lambda table: {str(key): write(value) for key, value in table.items()}
+
+
+def _read_table(kind: Any, converter: Converter) -> Callable[[Json, object], dict[int, Any]]:
+    schema = get_args(kind)[1]
+    read = converter.get_structure_hook(schema)
+
+    def structure(value: Json, _: object) -> dict[int, Any]:
+        table = {int(key): read(item, schema) for key, item in value.items()}
+        if [str(key) for key in table] != list(value):
+            raise ValueError("keys are not numbers in their plain form")
+        return table
+
+    return structure
+
+
+@cache
+def _converter() -> Converter:
+    """Made when it is first needed: an endpoint that is not traced does not pay for it."""
+    converter = Converter(
+        detailed_validation=False, forbid_extra_keys=True, unstruct_collection_overrides={deque: list, tuple: list}
+    )
+    converter.register_structure_hook(int, _number)
+    converter.register_structure_hook(str, _same)
+    converter.register_structure_hook(bool, _same)
+    converter.register_unstructure_hook_factory(_is_table, _write_table)
+    converter.register_structure_hook_factory(_is_table, _read_table)
+    for union in (Message, Event, Input, Effect, *_INPUTS.values(), *_EFFECTS.values()):
+        _tag_union(converter, union)
+    for machine in MACHINES.values():
+        write = make_dict_unstructure_fn(machine, converter, outbox=override(omit=True))
+        read = make_dict_structure_fn(machine, converter, outbox=override(omit=True))
+        converter.register_unstructure_hook(machine, write)
+        converter.register_structure_hook(machine, read)
+    return converter

@@ -1,0 +1,58 @@
+"""How adapters drive a machine, so that nothing is fed that is not in the trace."""
+
+from typing import Generic, Protocol, TypeVar
+
+from stablecast.core.effects import Effect
+from stablecast.core.inputs import Input, Tick
+from stablecast.trace.recorder import Recorder
+
+InputT_contra = TypeVar("InputT_contra", bound=Input, contravariant=True)
+
+_TICK = Tick()
+
+
+class Machine(Protocol[InputT_contra]):
+    """What an endpoint promises (`stablecast.core` package docs)."""
+
+    def receive(self, event: InputT_contra, now: int) -> None:
+        """Feed one input."""
+
+    def handle_timeout(self, now: int) -> None:
+        """Do what is due."""
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` wants to be called."""
+
+    def take_effects(self) -> list[Effect]:
+        """What the driver must do, in order."""
+
+
+class Driven(Generic[InputT_contra]):
+    """A machine and, if it is traced, its recorder."""
+
+    def __init__(self, machine: Machine[InputT_contra], recorder: Recorder | None = None) -> None:
+        self.machine = machine
+        self.recorder = recorder
+
+    def feed(self, event: InputT_contra, now: int) -> list[Effect]:
+        """Feeds one input and returns what to do about it. Raises MisuseError like `receive`."""
+        machine = self.machine
+        machine.receive(event, now)
+        effects = machine.take_effects()
+        if self.recorder is not None:
+            self.recorder.record(event, now, effects)
+        return effects
+
+    def timeout(self, now: int) -> list[Effect]:
+        """Lets the machine do what is due, and returns what to do about it."""
+        machine = self.machine
+        machine.handle_timeout(now)
+        effects = machine.take_effects()
+        if self.recorder is not None:
+            self.recorder.record(_TICK, now, effects)
+        return effects
+
+    def close(self) -> None:
+        """Ends the trace."""
+        if self.recorder is not None:
+            self.recorder.close()

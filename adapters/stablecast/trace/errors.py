@@ -1,0 +1,15 @@
+"""The errors of traces."""
+
+from stablecast.core.errors import StablecastError
+
+
+class TraceError(StablecastError):
+    """A trace cannot be written or read; the text is one sentence that names the file."""
+
+
+class TruncatedError(TraceError):
+    """A trace ends in the middle of a frame that was complete once."""
+
+
+class SchemaError(TraceError):
+    """A value of a trace is not what the schema says."""

@@ -1,0 +1,154 @@
+"""Judging one frame by itself: what a worker that has just this frame can say.
+
+A frame starts with a snapshot, so any frame can be replayed alone; how neighbours fit together is `verify`'s business.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.effects import Effect
+from stablecast.core.inputs import Input
+from stablecast.core.messages import Role
+from stablecast.trace import rules
+from stablecast.trace.converter import Endpoint, Json, decode_effects, decode_input, encode_effect, restore, snapshot
+from stablecast.trace.errors import SchemaError
+from stablecast.trace.frames import Frame, digest
+from stablecast.trace.reports import Violation
+from stablecast.trace.rules import Rule
+
+SHOWN: Final = 300
+"""Characters of a value in a sentence; `expected` and `found` of a violation hold all of it."""
+
+
+@attrs.frozen
+class Step:
+    """A decoded record, and the line it was decoded from."""
+
+    number: int
+    now: int
+    event: Input
+    effects: list[Effect]
+    line: Json
+
+
+@attrs.define
+class FrameJudge:
+    """One pass over one frame. `found` keeps the first violation of each rule."""
+
+    path: Path
+    frame: Frame
+    found: dict[str, Violation] = attrs.field(factory=dict)
+
+    def run(self, standing: list[Rule] | None) -> list[Rule] | None:
+        """Judges the frame; returns the rules with what they remember now.
+
+        Args:
+            standing: The rules as the frame before left them, None to begin with this frame's snapshot.
+        """
+        head = self.frame.head
+        try:
+            machine = restore(head.role, head.snapshot)
+        except SchemaError as error:
+            self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
+            return None
+        if standing is None:
+            standing = rules.begin(machine)
+        self._check_count()
+        steps = self._decode()
+        self._check_times(steps)
+        for step in steps:
+            self._judge(step, standing)
+        self._replay(machine, steps)
+        return standing
+
+    def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
+        """Notes a broken rule, if it is the first time."""
+        self.found.setdefault(rule, Violation(self.path, record, rule, text, expected, found))
+
+    def _check_count(self) -> None:
+        promised, first = self.frame.foot.records, self.frame.head.first
+        numbers = [line.get("n") for line in self.frame.records]
+        for expected, found in enumerate(numbers, first):
+            if found != expected:
+                text = f"record {expected} is missing, record {found} stands in its place"
+                self.violate(expected, "numbering", text, expected, found)
+                return
+        if len(numbers) != promised:
+            text = f"the frame ends after {len(numbers)} records and says that it has {promised}"
+            self.violate(first + min(len(numbers), promised), "numbering", text, promised, len(numbers))
+
+    def _decode(self) -> list[Step]:
+        """The records, up to the first that cannot be decoded."""
+        role, steps = self.frame.head.role, []
+        for at, line in enumerate(self.frame.records, self.frame.head.first):
+            try:
+                steps.append(_step(role, line))
+            except SchemaError as error:
+                self.violate(at, "schema", f"record {at} is {error}", None, line)
+                break
+        return steps
+
+    def _check_times(self, steps: list[Step]) -> None:
+        before = self.frame.head.time
+        for step in steps:
+            if step.now < before:
+                self.violate(
+                    step.number, "time", f"record {step.number} is earlier than what precedes it", before, step.now
+                )
+                return
+            before = step.now
+
+    def _judge(self, step: Step, standing: list[Rule]) -> None:
+        for rule in standing:
+            text = rule.on_input(step.event)
+            if text is not None:
+                self.violate(step.number, rule.name, f"record {step.number}: {text}", None, step.line["in"])
+            for effect, line in zip(step.effects, step.line["out"], strict=True):
+                text = rule.on_effect(effect)
+                if text is not None:
+                    self.violate(step.number, rule.name, f"record {step.number}: {text}", None, line)
+
+    def _replay(self, machine: Endpoint, steps: list[Step]) -> None:
+        for step in steps:
+            try:
+                machine.receive(step.event, step.now)  # type: ignore[arg-type] # decoded for this very role
+                effects = machine.take_effects()
+            except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
+                text = f"record {step.number}: the machine cannot take it: {type(error).__name__}: {error}"
+                self.violate(step.number, "replay", text, None, step.line["in"])
+                return
+            if effects != step.effects:
+                self._differ(step, effects)
+                return
+        if len(steps) == len(self.frame.records) and digest(snapshot(machine)) != self.frame.foot.digest:
+            last = steps[-1].number if steps else self.frame.head.first
+            text = f"the state after record {last} is not the one that was recorded"
+            self.violate(last, "replay", text, digest(snapshot(machine)), self.frame.foot.digest)
+
+    def _differ(self, step: Step, effects: list[Effect]) -> None:
+        pairs = zip(effects, step.effects, strict=False)
+        at = next(
+            (at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(step.effects))
+        )
+        expected = encode_effect(effects[at]) if at < len(effects) else None
+        found = step.line["out"][at] if at < len(step.effects) else None
+        text = f"record {step.number}, effect {at}: expected {_show(expected)}, found {_show(found)}"
+        self.violate(step.number, "replay", text, expected, found)
+
+
+def _step(role: Role, line: Json) -> Step:
+    match line:
+        case {"n": int(number), "t": int(now), "in": dict(event), "out": list(effects)} if len(line) == 4:
+            return Step(number, now, decode_input(role, event), decode_effects(role, effects), line)
+        case _:
+            raise SchemaError("not a record of n, t, in and out")
+
+
+def _show(value: Json | None) -> str:
+    if value is None:
+        return "nothing"
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -1,0 +1,191 @@
+"""Recording: what a machine was told and what it answered, frame by frame, while it runs.
+
+`record` keeps references only: inputs and effects are records that nobody changes. A frame ends after `FRAME_RECORDS`
+records, or with the first record `FLUSH_NS` after it began; then one snapshot is taken, here, for the machine changes
+with the next input. Encoding, compressing and writing happen in a thread with a bounded queue. While that is full,
+frames grow; those that have their full size are dropped, and the next one says how many records are missing: a slow
+disk never slows an endpoint down, unless its recorder is *patient*. Simulated time has no reason to hurry.
+"""
+
+import atexit
+import itertools
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from stablecast.core.effects import Effect
+from stablecast.core.inputs import Input
+from stablecast.core.messages import Role
+from stablecast.core.units import MILLISECOND
+from stablecast.trace.converter import Endpoint, snapshot
+from stablecast.trace.errors import TraceError
+from stablecast.trace.writer import Pending, Record, Writer
+
+FRAME_RECORDS: Final = 4096
+"""Records of one frame."""
+
+FRAME_EFFECTS: Final = 16_384
+"""Effects in one frame after which it ends."""
+
+FLUSH_NS: Final = 200 * MILLISECOND
+"""Age of a frame, on the machine's clock, at which the next record ends it: what a kill may cost."""
+
+SNAPSHOT_SPACING: Final = 50
+"""A frame may grow older, up to this many times the time that its snapshot took: a large store is not held up by it."""
+
+MAX_NAME: Final = 100
+"""Characters of an endpoint's name that go into the name of its file."""
+
+VARIABLE: Final = "STABLECAST_TRACE"
+"""The environment variable that names the directory for traces."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+_NUMBERS = itertools.count()
+
+
+def complain(text: str) -> None:
+    """Tells a person what went wrong with a trace; the endpoint goes on without it."""
+    sys.stderr.write(f"stablecast: {text}\n")
+
+
+class Recorder:
+    """The trace of one endpoint. Call it from one thread, `close` it with the endpoint; at exit it closes itself."""
+
+    def __init__(
+        self,
+        directory: Path,
+        role: Role,
+        name: str,
+        machine: Endpoint,
+        *,
+        patient: bool = False,
+        report: Callable[[str], None] = complain,
+    ) -> None:
+        """Creates the file; the machine must be as it will be when it takes its first recorded input.
+
+        Args:
+            directory: Where traces go; made if it is missing.
+            role: What the machine is.
+            name: What people call the endpoint.
+            machine: A machine with nothing in its outbox.
+            patient: Whether to wait for a slow disk rather than drop frames.
+            report: Told once, from another thread, when the trace cannot be written any more.
+
+        Raises:
+            TraceError: If the file cannot be made.
+        """
+        self._machine = machine
+        self._role = role
+        self._name = name
+        self._frame = 0
+        self._first = 0
+        self._gap = 0
+        self._time = 0
+        self._due = -1
+        self._effects = 0
+        self._records: list[Record] = []
+        self._snapshot = snapshot(machine)
+        self.path, descriptor = _create(directory, role, name)
+        self._writer = Writer(descriptor, self.path, report)
+        self._patient = patient
+        self._closed = False
+        atexit.register(self.close)
+
+    @classmethod
+    def from_environment(cls, role: Role, name: str, machine: Endpoint) -> "Recorder | None":
+        """Returns a recorder in the directory that STABLECAST_TRACE names, None if it names none.
+
+        Raises:
+            TraceError: If the file cannot be made.
+        """
+        directory = os.environ.get(VARIABLE)
+        return cls(Path(directory), role, name, machine) if directory else None
+
+    def record(self, event: Input, now: int, effects: list[Effect]) -> None:
+        """Keeps one step; call it right after `take_effects`, before anything else is fed. The list must not change."""
+        self._records.append((now, event, effects))
+        self._effects += len(effects)
+        if len(self._records) >= FRAME_RECORDS or self._effects >= FRAME_EFFECTS:
+            self._end_frame(now)
+        elif now >= self._due:
+            if self._patient or not self._writer.full:
+                self._end_frame(now)
+            else:
+                self._due = now + FLUSH_NS
+
+    def flush(self) -> None:
+        """Ends the frame now, if there is anything in it; it is written soon."""
+        if self._records:
+            self._end_frame(self._records[-1][0])
+
+    def close(self) -> None:
+        """Writes what is left, waits until it is written, and closes the file; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        frame = self._take_frame(closed=True)
+        self._writer.close(frame)
+
+    def _end_frame(self, now: int) -> None:
+        if self._closed:  # A late callback of a driver that has ended already.
+            self._records.clear()
+            return
+        began = time.perf_counter_ns()
+        frame = self._take_frame(closed=False)
+        self._due = now + max(FLUSH_NS, SNAPSHOT_SPACING * (time.perf_counter_ns() - began))
+        if self._writer.offer(frame, self._patient):
+            self._frame += 1
+            self._gap = 0
+        else:
+            self._gap += len(frame.records)
+
+    def _take_frame(self, closed: bool) -> Pending:
+        records, self._records = self._records, []
+        started, self._snapshot = self._snapshot, snapshot(self._machine)
+        frame = Pending(
+            self._frame,
+            self._role,
+            self._name,
+            self._first,
+            self._gap,
+            records[0][0] if records else self._time,
+            started,
+            records,
+            self._snapshot,
+            closed,
+        )
+        self._first += len(records)
+        self._effects = 0
+        self._time = records[-1][0] if records else self._time
+        return frame
+
+
+def recorder(role: Role, name: str, machine: Endpoint, directory: Path | None) -> Recorder | None:
+    """Returns a recorder in `directory`, without one in that of STABLECAST_TRACE, None if neither is given.
+
+    Raises:
+        TraceError: If the file cannot be made.
+    """
+    if directory is None:
+        return Recorder.from_environment(role, name, machine)
+    return Recorder(directory, role, name, machine)
+
+
+def _create(directory: Path, role: Role, name: str) -> tuple[Path, int]:
+    """A new file `<role>-<name>-<pid>-<n>.sct`; a file that an earlier process of this number left is not touched."""
+    stem = f"{role.name.lower()}-{_UNSAFE.sub('_', name)[:MAX_NAME]}-{os.getpid()}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = directory / f"{stem}-{next(_NUMBERS)}.sct"
+            try:
+                return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            except FileExistsError:
+                continue
+    except OSError as error:
+        raise TraceError(f"no trace can be written in {directory}: {error.strerror}; name another directory") from error

@@ -1,0 +1,233 @@
+"""What must hold in one endpoint's trace whatever code made it: judged from inputs and effects alone, not by replay.
+
+| rule | of | says |
+|---|---|---|
+| S1 | source | a number is reported stable only after stability acks for it from as many stores as the group asks for |
+| D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
+| A1 | receiver | nothing is consumed that was not delivered, nothing acknowledged that was not consumed |
+| P1 | store | a number is acknowledged only after `Persisted` covered it |
+
+A rule learns from the snapshot that the trace starts with what was so before, and keeps ranges, however long the trace.
+"""
+
+from typing import Protocol
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.effects import Deliver, Effect, Notify, PersistMessages, Send
+from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
+from stablecast.core.inputs import Arrived, Consumed, History, Input, Persisted, Sent
+from stablecast.core.messages import ConsumptionAck, StableAck
+from stablecast.core.ranges import RangeSet
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.trace.converter import Endpoint
+
+
+class Rule(Protocol):
+    """One rule and what it remembers."""
+
+    @property
+    def name(self) -> str:
+        """What violations call it."""
+
+    def on_input(self, event: Input) -> str | None:
+        """Takes an input; returns what is wrong with it."""
+
+    def on_effect(self, effect: Effect) -> str | None:
+        """Takes an effect; returns what is wrong with it."""
+
+
+@attrs.define
+class StableByQuorum:
+    """S1. What a store acknowledged it holds, whatever becomes of its registration."""
+
+    incarnation: int
+    needed: int
+    next: int
+    acked: list[RangeSet]
+    name: str = "S1"
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint) -> "StableByQuorum":
+        """From here on."""
+        window = source.window
+        acked = [held.copy() for held in window.acked]
+        return cls(source.config.incarnation, window.group.needed, window.next, acked)
+
+    def on_input(self, event: Input) -> str | None:
+        """Counts what is sent and acknowledged."""
+        match event:
+            case Sent():
+                self.next = event.first + event.count
+            case Arrived(StableAck() as ack) if ack.incarnation == self.incarnation:
+                if 0 <= ack.store_index < len(self.acked):
+                    first, last = serial.extend(ack.first, self.next), serial.extend(ack.last, self.next)
+                    self.acked[ack.store_index].add(first, min(last + 1, self.next))
+        return None
+
+    def on_effect(self, effect: Effect) -> str | None:
+        """Judges stability, and learns where this life begins."""
+        match effect:
+            case Notify(RegistrationComplete() as complete):
+                self.next = complete.number
+            case Notify(Stable() as stable):
+                return self._judge(stable)
+        return None
+
+    def _judge(self, stable: Stable) -> str | None:
+        at, stop = stable.first, stable.last + 1
+        while at < stop:
+            holders = [store for store, held in enumerate(self.acked) if at in held]
+            if StableFlag.STORE in stable.flags and stable.store_index not in holders:
+                return f"number {at} is reported as held by store {stable.store_index}, which never acknowledged it"
+            if StableFlag.STABLE in stable.flags and len(holders) < self.needed:
+                return f"number {at} is reported stable with {len(holders)} acknowledgements, it needs {self.needed}"
+            at = min((self.acked[store].contiguous_from(at) for store in holders), default=stop)
+        return None
+
+
+@attrs.define
+class InOrder:
+    """D1."""
+
+    next: int | None
+    passed: RangeSet
+    name: str = "D1"
+
+    @classmethod
+    def begin(cls, receiver: ReceiverSession) -> "InOrder":
+        """From here on."""
+        return cls(receiver.window.next, _consumed_before(receiver))
+
+    def on_input(self, event: Input) -> str | None:
+        """Remembers what the application consumed in earlier sessions."""
+        if isinstance(event, History):
+            self.passed.add(event.first, event.last + 1)
+        return None
+
+    def on_effect(self, effect: Effect) -> str | None:
+        """Judges deliveries."""
+        match effect:
+            case Notify(RegistrationComplete() as complete):
+                self.next = complete.number
+            case Notify(UnrecoverableLoss() as loss):
+                self.passed.add(loss.first, loss.last + 1)
+            case Deliver():
+                return self._judge(effect.first, effect.first + effect.count)
+        return None
+
+    def _judge(self, first: int, stop: int) -> str | None:
+        expected, self.next = self.next, stop
+        if stop <= first:
+            return f"nothing is delivered at number {first}"
+        if expected is None or first == expected:
+            return None
+        if first < expected:
+            return f"number {first} is delivered after number {expected - 1}"
+        missing = self.passed.missing(expected, first)
+        return f"number {missing[0][0]} is passed over and was neither lost nor consumed before" if missing else None
+
+
+@attrs.define
+class NothingUnread:
+    """A1."""
+
+    next: int
+    consumed: RangeSet
+    name: str = "A1"
+
+    @classmethod
+    def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
+        """From here on."""
+        window = receiver.window
+        consumed = _consumed_before(receiver)
+        for first, stop in (*window.consumed, (window.acked, window.acked + 1)):
+            consumed.add(first, stop)
+        return cls(window.next or 0, consumed)
+
+    def on_input(self, event: Input) -> str | None:
+        """Judges what the application consumes."""
+        match event:
+            case History():
+                self.consumed.add(event.first, event.last + 1)
+            case Consumed():
+                self.consumed.add(event.first, event.last + 1)
+                if event.last >= self.next:
+                    return f"number {event.last} is consumed and was never delivered"
+        return None
+
+    def on_effect(self, effect: Effect) -> str | None:
+        """Judges acknowledgements."""
+        match effect:
+            case Deliver():
+                self.next = max(self.next, effect.first + effect.count)
+            case Send(message=ConsumptionAck() as ack):
+                number = serial.extend(ack.number, self.consumed.last or 0)
+                if number not in self.consumed:
+                    return f"number {number} is acknowledged and was never consumed"
+        return None
+
+
+@attrs.define
+class SyncedFirst:
+    """P1. `written` is what waits for its ticket: (ticket, incarnation, first, stop)."""
+
+    written: list[tuple[int, int, int, int]]
+    synced: dict[int, RangeSet]
+    name: str = "P1"
+
+    @classmethod
+    def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
+        """From here on."""
+        waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
+        synced = {held.incarnation: held.synced.copy() for held in store.repositories.values()}
+        return cls(waiting, synced)
+
+    def on_input(self, event: Input) -> str | None:
+        """Learns what has reached the disk."""
+        if isinstance(event, Persisted):
+            waiting = []
+            for ticket, incarnation, first, stop in self.written:
+                if ticket <= event.ticket:
+                    self.synced.setdefault(incarnation, RangeSet()).add(first, stop)
+                else:
+                    waiting.append((ticket, incarnation, first, stop))
+            self.written = waiting
+        return None
+
+    def on_effect(self, effect: Effect) -> str | None:
+        """Judges stability acknowledgements."""
+        match effect:
+            case PersistMessages():
+                first = effect.first
+                self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
+            case Send(message=StableAck() as ack):
+                synced = self.synced.get(ack.incarnation, RangeSet())
+                first = serial.extend(ack.first, synced.last or 0)
+                missing = synced.missing(first, serial.extend(ack.last, first) + 1)
+                if missing:
+                    return f"number {missing[0][0]} is acknowledged and was never synced"
+        return None
+
+
+def _consumed_before(receiver: ReceiverSession) -> RangeSet:
+    """Numbers that the application consumed in an earlier session, of whatever life of the source."""
+    consumed = receiver.window.known.copy()
+    for held in receiver.lives.consumed.values():
+        for first, stop in held:
+            consumed.add(first, stop)
+    return consumed
+
+
+def begin(machine: Endpoint) -> list[Rule]:
+    """Returns the rules that a machine's trace is judged by, from this state on."""
+    match machine:
+        case SourceEndpoint():
+            return [StableByQuorum.begin(machine)]
+        case ReceiverSession():
+            return [InOrder.begin(machine), NothingUnread.begin(machine)]
+        case StoreEndpoint():
+            return [SyncedFirst.begin(machine)]

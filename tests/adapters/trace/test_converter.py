@@ -1,0 +1,208 @@
+"""Machines, inputs and effects survive the way to JSON and back; what does not fit the schema does not."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stablecast.core import inputs
+from stablecast.core.effects import Deliver, Notify, Send
+from stablecast.core.events import RegistrationFlag, Stable, StableFlag
+from stablecast.core.inputs import Arrived, Input
+from stablecast.core.messages import Refusal, Refused, Role, SourceInfo, StableAck, StoreEntry
+from stablecast.core.settings import SourceConfig
+from stablecast.core.source import SourceEndpoint
+from stablecast.trace.converter import (
+    MACHINES,
+    Endpoint,
+    Json,
+    decode_effects,
+    decode_input,
+    encode_effect,
+    encode_input,
+    restore,
+    snapshot,
+)
+from stablecast.trace.errors import SchemaError
+from tests.adapters.trace.traced import TracedWorld, play
+
+NUMBERS = st.integers(0, 2**64)
+
+
+@attrs.define(eq=False)
+class Doubted:
+    """A machine that is put to the test before each input: does a restored one do the same?"""
+
+    role: Role
+    machine: Any
+    twin: Any = None
+
+    def receive(self, event: Input, now: int) -> None:
+        before = json.dumps(snapshot(self.machine))
+        self.twin = restore(self.role, json.loads(before))
+        assert self.twin == self.machine
+        assert json.dumps(snapshot(self.twin)) == before
+        assert decode_input(self.role, json.loads(json.dumps(encode_input(event)))) == event
+        self.machine.receive(event, now)
+        self.twin.receive(event, now)
+        assert self.twin == self.machine
+
+    def take_effects(self) -> list[Any]:
+        effects: list[Any] = self.machine.take_effects()
+        assert self.twin.take_effects() == effects
+        encoded = json.loads(json.dumps([encode_effect(effect) for effect in effects]))
+        assert decode_effects(self.role, encoded) == effects
+        return effects
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.machine, name)
+
+
+def test_a_restored_machine_equals_and_behaves_like_the_original() -> None:
+    play(TracedWorld(wrap=lambda role, node: Doubted(role, node.machine)))
+
+
+def new_source() -> SourceEndpoint:
+    return SourceEndpoint.create(SourceConfig("orders", 1, "a:1", "a:2"))
+
+
+def test_a_snapshot_does_not_change_with_its_machine() -> None:
+    snapshots: list[tuple[Json, str]] = []
+
+    class Watched(Doubted):
+        def receive(self, event: Input, now: int) -> None:
+            taken = snapshot(self.machine)
+            snapshots.append((taken, json.dumps(taken)))
+            Doubted.receive(self, event, now)
+
+    play(TracedWorld(wrap=lambda role, node: Watched(role, node.machine)))
+    assert all(json.dumps(taken) == text for taken, text in snapshots)
+
+
+def test_the_outbox_is_no_part_of_a_snapshot() -> None:
+    source = new_source()
+    source.receive(inputs.Start(), 0)
+    value = snapshot(source)
+    assert "outbox" not in value
+    restored = restore(Role.SOURCE, value)
+    assert restored.take_effects() == []
+
+
+def test_members_of_unions_are_named_and_enums_are_numbers() -> None:
+    assert encode_input(Arrived(StableAck(1, 2, 3, 4))) == {
+        "_": "Arrived",
+        "message": {"_": "StableAck", "store_index": 1, "incarnation": 2, "first": 3, "last": 4},
+    }
+    refused = Refused(Role.SOURCE, 0, 1, 2, 3, Refusal.OTHER_TOPIC)
+    (found,) = decode_effects(Role.STORE, [json.loads(json.dumps(encode_effect(Send("a:1", refused))))])
+    assert isinstance(found, Send)
+    assert isinstance(found.message, Refused)
+    assert found.message.reason is Refusal.OTHER_TOPIC
+
+
+@settings(max_examples=50)
+@given(
+    st.builds(
+        SourceInfo,
+        **dict.fromkeys(("incarnation", "version", "low", "high", "group_size"), NUMBERS),
+        topic=st.text(),
+        request=st.text(),
+        confirmations=st.booleans(),
+        stores=st.lists(st.builds(StoreEntry, NUMBERS, NUMBERS, st.text(), NUMBERS, NUMBERS)).map(tuple),
+    )
+)
+def test_any_message_comes_back(info: SourceInfo) -> None:
+    event = Arrived(info)
+    assert decode_input(Role.STORE, json.loads(json.dumps(encode_input(event)))) == event
+
+
+@settings(max_examples=50)
+@given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from([StableFlag.STORE, StableFlag.STABLE | StableFlag.INTRAGROUP]))
+def test_any_event_comes_back(first: int, last: int, store: int, flags: StableFlag) -> None:
+    effect = Notify(Stable(first, last, store, flags))
+    assert decode_effects(Role.SOURCE, [json.loads(json.dumps(encode_effect(effect)))]) == [effect]
+
+
+GOOD: Json = {"_": "Sent", "first": 0, "count": 1, "payload_bytes": 2}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        "Sent",
+        None,
+        {"_": "Sent"},
+        {"_": "Unheard"},
+        {"_": []},
+        {**GOOD, "more": 1},
+        {**GOOD, "first": "0"},
+        {**GOOD, "first": 0.0},
+        {**GOOD, "first": True},
+        {**GOOD, "first": None},
+        {"_": "Arrived", "message": {"_": "Sent", "first": 0, "count": 1, "payload_bytes": 2}},
+        {"_": "Reset", "address": 1},
+        {"_": "Persisted", "ticket": 1},
+    ],
+    ids=str,
+)
+def test_what_is_no_input_of_a_source_is_refused(value: Json) -> None:
+    assert decode_input(Role.SOURCE, GOOD) == inputs.Sent(0, 1, 2)
+    with pytest.raises(SchemaError, match="not a "):
+        decode_input(Role.SOURCE, value)
+
+
+def test_effects_of_another_role_are_refused() -> None:
+    value = encode_effect(Deliver(1, 0, 1, 0, recovered=False, done=True))
+    assert decode_effects(Role.RECEIVER, [value])
+    with pytest.raises(SchemaError):
+        decode_effects(Role.SOURCE, [value])
+
+
+def break_role(value: Json) -> None:
+    value["state"] = 99
+
+
+def break_range(value: Json) -> None:
+    value["window"]["stable"] = {"ranges": [[1]]}
+
+
+def break_key(value: Json) -> None:
+    value["window"]["confirmed"] = {"01": 5}
+
+
+def break_table(value: Json) -> None:
+    value["timers"]["deadlines"] = {"one": 5}
+
+
+def leave_out(value: Json) -> None:
+    del value["config"]["topic"]
+
+
+def bring_an_outbox(value: Json) -> None:
+    value["outbox"] = []
+
+
+@pytest.mark.parametrize("damage", [break_role, break_range, break_key, break_table, leave_out, bring_an_outbox])
+def test_a_snapshot_that_is_none_is_refused(damage: Callable[[Json], None]) -> None:
+    value = json.loads(json.dumps(snapshot(new_source())))
+    assert restore(Role.SOURCE, value) == new_source()
+    damage(value)
+    with pytest.raises(SchemaError, match="not a SourceEndpoint"):
+        restore(Role.SOURCE, value)
+
+
+@pytest.mark.parametrize("role", [Role.RECEIVER, Role.STORE])
+def test_a_snapshot_of_another_role_is_refused(role: Role) -> None:
+    with pytest.raises(SchemaError, match=f"not a {MACHINES[role].__name__}"):
+        restore(role, snapshot(new_source()))
+
+
+def test_every_endpoint_has_a_role() -> None:
+    assert set(MACHINES.values()) == set(Endpoint.__args__)
+    assert RegistrationFlag(3) == RegistrationFlag.OLD | RegistrationFlag.QUORUM

@@ -1,0 +1,79 @@
+"""The lines of a frame: what is written is read, and what is no frame gets one sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stablecast.core.messages import Role
+from stablecast.trace.converter import Json
+from stablecast.trace.errors import TraceError
+from stablecast.trace.frames import Foot, Frame, Head, digest, parse_frame, read_frames, write_frame
+from tests.adapters.trace.traced import Frames, put_together, take_apart
+
+HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
+RECORDS: list[Json] = [{"n": 100, "t": 5_000, "in": {"_": "Tick"}, "out": []}]
+FOOT = Foot(1, digest({}), closed=True)
+
+
+def test_what_was_written_is_read() -> None:
+    assert parse_frame(write_frame(HEAD, RECORDS, FOOT)) == Frame(HEAD, RECORDS, FOOT)
+    assert parse_frame(write_frame(HEAD, [], FOOT)) == Frame(HEAD, [], FOOT)
+
+
+def test_the_lines_can_be_read_by_people() -> None:
+    first, record, last = write_frame(HEAD, RECORDS, FOOT).decode().splitlines()
+    assert first == (
+        '{"frame":3,"version":1,"role":"store","endpoint":"10.0.0.1:14567","first":100,"gap":7,"time":5000,'
+        '"snapshot":{"config":{"seed":1}}}'
+    )
+    assert record == '{"n":100,"t":5000,"in":{"_":"Tick"},"out":[]}'
+    assert last == f'{{"end":3,"records":1,"digest":"{digest({})}","closed":true}}'
+
+
+def test_the_order_in_a_snapshot_counts() -> None:
+    """Machines walk through their tables in order: another order is another state."""
+    assert digest({"a": 1, "b": 2}) != digest({"b": 2, "a": 1})
+
+
+def edit(at: int, **fields: object) -> Callable[[Frames], None]:
+    return lambda frames: frames[0][at].update(fields)
+
+
+def drop(at: int, field: str) -> Callable[[Frames], None]:
+    return lambda frames: frames[0][at].pop(field) and None
+
+
+def one_line(frames: Frames) -> None:
+    del frames[0][1:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (edit(0, version=2), "version 2 is unknown, this program reads version 1"),
+        (drop(0, "version"), "version None is unknown"),
+        (edit(0, role="oracle"), "role 'oracle' is unknown"),
+        (edit(0, role=1), "'role' should be of type str, it is 1"),
+        (edit(0, snapshot=[]), r"'snapshot' should be of type dict, it is \[\]"),
+        (edit(0, gap=True), "'gap' should be of type int, it is True"),
+        (edit(-1, end=5), "begins as frame 0 and ends as frame 5"),
+        (drop(-1, "digest"), "'digest' should be of type str, it is None"),
+        (edit(-1, closed=0), "'closed' should be of type bool, it is 0"),
+        (one_line, "has a first and a last line, this one has 1"),
+    ],
+)
+def test_what_is_no_frame_gets_one_sentence(
+    traces: Path, tmp_path: Path, damage: Callable[[Frames], None], sentence: str
+) -> None:
+    frames = take_apart(next(traces.glob("store-*")))
+    damage(frames)
+    path = put_together(tmp_path / "odd.sct", frames)
+    with pytest.raises(TraceError, match=f"odd.sct, frame 0: .*{sentence}"):
+        list(read_frames(path))
+
+
+@pytest.mark.parametrize("line", [b"no JSON", b"[1]", b"\xff", b"[" * 100_000, b"1" * 5000])
+def test_lines_that_are_no_objects_get_one_sentence(line: bytes) -> None:
+    with pytest.raises(TraceError, match="a line is not"):
+        parse_frame(line + b"\n" + line)

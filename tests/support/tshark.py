@@ -1,0 +1,76 @@
+"""Runs tshark on a capture: the judge of our bytes that we did not write."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+import attrs
+import pytest
+
+WARNING = 0x00600000
+"""Severity in tshark's expert information from which on something is wrong."""
+SECONDS = 60
+INSTALL = "tshark is missing, the capture tests need it: run 'sudo apt-get install -y tshark'"
+
+
+@attrs.frozen
+class Packet:
+    """What tshark says about a packet.
+
+    Attributes:
+        protocols: The names of its layers.
+        fields: The values of each field in the packet, in order, as tshark shows them.
+        problems: Warnings and errors of the dissectors.
+    """
+
+    protocols: list[str]
+    fields: Mapping[str, list[str]]
+    problems: list[str]
+
+
+def dissect(path: Path, ports: Mapping[str, str], *options: str) -> list[Packet]:
+    """Decodes a capture.
+
+    Args:
+        path: The capture.
+        ports: Which dissector decodes a port, as in {"udp.port==12965": "lbmr"}.
+        options: Further preferences, as in "lbmc.reassemble_fragments:TRUE".
+    """
+    tree = ElementTree.fromstring(_run(path, ports, options, "-T", "pdml"))
+    return [_packet(node) for node in tree.iter("packet")]
+
+
+def summary(path: Path, ports: Mapping[str, str], *options: str) -> list[str]:
+    """The problems that tshark lists for the whole capture; some are attached to no packet."""
+    lines = _run(path, ports, options, "-q", "-z", "expert,warn").splitlines()
+    return [line.strip() for line in lines if line.strip()[:1].isdigit()]
+
+
+def _run(path: Path, ports: Mapping[str, str], options: tuple[str, ...], *output: str) -> str:
+    program = shutil.which("tshark")
+    if program is None:
+        pytest.fail(INSTALL)
+    command = [program, "-n", "-2", "-r", str(path), *output]
+    for port, dissector in ports.items():
+        command += ["-d", f"{port},{dissector}"]
+    for option in options:
+        command += ["-o", option]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _packet(node: ElementTree.Element) -> Packet:
+    fields: dict[str, list[str]] = {}
+    problems = []
+    for field in node.iter("field"):
+        fields.setdefault(field.get("name", ""), []).append(field.get("show", ""))
+        if field.get("name") == "_ws.expert":
+            shown = {inner.get("name"): inner.get("show", "") for inner in field.iter("field")}
+            if int(shown["_ws.expert.severity"] or "0", 0) >= WARNING:
+                problems.append(shown["_ws.expert.message"] or "")
+    protocols = [proto.get("name", "") for proto in node.iter("proto")]
+    problems += [name for name in protocols if name == "_ws.malformed"]
+    return Packet(protocols, fields, problems)

@@ -1,0 +1,91 @@
+"""A small exchange over a relay as a stock Wireshark sees it, found by its ports alone."""
+
+from pathlib import Path
+
+import pytest
+
+from stablecast.core.units import SECOND
+from stablecast.transports.resolution.inputs import AddReceiver, AddSource
+from tests.support.pcap import Address, Capture
+from tests.support.tshark import Packet, dissect, summary
+from tests.transports.resolution.domain import RELAY, Domain
+from tests.transports.resolution.virtual import QUERIES
+
+SOURCE, RECEIVER = "10.0.0.1:14402", "10.0.0.2:14402"
+BY_TYPE = {"0x00": "normal", "0x02": "receiver alive", "0x03": "source alive"}
+
+
+def address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+@pytest.fixture(scope="module")
+def packets(tmp_path_factory: pytest.TempPathFactory) -> list[Packet]:
+    """Six seconds of one source, one receiver of its topic and of one that nobody sends, and the relay."""
+    domain = Domain()
+    domain.relay()
+    domain.context(SOURCE)
+    domain.context(RECEIVER)
+    domain.feed(RECEIVER, AddReceiver("orders"))
+    domain.feed(RECEIVER, AddReceiver("trades"))
+    domain.feed(SOURCE, AddSource("orders", "10.0.0.1:14371", 0x11223344, 4711, "10.0.0.1:14391", persistent=True))
+    domain.run(6 * SECOND)
+    capture = Capture()
+    for _, sender, to, data in domain.sent:
+        capture.udp(address(sender), address(to), data)
+    path: Path = tmp_path_factory.mktemp("capture") / "exchange.pcap"
+    capture.write(path)
+    assert summary(path, {}) == []
+    return dissect(path, {})
+
+
+def test_every_datagram_is_resolution_without_a_problem(packets: list[Packet]) -> None:
+    assert packets
+    assert [packet.problems for packet in packets if packet.problems] == []
+    assert all("lbmr" in packet.protocols for packet in packets)
+    assert {tuple(packet.fields["lbmr.hdr.ver"]) for packet in packets} == {("1",)}
+    assert {tuple(packet.fields["lbmr.opt.len.total_len"]) for packet in packets} == {("36",)}
+
+
+def test_keepalives_and_their_answers(packets: list[Packet]) -> None:
+    kinds = [BY_TYPE[packet.fields["lbmr.hdr.type"][0]] for packet in packets]
+    bare = [p for p in packets if "lbmr.tqr.name" not in p.fields and "lbmr.tir.name" not in p.fields]
+    answers = [p for p in bare if BY_TYPE[p.fields["lbmr.hdr.type"][0]] == "normal"]
+    assert (kinds.count("receiver alive"), kinds.count("source alive")) == (2, 2)
+    assert len(answers) == 4
+    assert {packet.fields["udp.srcport"][0] for packet in answers} == {"15380"}
+
+
+def test_two_topics_are_asked_for_in_one_datagram(packets: list[Packet]) -> None:
+    queries = [p for p in packets if "lbmr.tqr.name" in p.fields and p.fields["udp.srcport"] == ["14402"]]
+    assert len(queries) == len(QUERIES)
+    assert {tuple(packet.fields["lbmr.tqr.name"]) for packet in queries} == {("orders", "trades")}
+
+
+def test_what_an_advertisement_says(packets: list[Packet]) -> None:
+    first, *later = [p for p in packets if "lbmr.tir.name" in p.fields and p.fields["ip.src"] == ["10.0.0.1"]]
+    assert first.fields["lbmr.tir.ttl"] == ["16"]
+    assert {packet.fields["lbmr.tir.ttl"][0] for packet in later} == {"60"}
+    expected = {
+        "lbmr.tir.name": "orders",
+        "lbmr.tir.index": "4711",
+        "lbmr.tir.tcp.ip": "10.0.0.1",
+        "lbmr.tir.tcp.session_id": "0x11223344",
+        "lbmr.tir.tcp.port": "14371",
+        "lbmr.topt.exfunc.src_ip_addr": "10.0.0.1",
+        "lbmr.topt.exfunc.src_tcp_port": "14391",
+        "lbmr.topt.exfunc.functionality_flags": "0x00000003",
+        "lbmr.topt.ctxinst.ctxinst": b"10.0.0.1".hex(":"),
+        "lbmr.opt.src_id.src_id": b"10.0.0.1".hex(":"),
+    }
+    assert {field: later[-1].fields[field][0] for field in expected} == expected
+
+
+def test_the_relay_changes_nothing(packets: list[Packet]) -> None:
+    """Each advertisement appears twice, the second time from the relay to the receiver."""
+    host, port = address(RELAY)
+    told = [p for p in packets if "lbmr.tir.name" in p.fields]
+    forwarded = [p for p in told if (p.fields["ip.src"], p.fields["udp.srcport"]) == ([host], [str(port)])]
+    assert 2 * len(forwarded) == len(told)
+    assert {packet.fields["ip.dst"][0] for packet in forwarded} == {"10.0.0.2"}
