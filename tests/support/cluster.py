@@ -152,7 +152,7 @@ class Cluster:
             assert not missing, f"{application.name} misses {missing[:10]} of {len(stable)}"
             for session in application.sessions:
                 assert session.numbers == sorted(set(session.numbers)), f"{application.name}: order"
-                lost = [event for event in session.seen(UnrecoverableLoss)]
+                lost = session.seen(UnrecoverableLoss)
                 for event in lost:
                     gone = range(event.first, event.last + 1)
                     assert not [content for content in stable if content[1] in gone and content[0] >= 0], event

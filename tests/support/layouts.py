@@ -23,7 +23,6 @@ def annotation(field: "attrs.Attribute[Any]") -> object:
 
 def values(kind: object) -> st.SearchStrategy[Any]:
     """The values of a field that is so declared."""
-    text, nuls, pairs = (a.__metadata__[0] for a in (fields.Text, fields.Nuls, fields.Pairs))  # type: ignore[attr-defined]
     match kind:
         case fields.Fixed(form=form, optional=optional) if form in WORDS:
             numbers = st.integers(0, (1 << WORDS[form]) - 1)
@@ -34,13 +33,15 @@ def values(kind: object) -> st.SearchStrategy[Any]:
             return ADDRESSES
         case fields.Fixed(form=form):
             return st.binary(min_size=int(form[:-1]), max_size=int(form[:-1]))
-        case fields.Tail() if kind is text:
+        case fields.Tail() if kind is fields.TEXT:
             return NAMES
-        case fields.Tail() if kind is nuls:
+        case fields.Tail() if kind is fields.NULS:
             return st.integers(0, 3)
-        case fields.Tail() if kind is pairs:
+        case fields.Tail() if kind is fields.PAIRS:
             numbers = st.integers(0, (1 << 32) - 1)
             return st.lists(st.tuples(numbers, numbers), max_size=31).map(tuple)
+        case fields.Tail() if kind is fields.REST:
+            return st.binary(max_size=h.ExtendedOption.MAX_DATA)
         case _:
             raise AssertionError(kind)
 
@@ -71,10 +72,10 @@ def _sample_value(kind: object, number: int) -> Any:
             return bytes(range(number, number + int(form[:-1])))
         case fields.Fixed():
             return number
-        case fields.Tail() if kind is fields.Text.__metadata__[0]:  # type: ignore[attr-defined]
+        case fields.Tail() if kind is fields.TEXT:
             return f"name/{number}"
-        case fields.Tail() if kind is fields.Nuls.__metadata__[0]:  # type: ignore[attr-defined]
-            return 1
+        case fields.Tail() if kind is fields.REST:
+            return bytes(range(number, number + 20))
         case _:
             return ((number, number + 1), (number + 2, number + 3))
 

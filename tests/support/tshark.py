@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import attrs
 import pytest
@@ -38,7 +38,7 @@ def dissect(path: Path, ports: Mapping[str, str], *options: str) -> list[Packet]
         ports: Which dissector decodes a port, as in {"udp.port==12965": "lbmr"}.
         options: Further preferences, as in "lbmc.reassemble_fragments:TRUE".
     """
-    tree = ElementTree.fromstring(_run(path, ports, options, "-T", "pdml"))
+    tree = ET.fromstring(_run(path, ports, options, "-T", "pdml"))
     return [_packet(node) for node in tree.iter("packet")]
 
 
@@ -62,7 +62,7 @@ def _run(path: Path, ports: Mapping[str, str], options: tuple[str, ...], *output
     return done.stdout
 
 
-def _packet(node: ElementTree.Element) -> Packet:
+def _packet(node: ET.Element) -> Packet:
     fields: dict[str, list[str]] = {}
     problems = []
     for field in node.iter("field"):

@@ -14,12 +14,13 @@ import attrs
 from stablecast.core import effects as fx
 from stablecast.core import inputs
 from stablecast.core.events import Event
-from stablecast.core.messages import Message, Role, SourceInfo, StableAck
+from stablecast.core.messages import Message, SourceInfo, StableAck
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.units import MILLISECOND
+from tests.support.disk import change, replay
 
 LINK_NS = MILLISECOND // 10
 SYNC_NS = MILLISECOND
@@ -377,46 +378,6 @@ class StoreNode(Joiner):
                 self.sync()
 
         self.world.at(SYNC_NS, done)
-
-
-def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
-    """What a write does to what can be read."""
-    match effect:
-        case fx.PersistMessages():
-            for number in range(effect.first, effect.first + effect.count):
-                contents[effect.source_reg_id, number] = effect.incarnation
-        case fx.Cut():
-            for key in [key for key in contents if key[0] == effect.source_reg_id and key[1] >= effect.number]:
-                del contents[key]
-        case fx.Forget(role=Role.SOURCE):
-            for key in [key for key in contents if key[0] == effect.reg_id]:
-                del contents[key]
-
-
-def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int, int]]]:
-    """The clients and extents that a journal with these records holds."""
-    clients: dict[int, fx.Client] = {}
-    extents: list[tuple[int, int, int]] = []
-    for effect in disk:
-        match effect:
-            case fx.PersistClient():
-                clients[effect.client.reg_id] = effect.client
-            case fx.PersistMessages():
-                extents.append((effect.source_reg_id, effect.first, effect.count))
-            case fx.Cut():
-                kept = []
-                for reg_id, first, count in extents:
-                    left = min(count, effect.number - first) if reg_id == effect.source_reg_id else count
-                    if left > 0:
-                        kept.append((reg_id, first, left))
-                extents = kept
-            case fx.Forget():
-                clients.pop(effect.reg_id, None)
-                if effect.role is Role.SOURCE:
-                    extents = [extent for extent in extents if extent[0] != effect.reg_id]
-            case _:
-                raise AssertionError(effect)
-    return list(clients.values()), extents
 
 
 __all__ = ["ReceiverNode", "SourceInfo", "SourceNode", "StoreNode", "World"]

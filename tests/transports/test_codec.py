@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from stablecast.core import messages as m
 from stablecast.transports import codec
+from stablecast.transports.codec.lives import SUBTYPE, decode_lives
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -39,7 +40,9 @@ REGISTERS = st.builds(
     transport=st.just("") | addresses(),
     activity_timeout_ms=U32,
     state_lifetime_ms=U32,
+    context=st.integers(0, (1 << 64) - 1),
 )
+LIVES = st.lists(st.tuples(INCARNATIONS, U32), max_size=64).map(tuple)
 STORES = st.builds(
     m.StoreEntry,
     index=st.integers(0, 65_535),
@@ -78,6 +81,9 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         high=U32,
         activity_timeout_ms=U32,
         state_lifetime_ms=U32,
+        term=U32,
+        lives=LIVES,
+        lives_term=U32,
     ),
     st.builds(
         m.Refused,
@@ -103,6 +109,8 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         group_size=st.integers(0, 65_535),
         confirmations=st.booleans(),
         stores=st.lists(STORES, max_size=9).map(tuple),
+        term=U32,
+        lives=LIVES,
     ),
     st.builds(m.SourceInfoRequest, incarnation=INCARNATIONS),
     st.builds(m.LateJoinRequest, incarnation=INCARNATIONS, request=U32, reply_to=addresses()),
@@ -191,3 +199,20 @@ def test_a_bare_acknowledgement_speaks_for_one_number() -> None:
     """Peers that know no ranges acknowledge one number at a time."""
     ack = h.Ack(type=h.Ack.STABLE, transport_idx=1, id_2=2, rcv_reg_id=0, seqnum=4)
     assert codec.decode(control(ack, h.StoreId(flags=3))) == m.StableAck(3, codec.join(1, 2), 4, 4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [h.ExtendedOption(subtype=SUBTYPE, data=b"short")],
+        [h.ExtendedOption(subtype=SUBTYPE, data=bytes(9))],
+        [h.ExtendedOption(subtype=SUBTYPE, data=bytes(8)), h.ExtendedOption(subtype=SUBTYPE, data=bytes(12))],
+    ],
+)
+def test_a_history_that_does_not_fit_together_is_refused(options: list[h.Header]) -> None:
+    with pytest.raises(WireError):
+        decode_lives(control(*options))
+
+
+def test_other_extended_options_are_not_a_history() -> None:
+    assert decode_lives(control(h.ExtendedOption(subtype=257, data=b"selector"))) == (0, (), 0)

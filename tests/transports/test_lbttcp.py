@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
@@ -26,13 +27,15 @@ PLAIN = st.builds(
     st.sampled_from([0, 1, LAST - 1, LAST]),
     st.lists(st.integers(0, 20), min_size=1, max_size=6),
 )
-STREAMS = st.lists(PLAIN | st.lists(MESSAGES, max_size=2), max_size=6).map(lambda parts: sum(parts, []))
+STREAMS = st.lists(PLAIN | st.lists(MESSAGES, max_size=2), max_size=6).map(
+    lambda parts: list(chain.from_iterable(parts))
+)
 
 
 def chunks(octets: bytes, cuts: list[int]) -> Iterator[bytes]:
     """The bytes, cut at the given places."""
     places = sorted({cut % (len(octets) + 1) for cut in cuts} | {0, len(octets)})
-    yield from (octets[start:stop] for start, stop in zip(places, places[1:], strict=False))
+    yield from (octets[start:stop] for start, stop in pairwise(places))
 
 
 def flat(found: list[Run | Message]) -> list[Message]:
@@ -89,7 +92,7 @@ def test_runs_describe_their_block(messages: list[Message]) -> None:
 @given(STREAMS)
 def test_runs_are_as_long_as_they_can_be(messages: list[Message]) -> None:
     found = StreamDecoder().feed(b"".join(map(encode, messages)))
-    for before, behind in zip(found, found[1:], strict=False):
+    for before, behind in pairwise(found):
         if isinstance(before, Run) and isinstance(behind, Run):
             follows = (before.first + before.count) & LAST
             assert (before.topic_index, follows) != (behind.topic_index, behind.first)

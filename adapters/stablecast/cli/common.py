@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import json
+import signal
 import sys
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
@@ -19,6 +20,15 @@ def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     import uvloop
 
     return uvloop.run(main)
+
+
+async def until_interrupted() -> None:
+    """Wait for SIGINT or SIGTERM."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    await ended.wait()
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, Value]:

@@ -78,7 +78,7 @@ class Context:
         self.trace = trace
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
-        self._instance = secrets.token_bytes(8)
+        self._context_id = secrets.randbits(64)
         self._next_index = secrets.randbits(31)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
@@ -96,7 +96,9 @@ class Context:
         self._port = RequestPort(listening, self._on_items)
         await self._port.start()
         if self.relays:
-            self._resolver = await Resolver.start(self.interface, self.relays, self._on_found, instance=self._instance)
+            self._resolver = await Resolver.start(
+                self.interface, self.relays, self._on_found, instance=self._context_id.to_bytes(8)
+            )
         self._open = True
         return self
 
@@ -199,7 +201,11 @@ class Context:
         if source is None and self._resolver is None:
             raise MisuseError("nothing says where sources are: give Context(resolver=...) or receiver(source=...)")
         template = ReceiverConfig(
-            topic, 0, self.request_address, session_id=self.session_id if session_id is None else session_id
+            topic,
+            0,
+            self.request_address,
+            session_id=self.session_id if session_id is None else session_id,
+            context=self._context_id,
         )
         receiver = Receiver(self, apply("receiver", template, options or {}), on_event, reg_id, start_at)
         if source is not None:
@@ -297,7 +303,16 @@ class Context:
         incarnation = codec.join(secrets.randbits(32), self._next_index)
         session = self.session_id if session_id is None else session_id
         specs = tuple(store_spec(text) for text in stores)
-        return SourceConfig(topic, incarnation, self.request_address, "", specs, Group(len(specs)), session_id=session)
+        return SourceConfig(
+            topic,
+            incarnation,
+            self.request_address,
+            "",
+            specs,
+            Group(len(specs)),
+            session_id=session,
+            context=self._context_id,
+        )
 
     def _check_open(self) -> None:
         if not self._open:

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from stablecast.core.errors import StablecastError
@@ -27,11 +28,18 @@ class ChildError(StablecastError):
 class Child:
     """One process; `on_report` hears every JSON line it says."""
 
-    def __init__(self, name: str, arguments: list[str], on_report: Callable[[str, Report], None]) -> None:
-        """`python -m` `arguments` under a name for people."""
+    def __init__(
+        self,
+        name: str,
+        arguments: list[str],
+        on_report: Callable[[str, Report], None],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`python -m` `arguments` under a name for people, with additions to the environment."""
         self.name = name
         self._arguments = arguments
         self._on_report = on_report
+        self._environment = {**os.environ, **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[Report] | None = None
@@ -56,6 +64,7 @@ class Child:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES,
+            env=self._environment,
         )
         self._reader = asyncio.get_running_loop().create_task(self._read(self._process))
         try:

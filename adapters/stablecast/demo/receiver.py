@@ -5,11 +5,10 @@ application with its own state does: it looks in its own file whether it has the
 """
 
 import argparse
-import asyncio
 import time
 from pathlib import Path
 
-from stablecast.cli.common import run_loop, say
+from stablecast.cli.common import run_loop, say, until_interrupted
 from stablecast.cli.main import guarded
 from stablecast.client import Context, Message
 from stablecast.core.errors import StablecastError
@@ -63,7 +62,7 @@ async def _main(arguments: argparse.Namespace) -> int:
                 reported = time.monotonic()
                 say({"delivered": len(ledger.numbers)})
         say({"delivered": len(ledger.numbers), "done": True})
-        await asyncio.get_running_loop().create_future()
+        await until_interrupted()
     return 0
 
 

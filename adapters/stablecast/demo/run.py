@@ -10,6 +10,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.demo.processes import Child, Report
+from stablecast.trace.recording import VARIABLE
 from stablecast.trace.verify import verify_paths
 
 TOPIC = "demo"
@@ -133,14 +134,12 @@ class Demo:
         ready = await asyncio.gather(*(store.start() for store in self._stores))
         self._addresses = [report["address"] for report in ready]
         self._stores_again()
-        self._receiver = Child(
-            "receiver", ["stablecast.demo.receiver", *self._common(), "--ledger", str(self._ledger)], self._hear
+        self._receiver = self._child(
+            "receiver", ["stablecast.demo.receiver", *self._common(), "--ledger", str(self._ledger)]
         )
         rate = self.messages / SECONDS
         places = [word for address in self._addresses for word in ("--store", address)]
-        self._source = Child(
-            "source", ["stablecast.demo.source", *self._common(), "--rate", str(rate), *places], self._hear
-        )
+        self._source = self._child("source", ["stablecast.demo.source", *self._common(), "--rate", str(rate), *places])
         await self._receiver.start()
         await self._source.start()
         self.stage = "sending"
@@ -148,7 +147,10 @@ class Demo:
     def _store(self, index: int, listen: str) -> Child:
         directory = self._directory / f"store-{index}"
         arguments = ["stablecast.cli.main", "store", str(directory), "--listen", listen, "--json"]
-        return Child(f"store {index}", [*arguments, "--trace", str(self._traces)], self._hear)
+        return self._child(f"store {index}", arguments)
+
+    def _child(self, name: str, arguments: list[str]) -> Child:
+        return Child(name, arguments, self._hear, {VARIABLE: str(self._traces)})
 
     def _stores_again(self) -> None:
         """From now on a store comes back at the address it had."""

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import time
 
-from stablecast.cli.common import run_loop, say
+from stablecast.cli.common import run_loop, say, until_interrupted
 from stablecast.cli.main import guarded
 from stablecast.client import Context, NotRegistered, Source
 
@@ -34,7 +34,7 @@ async def _main(arguments: argparse.Namespace) -> int:
         await source.wait_stable_through(arguments.messages - 1)
         reporter.cancel()
         say({"sent": source.next_number, "stable": arguments.messages, "done": True})
-        await _until_told()
+        await until_interrupted()
     return 0
 
 
@@ -42,12 +42,6 @@ async def _report(source: Source) -> None:
     while True:
         say({"sent": source.next_number, "stable": source.stable_through + 1})
         await asyncio.sleep(REPORT_SECONDS)
-
-
-async def _until_told() -> None:
-    """Stay, so that a receiver that is away can still find the source."""
-    loop = asyncio.get_running_loop()
-    await loop.create_future()
 
 
 def _arguments() -> argparse.Namespace:

@@ -37,9 +37,8 @@ class RelayDaemon:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            raise ResolverError(
-                f"port {port} on {interface} is in use: stop the other lbmrd or choose --port"
-            ) from error
+            remedy = f"port {port} on {interface} is in use: stop the other lbmrd or choose another port"
+            raise ResolverError(remedy) from error
         used = int(sock.getsockname()[1])
         endpoint: Endpoint[DatagramArrived] = Endpoint(RelayMachine(os.urandom(INSTANCE_BYTES)), _discovers_nothing)
         await endpoint.open(sock)

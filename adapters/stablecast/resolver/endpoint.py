@@ -93,6 +93,9 @@ class DatagramWriter(Protocol):
     def get_write_buffer_size(self) -> int:
         """Bytes queued."""
 
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        """The local address, under the name `sockname`."""
+
     def close(self) -> None:
         """Closes the socket."""
 
@@ -134,7 +137,7 @@ class Endpoint(asyncio.DatagramProtocol, Generic[InputT]):
     @property
     def port(self) -> int:
         """The local port; 0 once closed."""
-        return 0 if self._transport is None else int(self._transport.get_extra_info("sockname")[1])
+        return 0 if self._transport is None else self._transport.get_extra_info("sockname")[1]
 
     def statistics(self) -> dict[str, int]:
         """The machine's counters and the socket's."""

@@ -8,7 +8,7 @@ alone tells.
 
 from stablecast.trace.driven import Driven
 from stablecast.trace.errors import TraceError
-from stablecast.trace.recorder import Recorder, recorder
+from stablecast.trace.recording import Recorder, recorder
 from stablecast.trace.reports import FileReport, Summary, Violation
 from stablecast.trace.verify import verify_file, verify_paths
 

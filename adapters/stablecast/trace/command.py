@@ -17,7 +17,9 @@ def run_verify(paths: list[Path], as_json: bool) -> int:
     The outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
     """
     columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} records"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=as_json) as progress:
+    console = Console(stderr=True)
+    quiet = as_json or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
         task = progress.add_task("verify", total=None)
         summary = verify_paths(paths, lambda count: progress.advance(task, count))
     if as_json:

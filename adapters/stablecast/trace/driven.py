@@ -4,7 +4,7 @@ from typing import Generic, Protocol, TypeVar
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input, Tick
-from stablecast.trace.recorder import Recorder
+from stablecast.trace.recording import Recorder
 
 InputT_contra = TypeVar("InputT_contra", bound=Input, contravariant=True)
 

@@ -53,12 +53,12 @@ def _lines(frame: Pending) -> Iterator[Json]:
 class Writer:
     """One file and its thread. After the first error nothing more is written, and everything is thrown away."""
 
-    def __init__(self, descriptor: int, path: Path, report: Callable[[str], None]) -> None:
-        """Starts the thread; the descriptor becomes the writer's, `report` is called in the thread."""
+    def __init__(self, descriptor: int, end: int, path: Path, report: Callable[[str], None]) -> None:
+        """Starts the thread at the `end` of the file; the descriptor becomes its own, `report` is called in it."""
         self._descriptor = descriptor
         self._path = path
         self._report = report
-        self._end = 0
+        self._end = end
         self._queue: Queue[Pending | None] = Queue(MAX_PENDING_FRAMES)
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)

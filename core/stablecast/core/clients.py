@@ -75,6 +75,8 @@ class Clients:
             state_lifetime_ms=request.state_lifetime_ms,
             acknowledged=-1,
             lives=(),
+            term=1,
+            context=request.context,
         )
         return self.restore(client, now)
 
@@ -94,6 +96,8 @@ class Clients:
             reply_to=request.reply_to,
             transport=request.transport,
             store_index=request.store_index,
+            context=request.context,
+            term=record.client.term + (record.client.incarnation != request.incarnation),
         )
         record.lifetime.on_heard(now)
 
@@ -108,11 +112,15 @@ class Clients:
         record.client = attrs.evolve(client, acknowledged=number, has_acknowledged=True)
         return True
 
-    def cut_back(self, record: ClientRecord, resume_point: int) -> bool:
-        """Acknowledgements from the resume point on were for messages that are gone; returns whether there were any."""
-        if record.client.acknowledged < resume_point:
+    def on_term(self, record: ClientRecord, term: int) -> None:
+        """The source's life has this term; the count of lives never falls below one that got to send."""
+        record.client = attrs.evolve(record.client, term=max(record.client.term, term))
+
+    def cut_back(self, record: ClientRecord, number: int) -> bool:
+        """What was acknowledged from `number` on is gone; returns whether there was any."""
+        if record.client.acknowledged < number:
             return False
-        record.client = attrs.evolve(record.client, acknowledged=resume_point - 1)
+        record.client = attrs.evolve(record.client, acknowledged=number - 1)
         return True
 
     def remove(self, record: ClientRecord) -> None:
@@ -125,6 +133,13 @@ class Clients:
         """Nobody listens at this address any more: who did has ended."""
         for record in self.records.values():
             if address in (record.client.reply_to, record.client.transport):
+                record.lifetime.on_gone(now)
+
+    def on_heard_from(self, address: Address, context: int, now: int) -> None:
+        """This context listens at the address: whoever registered from there before has ended, a port has one owner."""
+        for record in self.records.values():
+            client = record.client
+            if client.reply_to == address and context and client.context not in (0, context):
                 record.lifetime.on_gone(now)
 
     def expired(self, now: int) -> list[ClientRecord]:

@@ -6,7 +6,7 @@ What waits for the disk waits for a `Persisted` input, never for list order.
 import attrs
 
 from stablecast.core.events import Event
-from stablecast.core.messages import Address, Incarnation, Message, Role
+from stablecast.core.messages import Address, Incarnation, Life, Message, Role
 
 
 @attrs.frozen
@@ -92,7 +92,8 @@ class AskLow:
 class Client:
     """A client of a store as it must survive a restart (P-014, P-244).
 
-    A receiver has consumed everything up to `acknowledged` if it `has_acknowledged`; else it may begin behind it.
+    A receiver has consumed everything up to `acknowledged` if it `has_acknowledged`; else it may begin behind it. Of a
+    source, `term` counts the lives that registered, `lives` is the history as the life of `lives_term` told it.
     """
 
     role: Role
@@ -107,8 +108,11 @@ class Client:
     activity_timeout_ms: int
     state_lifetime_ms: int
     acknowledged: int
-    lives: tuple[tuple[Incarnation, int], ...]
+    lives: tuple[Life, ...]
     has_acknowledged: bool = False
+    term: int = 0
+    lives_term: int = 0
+    context: int = 0
 
 
 @attrs.frozen

@@ -12,6 +12,8 @@ import attrs
 
 Address = str
 Incarnation = int
+Life = tuple[Incarnation, int]
+"""One life of a source and its first number; see `stablecast.core.history`."""
 
 GENERATIONS = 128
 """A registration generation is a 7-bit marker of PREG, echoed in its answer."""
@@ -60,7 +62,8 @@ class Register:
     """PREG: a source or receiver asks a store to keep its state (P-214, P-227).
 
     `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own
-    value. `transport` is where the source's data stream can be joined; receivers leave it empty.
+    value. `transport` is where the source's data stream can be joined; receivers leave it empty. `context` names the
+    process that listens at `reply_to` (its context instance); 0: it did not say.
     """
 
     role: Role
@@ -75,6 +78,7 @@ class Register:
     transport: Address
     activity_timeout_ms: int
     state_lifetime_ms: int
+    context: int = 0
 
 
 @attrs.frozen
@@ -83,7 +87,7 @@ class Registered:
 
     For a receiver `low` is where it starts: after its last acknowledgement, or where it may begin if there was none.
     `old`: the store knows an earlier registration of the source, or an acknowledgement of the receiver. The timeouts
-    are those in force, for the client's lease.
+    are those in force, for the client's lease. `term`, `lives` and `lives_term` are for sources: see `history`.
     """
 
     role: Role
@@ -96,6 +100,9 @@ class Registered:
     high: int
     activity_timeout_ms: int
     state_lifetime_ms: int
+    term: int = 0
+    lives: tuple[Life, ...] = ()
+    lives_term: int = 0
 
 
 @attrs.frozen
@@ -177,7 +184,8 @@ class SourceInfo:
     """SRI: what a receiver or a store must know of a source (P-219..P-223).
 
     `low` is the resume point: the first number this incarnation sends, `high` the newest sent (`low` - 1: none yet).
-    `request` is the source's request address. No stores: a streaming source.
+    `request` is the source's request address. No stores: a streaming source. `lives` is the source's history, this life
+    last; `term` says how new it is.
     """
 
     incarnation: Incarnation
@@ -189,6 +197,8 @@ class SourceInfo:
     group_size: int
     confirmations: bool
     stores: tuple[StoreEntry, ...]
+    term: int = 0
+    lives: tuple[Life, ...] = ()
 
 
 @attrs.frozen

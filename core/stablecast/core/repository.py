@@ -5,7 +5,8 @@ Numbers are extended. Rules that live here and nowhere else:
 * A message is held by (incarnation, number). Data of another incarnation than the registered one is refused, and so is
   data of one whose resume point is not known yet: it is fetched again once it is.
 * **Resume point.** When the SRI of a new incarnation says where it resumes, everything an older one left there or above
-  is cut back before anything new is stored: those numbers are used again (formal design, section 7.3).
+  is cut back before anything new is stored: those numbers are used again. If the source's history says that lives were
+  missed here, the cut is where the histories part (formal design, 7.3, 7.4). Until then nothing is offered.
 * Stability is reported for what is synced, in contiguous runs from the resume point: a hole holds back everything
   behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged.
 * A duplicate is acknowledged again if it is synced, and stored once (T16).
@@ -16,6 +17,7 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.core.effects import Client, Cut, Discard, Effect, PersistMessages, Send
+from stablecast.core.history import continued, divergence, unfold
 from stablecast.core.inputs import Data
 from stablecast.core.lives import MAX_LIVES
 from stablecast.core.messages import (
@@ -23,6 +25,7 @@ from stablecast.core.messages import (
     Incarnation,
     LateJoinInfo,
     LateJoinRequest,
+    Life,
     Role,
     SourceInfo,
     StableAck,
@@ -43,7 +46,8 @@ class Repository:
     incarnation: Incarnation
     requests: RequestWindow
     resume_point: int | None = None
-    lives: list[tuple[Incarnation, int]] = attrs.field(factory=list)
+    lives: list[Life] = attrs.field(factory=list)
+    lives_term: int = 0
     trail: int = 0
     acked: int = 0
     held: RangeSet = attrs.field(factory=RangeSet)
@@ -66,7 +70,7 @@ class Repository:
     def recover(cls, config: StoreConfig, client: Client, trail: int) -> "Repository":
         """A repository as it is known from its source's record, still without messages (`restore`)."""
         repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation)
-        repository.lives = list(client.lives)
+        repository.lives, repository.lives_term = list(client.lives), client.lives_term
         repository.trail = trail
         for incarnation, first in client.lives:
             if incarnation == client.incarnation:
@@ -93,16 +97,16 @@ class Repository:
             self.requests, incarnation=incarnation, wanted=RangeSet(), retrying=[], asked=[], outstanding=0
         )
 
-    def on_info(self, info: SourceInfo, ticket: int, now: int, out: list[Effect]) -> bool:
-        """Take an SRI; returns whether it set the resume point, and with it cut back what an older life left there."""
-        learnt = self.resume_point is None
-        if learnt:
+    def on_info(self, info: SourceInfo, ticket: int, now: int, out: list[Effect]) -> int | None:
+        """Take an SRI; if it set the resume point, returns from where on what older lives left is cut back."""
+        cut = None
+        if self.resume_point is None:
             resume, high = span(info.low, info.high, self.newest)
-            self._resume(resume, ticket, out)
+            cut = self._resume(resume, info, ticket, out)
         else:
             high = serial.extend(info.high, self.newest)
         self._learn(high, now, out)
-        return learnt
+        return cut
 
     def on_data(self, data: Data, ticket: int, now: int, out: list[Effect]) -> list[tuple[int, int]]:
         """A run arrived; returns the parts that go to disk under `ticket`."""
@@ -200,23 +204,25 @@ class Repository:
                 kept.remove(oldest, self.trail)
 
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The parts of [start, stop) that can be sent again."""
-        return self.held.within(start, stop)
+        """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
+        return [] if self.resume_point is None else self.held.within(start, stop)
 
-    def _resume(self, number: int, ticket: int, out: list[Effect]) -> None:
+    def _resume(self, number: int, info: SourceInfo, ticket: int, out: list[Effect]) -> int:
+        theirs = unfold(info.lives, number) or continued(self.lives, self.incarnation, number)
+        parting = divergence(self.lives, theirs)
+        cut = number if parting is None else min(parting, number)
         newest = self.newest
         if not self.held:
             self.trail = number
         self.lost = RangeSet()
-        if newest >= number:
-            self.held.remove(number, newest + 1)
-            self.synced.remove(number, newest + 1)
-            out.append(Cut(ticket, self.reg_id, number))
+        if newest >= cut:
+            self.held.remove(cut, newest + 1)
+            self.synced.remove(cut, newest + 1)
+            out.append(Cut(ticket, self.reg_id, cut))
         self.resume_point = self.acked = number
         self.high = number - 1
-        if (self.incarnation, number) not in self.lives:
-            self.lives.append((self.incarnation, number))
-            del self.lives[:-MAX_LIVES]
+        self.lives, self.lives_term = theirs[-MAX_LIVES:], info.term
+        return cut
 
     def _learn(self, high: int, now: int, out: list[Effect]) -> None:
         """Numbers up to `high` exist; what is missing is asked for."""

@@ -41,6 +41,7 @@ class SourceConfig:
     group: Group = Group(0)
     consensus: Consensus = Consensus.HIGHEST
     session_id: int = 0
+    context: int = 0
     times: RegistrationTimes = RegistrationTimes()
     activity_timeout_ns: int = 0
     state_lifetime_ns: int = 0
@@ -73,6 +74,7 @@ class ReceiverConfig:
     reply_to: Address
     source_request: Address = ""
     session_id: int = 0
+    context: int = 0
     times: RegistrationTimes = RegistrationTimes()
     activity_timeout_ns: int = 0
     state_lifetime_ns: int = 0
@@ -135,4 +137,5 @@ def register_request(
         transport=transport,
         activity_timeout_ms=config.activity_timeout_ns // MILLISECOND,
         state_lifetime_ms=config.state_lifetime_ns // MILLISECOND,
+        context=config.context,
     )

@@ -29,12 +29,14 @@ from stablecast.core.events import (
     RegistrationFlag,
     RegistrationSuccess,
 )
+from stablecast.core.history import continued, fold, newest_history
 from stablecast.core.inputs import Arrived, Gone, Reset, Sent, SourceInput, Start, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
     Keepalive,
     LateJoinInfo,
     LateJoinRequest,
+    Life,
     Message,
     Refused,
     Registered,
@@ -99,6 +101,8 @@ class SourceEndpoint:
     enrollment: Enrollment
     state: SourceState = SourceState.IDLE
     resume_point: int = 0
+    term: int = 0
+    lives: list[Life] = attrs.field(factory=list)
     version: int = 0
     announcements_left: int = 0
     over: bool = False
@@ -193,6 +197,8 @@ class SourceEndpoint:
             self.config.group.size,
             self.config.confirmations,
             stores,
+            self.term,
+            fold(self.lives),
         )
 
     # Inputs.
@@ -328,6 +334,8 @@ class SourceEndpoint:
         """Fix the resume point by consensus (T5, P-415)."""
         answers = [r.granted for r in self.enrollment.counting if r.granted is not None]
         self.resume_point = resume_point(answers, self.config.consensus, self.config.group.size)
+        history, self.term = newest_history(answers, self.resume_point)
+        self.lives = continued(history, self.config.incarnation, self.resume_point)
         self.window.begin(self.resume_point)
 
     def report_complete(self, now: int) -> None:

@@ -84,8 +84,7 @@ class StabilityWindow:
         self.unsettled_messages += count
         self.unsettled_bytes += payload_bytes
         self.retained_bytes += run.size
-        if self.retained_bytes > self.retention.limit_bytes:
-            self._release(out)
+        self._release(out)
 
     def on_acked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
         """Store number `store` holds [start, stop)."""

@@ -28,6 +28,7 @@ from stablecast.core.effects import (
     SendStored,
 )
 from stablecast.core.events import Oddity
+from stablecast.core.history import fold
 from stablecast.core.inputs import Arrived, Data, Ended, Evicted, Gone, Persisted, Reset, Start, StoreInput, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
@@ -191,6 +192,7 @@ class StoreEndpoint:
                 self.early.append(request)
                 del self.early[:-MAX_EARLY]
             return
+        self.clients.on_heard_from(request.reply_to, request.context, now)
         verdict = self._verdict(request)
         if isinstance(verdict, Refusal):
             refused = Refused(
@@ -306,11 +308,12 @@ class StoreEndpoint:
         repository = self.repositories[reg_id]
         record = self.clients.records[reg_id]
         record.lifetime.on_heard(now)
-        if repository.on_info(info, self.tickets.draw(), now, self.outbox):
+        cut = repository.on_info(info, self.tickets.draw(), now, self.outbox)
+        if cut is not None:
+            self.clients.on_term(record, info.term)
             self._persist(record)
-            assert repository.resume_point is not None
             for receiver in self.clients.receivers_of(reg_id):
-                if self.clients.cut_back(receiver, repository.resume_point):
+                if self.clients.cut_back(receiver, cut):
                     self._persist(receiver)
             early, self.early = self.early, []
             for request in early:
@@ -331,7 +334,7 @@ class StoreEndpoint:
         repository = self.repositories.get(record.client.reg_id)
         if repository is None:
             return record.client
-        return attrs.evolve(record.client, lives=tuple(repository.lives))
+        return attrs.evolve(record.client, lives=tuple(repository.lives), lives_term=repository.lives_term)
 
     def _answer(self, due: Waiting) -> None:
         """A registration is on disk: grant it, with what the store holds."""
@@ -355,6 +358,9 @@ class StoreEndpoint:
             serial.wire(max(repository.newest, low - 1)),
             milliseconds(record.lifetime.activity_ns),
             milliseconds(record.lifetime.lifetime_ns),
+            client.term,
+            fold(repository.lives) if client.role is Role.SOURCE else (),
+            repository.lives_term,
         )
         self.outbox.append(Send(client.reply_to, answer))
         if client.role is Role.SOURCE:

@@ -32,8 +32,8 @@ class Owner:
 
     async def until(self, ticket: int) -> None:
         """Waits until a ticket is reported."""
-        assert not self.failures
         while self.last < ticket:
+            assert not self.failures
             self._changed.clear()
             await self._changed.wait()
 

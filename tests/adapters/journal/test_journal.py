@@ -203,6 +203,36 @@ async def test_nothing_is_deleted_before_what_killed_it_is_synced(tmp_path: Path
     assert [path.name for path in segments(tmp_path)] == ["00000003.seg", "00000004.seg"]
 
 
+async def test_an_old_incarnation_stays_hidden_when_the_one_that_hid_it_is_deleted(tmp_path: Path) -> None:
+    """Segment 2 may go only after the trim that emptied it is synced, or segment 1 would show through."""
+    owner = start(tmp_path, segment_bytes=300)
+    owner.journal.append_messages(9, 0, 1, 1, b"pin", 1)
+    owner.journal.append_messages(1, 0, 1, 1, bytes(200), 2)
+    owner.journal.append_messages(1, 0, 1, 2, bytes(300), 3)
+    owner.journal.append_messages(3, 0, 1, 1, bytes(300), 4)
+    await owner.until(4)
+    owner.journal.drop_before(1, 1)
+    owner.journal.abort()
+    again = Journal.open(tmp_path)
+    assert again.extents(1) in ([], [(0, 1, 2)])
+    again.abort()
+
+
+async def test_erasure_right_after_a_segment_was_lost(tmp_path: Path) -> None:
+    """No segment is active then: the erasure must look back on all that is left."""
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 0, 9, 1, b"", 1)
+    await owner.journal.close()
+    (tmp_path / "00000002.seg").touch()
+    owner = start(tmp_path)
+    owner.journal.cut(1, 5, 1)
+    assert owner.journal.extents(1) == [(0, 5, 1)]
+    await owner.journal.close()
+    again = Journal.open(tmp_path)
+    assert again.extents(1) == [(0, 5, 1)]
+    again.abort()
+
+
 async def test_an_emptied_active_segment_can_fill_again(tmp_path: Path) -> None:
     owner = start(tmp_path, segment_bytes=300)
     owner.journal.append_messages(1, 0, 1, 1, b"gone", 1)

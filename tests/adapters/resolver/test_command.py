@@ -80,7 +80,7 @@ def test_a_port_in_use_is_one_sentence_and_status_1() -> None:
         with lbmrd("text", port) as process:
             out, err = process.communicate()
             assert (process.returncode, out) == (1, "")
-    assert err == f"port {port} on 127.0.0.1 is in use: stop the other lbmrd or choose --port\n"
+    assert err == f"port {port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port\n"
 
 
 def test_without_uvloop_the_standard_loop_serves(monkeypatch: pytest.MonkeyPatch) -> None:

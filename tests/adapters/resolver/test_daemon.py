@@ -31,7 +31,9 @@ async def test_a_port_in_use_is_told_with_the_remedy() -> None:
     daemon = await RelayDaemon.start(LOCAL, 0)
     with pytest.raises(ResolverError) as told:
         await RelayDaemon.start(LOCAL, daemon.port)
-    assert str(told.value) == (f"port {daemon.port} on 127.0.0.1 is in use: stop the other lbmrd or choose --port")
+    assert str(told.value) == (
+        f"port {daemon.port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port"
+    )
     await daemon.close()
 
 

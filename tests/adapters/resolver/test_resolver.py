@@ -131,8 +131,10 @@ async def test_what_is_removed_is_found_no_more(domain: Domain) -> None:
 async def test_a_closed_context_does_nothing(domain: Domain) -> None:
     relay = await domain.relay()
     resolver, found = await domain.context(relay)
+    assert resolver.port > 0
     await resolver.close()
     await resolver.close()
+    assert resolver.port == 0
     add(resolver)
     resolver.add_receiver("orders")
     assert found.empty()

@@ -12,7 +12,7 @@ from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.trace.driven import Driven
 from stablecast.trace.frames import read_frames
-from stablecast.trace.recorder import Recorder
+from stablecast.trace.recording import Recorder
 from stablecast.trace.verify import verify_file
 
 

@@ -15,7 +15,7 @@ from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, 
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.trace import container
 from stablecast.trace.converter import Json
-from stablecast.trace.recorder import Recorder
+from stablecast.trace.recording import Recorder
 from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
 
 STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")

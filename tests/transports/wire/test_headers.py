@@ -19,7 +19,7 @@ SIZES = {
     h.ElectionToken: 8, h.TcpSid: 8,
 }  # fmt: skip
 """Bytes of each header of fixed size with its lead, from the tables of the formats."""
-VARIABLE = {h.TopicName, h.StoreName, h.Tsni}
+VARIABLE = {h.TopicName, h.StoreName, h.Tsni, h.ExtendedOption}
 
 
 def test_every_header_is_in_the_registry() -> None:

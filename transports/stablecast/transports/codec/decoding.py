@@ -23,6 +23,7 @@ from stablecast.core.messages import (
     StoreEntry,
 )
 from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, find, join, need
+from stablecast.transports.codec.lives import decode_lives
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -50,6 +51,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
     lifetime = need(message, h.ClientLifetime)
     session = find(message, h.UmeSessionId)
     otid = find(message, h.Otid)
+    context = find(message, h.CtxInst)
     return Register(
         role=_role(header.marker),
         store_index=_store_index(message),
@@ -63,6 +65,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
         transport="" if otid is None else _transport(otid.otid),
         activity_timeout_ms=lifetime.activity_tmo,
         state_lifetime_ms=lifetime.lifetime,
+        context=0 if context is None else INSTANCE.unpack(context.ctxinst)[0],
     )
 
 
@@ -89,6 +92,7 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
         header.high_seqnum,
         lifetime.activity_tmo,
         lifetime.lifetime,
+        *decode_lives(message),
     )
 
 
@@ -128,6 +132,7 @@ def _decode_keepalive(header: h.Keepalive, _: lbmc.Message) -> Message:
 
 def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
     source = need(message, h.TopicSourceExfunc)
+    term, lives, _ = decode_lives(message)
     stores = tuple(
         StoreEntry(
             entry.store_idx,
@@ -149,6 +154,8 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
         need(message, h.StoreGroup).grp_sz,
         bool(header.flags & h.Sri.ACK_TO_SOURCE),
         stores,
+        term,
+        lives,
     )
 
 

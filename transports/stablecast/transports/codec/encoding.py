@@ -22,6 +22,7 @@ from stablecast.core.messages import (
     StableAck,
 )
 from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, control, split
+from stablecast.transports.codec.lives import encode_lives
 from stablecast.transports.wire import headers as h
 
 CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
@@ -68,6 +69,7 @@ def _encode_register(m: Register) -> tuple[h.Header, ...]:
         h.Capability(flags=CAPABILITIES),
         h.TopicName(topic=m.topic),
         h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
+        h.CtxInst(ctxinst=INSTANCE.pack(m.context)),
     ]
     if m.session_id:
         found.append(h.UmeSessionId(sid=m.session_id))
@@ -91,6 +93,7 @@ def _encode_registered(m: Registered) -> tuple[h.Header, ...]:
         h.StoreId(flags=m.store_index),
         h.Capability(flags=CAPABILITIES),
         h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
+        *encode_lives(m.term, m.lives_term, m.lives),
     )
 
 
@@ -179,6 +182,7 @@ def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
         h.TopicSourceExfunc(src_ip=host, src_port=port, functionality_flags=FUNCTIONALITY),
         h.StoreGroup(grp_idx=0, grp_sz=m.group_size),
         *stores,
+        *encode_lives(m.term, 0, m.lives),
     )
 
 

@@ -134,6 +134,14 @@ def _give_pairs(pairs: tuple[tuple[int, int], ...]) -> bytes:
         raise WireError(f"a record does not fit {PAIR.size} bytes: {error}") from error
 
 
+def _take_rest(octets: bytes) -> tuple[bytes, bytes]:
+    return octets, b""
+
+
+def _give_rest(octets: bytes) -> bytes:
+    return octets
+
+
 U8 = Annotated[int, Fixed("B")]
 U16 = Annotated[int, Fixed("H")]
 U32 = Annotated[int, Fixed("I")]
@@ -143,10 +151,16 @@ OptionalU32 = Annotated[int | None, Fixed("I", optional=True)]
 Ipv4 = Annotated[str, Fixed("4s", read=dotted, write=packed)]
 Octets8 = Annotated[bytes, _exactly(8)]
 Octets32 = Annotated[bytes, _exactly(32)]
-Text = Annotated[str, Tail(_take_text, octets_of)]
-Nuls = Annotated[int, Tail(_take_nuls, _give_nuls)]
+TEXT = Tail(_take_text, octets_of)
+NULS = Tail(_take_nuls, _give_nuls)
+PAIRS = Tail(_take_pairs, _give_pairs)
+Text = Annotated[str, TEXT]
+REST = Tail(_take_rest, _give_rest)
+Rest = Annotated[bytes, REST]
+"""All that is left."""
+Nuls = Annotated[int, NULS]
 """How many NULs follow the text before: 0 or 1, or more where a peer pads it."""
-Pairs = Annotated[tuple[tuple[int, int], ...], Tail(_take_pairs, _give_pairs)]
+Pairs = Annotated[tuple[tuple[int, int], ...], PAIRS]
 
 
 RecordT = TypeVar("RecordT")

@@ -35,6 +35,7 @@ from stablecast.transports.wire.topic_headers import (
     CtxInst,
     CtxInstD,
     CtxInstR,
+    ExtendedOption,
     Fragment,
     LjInfo,
     LjiReq,
@@ -62,6 +63,7 @@ __all__ = [
     "CtxInstD",
     "CtxInstR",
     "ElectionToken",
+    "ExtendedOption",
     "Fragment",
     "Header",
     "Keepalive",
@@ -121,6 +123,7 @@ Header = (
     | CtxInstD
     | CtxInstR
     | ElectionToken
+    | ExtendedOption
     | Fragment
     | Keepalive
     | LjInfo

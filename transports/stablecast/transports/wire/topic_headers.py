@@ -1,10 +1,10 @@
-"""LBMC headers about messages, topics, contexts and late join. Sizes, codes and names: spec of the chained headers."""
+"""LBMC headers about messages, topics, contexts and late join; the fields have the names that dissectors show."""
 
 from typing import ClassVar
 
 import attrs
 
-from stablecast.transports.wire.fields import U8, U16, U32, U64, Ipv4, Nuls, Octets8, Octets32, Pairs, Text
+from stablecast.transports.wire.fields import U8, U16, U32, U64, Ipv4, Nuls, Octets8, Octets32, Pairs, Rest, Text
 
 
 @attrs.frozen(kw_only=True)
@@ -175,3 +175,19 @@ class TcpSid:
     CODE: ClassVar[int] = 107
     flags: U16 = 0
     sid: U32
+
+
+@attrs.frozen(kw_only=True)
+class ExtendedOption:
+    """EXTOPT: an option of a kind (`subtype`), in pieces where one header has no room for it."""
+
+    CODE: ClassVar[int] = 254
+    IGNORE: ClassVar[int] = 0x80  # who does not know the header, or the subtype, may ignore it
+    IGNORE_SUBTYPE: ClassVar[int] = 0x40
+    MORE_FRAGMENTS: ClassVar[int] = 0x20
+    MAX_DATA: ClassVar[int] = 247
+    flags: U8 = 0
+    id: U8 = 0
+    subtype: U16
+    fragment_offset: U16 = 0
+    data: Rest

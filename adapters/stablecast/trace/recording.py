@@ -21,9 +21,10 @@ from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
 from stablecast.core.units import MILLISECOND
+from stablecast.trace import container
 from stablecast.trace.converter import Endpoint, snapshot
 from stablecast.trace.errors import TraceError
-from stablecast.trace.writer import Pending, Record, Writer
+from stablecast.trace.writer import Pending, Record, Writer, encode
 
 FRAME_RECORDS: Final = 4096
 """Records of one frame."""
@@ -35,7 +36,7 @@ FLUSH_NS: Final = 200 * MILLISECOND
 """Age of a frame, on the machine's clock, at which the next record ends it: what a kill may cost."""
 
 SNAPSHOT_SPACING: Final = 50
-"""A frame may grow older, up to this many times the time that its snapshot took: a large store is not held up by it."""
+"""A frame may grow older, up to this many times the processor time of its snapshot: a large store is not held up."""
 
 MAX_NAME: Final = 100
 """Characters of an endpoint's name that go into the name of its file."""
@@ -65,7 +66,9 @@ class Recorder:
         patient: bool = False,
         report: Callable[[str], None] = complain,
     ) -> None:
-        """Creates the file; the machine must be as it will be when it takes its first recorded input.
+        """Creates the file, with a first frame that says from which state and configuration the machine starts.
+
+        The machine must be as it will be when it takes its first recorded input.
 
         Args:
             directory: Where traces go; made if it is missing.
@@ -89,21 +92,12 @@ class Recorder:
         self._effects = 0
         self._records: list[Record] = []
         self._snapshot = snapshot(machine)
-        self.path, descriptor = _create(directory, role, name)
-        self._writer = Writer(descriptor, self.path, report)
+        self.path, descriptor, end = _create(directory, role, name, encode(self._take_frame(closed=False)))
+        self._frame = 1
+        self._writer = Writer(descriptor, end, self.path, report)
         self._patient = patient
         self._closed = False
         atexit.register(self.close)
-
-    @classmethod
-    def from_environment(cls, role: Role, name: str, machine: Endpoint) -> "Recorder | None":
-        """Returns a recorder in the directory that STABLECAST_TRACE names, None if it names none.
-
-        Raises:
-            TraceError: If the file cannot be made.
-        """
-        directory = os.environ.get(VARIABLE)
-        return cls(Path(directory), role, name, machine) if directory else None
 
     def record(self, event: Input, now: int, effects: list[Effect]) -> None:
         """Keeps one step; call it right after `take_effects`, before anything else is fed. The list must not change."""
@@ -135,9 +129,9 @@ class Recorder:
         if self._closed:  # A late callback of a driver that has ended already.
             self._records.clear()
             return
-        began = time.perf_counter_ns()
+        began = time.thread_time_ns()
         frame = self._take_frame(closed=False)
-        self._due = now + max(FLUSH_NS, SNAPSHOT_SPACING * (time.perf_counter_ns() - began))
+        self._due = now + max(FLUSH_NS, SNAPSHOT_SPACING * (time.thread_time_ns() - began))
         if self._writer.offer(frame, self._patient):
             self._frame += 1
             self._gap = 0
@@ -165,27 +159,39 @@ class Recorder:
         return frame
 
 
-def recorder(role: Role, name: str, machine: Endpoint, directory: Path | None) -> Recorder | None:
+def recorder(role: Role, name: str, machine: Endpoint, directory: Path | None = None) -> Recorder | None:
     """Returns a recorder in `directory`, without one in that of STABLECAST_TRACE, None if neither is given.
 
     Raises:
         TraceError: If the file cannot be made.
     """
-    if directory is None:
-        return Recorder.from_environment(role, name, machine)
-    return Recorder(directory, role, name, machine)
+    named = directory or os.environ.get(VARIABLE)
+    return Recorder(Path(named), role, name, machine) if named else None
 
 
-def _create(directory: Path, role: Role, name: str) -> tuple[Path, int]:
-    """A new file `<role>-<name>-<pid>-<n>.sct`; a file that an earlier process of this number left is not touched."""
+def _create(directory: Path, role: Role, name: str, first: bytes) -> tuple[Path, int, int]:
+    """A new file `<role>-<name>-<pid>-<n>.sct` with its first frame; returns its descriptor and end, too.
+
+    A file that an earlier process of this number left is not touched.
+    """
     stem = f"{role.name.lower()}-{_UNSAFE.sub('_', name)[:MAX_NAME]}-{os.getpid()}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        while True:
-            path = directory / f"{stem}-{next(_NUMBERS)}.sct"
-            try:
-                return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            except FileExistsError:
-                continue
+        path, descriptor = _open_new(directory, stem)
+        try:
+            return path, descriptor, container.append(descriptor, 0, first)
+        except OSError:
+            os.close(descriptor)
+            path.unlink()
+            raise
     except OSError as error:
         raise TraceError(f"no trace can be written in {directory}: {error.strerror}; name another directory") from error
+
+
+def _open_new(directory: Path, stem: str) -> tuple[Path, int]:
+    while True:
+        path = directory / f"{stem}-{next(_NUMBERS)}.sct"
+        try:
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            continue

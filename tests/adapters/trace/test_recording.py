@@ -14,11 +14,11 @@ from stablecast.core.inputs import Start, Tick
 from stablecast.core.messages import Role
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.trace import container, recorder
+from stablecast.trace import container, recording
 from stablecast.trace.driven import Driven
 from stablecast.trace.errors import TraceError
 from stablecast.trace.frames import read_frames
-from stablecast.trace.recorder import FLUSH_NS, FRAME_RECORDS, VARIABLE, Recorder
+from stablecast.trace.recording import FLUSH_NS, FRAME_RECORDS, VARIABLE, Recorder, recorder
 from stablecast.trace.verify import verify_file
 from stablecast.trace.writer import MAX_PENDING_FRAMES
 
@@ -43,7 +43,10 @@ def new_store() -> StoreEndpoint:
 
 
 def counts(path: Path) -> list[int]:
-    return [len(frame.records) for frame in read_frames(path)]
+    """The records in each frame but the first, which never has any."""
+    first, *others = [len(frame.records) for frame in read_frames(path)]
+    assert first == 0
+    return others
 
 
 @pytest.fixture
@@ -59,21 +62,21 @@ def trace(tmp_path: Path, store: StoreEndpoint) -> Recorder:
 def test_the_first_record_is_written_at_once_and_then_a_frame_for_each_interval(
     store: StoreEndpoint, trace: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "SNAPSHOT_SPACING", 0)
+    monkeypatch.setattr(recording, "SNAPSHOT_SPACING", 0)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
     for moment in (1, 2, FLUSH_NS - 1, FLUSH_NS, FLUSH_NS + 1, 3 * FLUSH_NS, 3 * FLUSH_NS + 5):
         driven.timeout(moment)
     driven.close()
     assert counts(trace.path) == [1, 4, 2, 1]
-    assert [frame.foot.closed for frame in read_frames(trace.path)] == [False, False, False, True]
+    assert [frame.foot.closed for frame in read_frames(trace.path)] == [False, False, False, False, True]
     assert verify_file(trace.path).clean
 
 
 def test_a_snapshot_that_takes_long_is_taken_less_often(
     store: StoreEndpoint, trace: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "SNAPSHOT_SPACING", 10**12)
+    monkeypatch.setattr(recording, "SNAPSHOT_SPACING", 10**12)
     for moment in (0, FLUSH_NS, 2 * FLUSH_NS):
         trace.record(Tick(), moment, [])
     trace.close()
@@ -88,7 +91,7 @@ def test_a_frame_has_a_bound(store: StoreEndpoint, trace: Recorder) -> None:
 
 
 def test_a_frame_has_a_bound_of_effects(store: StoreEndpoint, trace: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "FRAME_EFFECTS", 0)
+    monkeypatch.setattr(recording, "FRAME_EFFECTS", 0)
     for _ in range(3):
         trace.record(Tick(), 0, [])
     trace.close()
@@ -107,7 +110,7 @@ def test_flush_ends_a_frame_that_has_records(trace: Recorder) -> None:
 def test_an_endpoint_that_did_nothing_leaves_a_trace_that_says_so(trace: Recorder) -> None:
     trace.close()
     report = verify_file(trace.path)
-    assert (report.clean, report.closed, report.frames, report.records) == (True, True, 1, 0)
+    assert (report.clean, report.closed, report.frames, report.records) == (True, True, 2, 0)
 
 
 def test_what_comes_after_close_is_not_kept(trace: Recorder) -> None:
@@ -121,10 +124,10 @@ def test_what_comes_after_close_is_not_kept(trace: Recorder) -> None:
 def test_a_slow_disk_makes_frames_grow_and_then_drops_them(
     tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "SNAPSHOT_SPACING", 0)
-    monkeypatch.setattr(recorder, "FRAME_RECORDS", 3)
-    gate = Gate(monkeypatch)
+    monkeypatch.setattr(recording, "SNAPSHOT_SPACING", 0)
+    monkeypatch.setattr(recording, "FRAME_RECORDS", 3)
     trace = Recorder(tmp_path, Role.STORE, "a", store)
+    gate = Gate(monkeypatch)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
     assert gate.reached.wait(timeout=30)
@@ -139,13 +142,13 @@ def test_a_slow_disk_makes_frames_grow_and_then_drops_them(
     assert report.clean
     assert report.gaps == 9
     assert report.records + report.gaps == 1 + len(steps)
-    assert [frame.head.frame for frame in read_frames(trace.path)] == list(range(MAX_PENDING_FRAMES + 2))
+    assert [frame.head.frame for frame in read_frames(trace.path)] == list(range(MAX_PENDING_FRAMES + 3))
 
 
 def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "FRAME_RECORDS", 1)
-    gate = Gate(monkeypatch)
+    monkeypatch.setattr(recording, "FRAME_RECORDS", 1)
     trace = Recorder(tmp_path, Role.STORE, "a", store)
+    gate = Gate(monkeypatch)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
     assert gate.reached.wait(timeout=30)
@@ -156,7 +159,7 @@ def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, mon
     driven.timeout(1000)
     driven.close()
     frames = list(read_frames(trace.path))
-    assert [frame.head.gap for frame in frames] == [0] * (1 + MAX_PENDING_FRAMES) + [5, 0]
+    assert [frame.head.gap for frame in frames] == [0] * (2 + MAX_PENDING_FRAMES) + [5, 0]
     assert verify_file(trace.path).clean
 
 
@@ -166,7 +169,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
     append = container.append
 
     def full(descriptor: int, offset: int, text: bytes) -> int:
-        if offset:
+        if b'"frame":2' in text:
             raise OSError(28, "No space left on device")
         return append(descriptor, offset, text)
 
@@ -181,8 +184,20 @@ def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
     assert counts(trace.path) == [1]
 
 
+def test_a_disk_that_is_full_from_the_start_gets_one_sentence(
+    tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, offset: int, text: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(container, "append", full)
+    with pytest.raises(TraceError, match=r"no trace can be written in .*: No space left on device; name another"):
+        Recorder(tmp_path, Role.STORE, "a", store)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_complaints_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    recorder.complain("the trace ends here")
+    recording.complain("the trace ends here")
     assert capsys.readouterr().err == "stablecast: the trace ends here\n"
 
 
@@ -216,11 +231,11 @@ def test_the_environment_names_the_directory(
     tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert Recorder.from_environment(Role.STORE, "a", store) is None
+    assert recorder(Role.STORE, "a", store) is None
     monkeypatch.setenv(VARIABLE, "")
-    assert Recorder.from_environment(Role.STORE, "a", store) is None
+    assert recorder(Role.STORE, "a", store) is None
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    trace = Recorder.from_environment(Role.STORE, "a", store)
+    trace = recorder(Role.STORE, "a", store)
     assert trace is not None
     trace.close()
     assert trace.path.parent == tmp_path
@@ -233,13 +248,16 @@ CHILD = textwrap.dedent("""
     from stablecast.core.messages import Role
     from stablecast.core.settings import StoreConfig
     from stablecast.core.store import StoreEndpoint
-    from stablecast.trace import Driven, Recorder
+    from stablecast.trace import Driven, recorder
+    from stablecast.trace.container import texts
     store = StoreEndpoint.create(StoreConfig("10.0.0.1:14567", 1))
-    driven = Driven(store, Recorder.from_environment(Role.STORE, "child", store))
+    trace = recorder(Role.STORE, "child", store)
+    driven, told = Driven(store, trace), False
     driven.feed(Start(), 0)
     for moment in range(1, int(sys.argv[1])):
         driven.timeout(moment * 1_000_000)
-        if moment == 5_000:
+        if not told and moment % 1000 == 0 and len(list(texts(trace.path))) > 1:
+            told = True
             print("busy", flush=True)
 """)
 

@@ -1,0 +1,197 @@
+"""The rules by themselves: what they let through, what they name, and that a trace may begin anywhere."""
+
+import pytest
+
+from stablecast.core.effects import Deliver, Effect, Notify, PersistMessages, Send
+from stablecast.core.events import (
+    RegistrationComplete,
+    RegistrationFlag,
+    Stable,
+    StableFlag,
+    UnrecoverableLoss,
+)
+from stablecast.core.inputs import Arrived, Consumed, History, Input, Persisted, Sent, Tick
+from stablecast.core.messages import ConsumptionAck, StableAck
+from stablecast.core.quorum import Group
+from stablecast.core.ranges import RangeSet
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.repository import Repository
+from stablecast.core.serial import wire
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.core.tickets import Waiting
+from stablecast.trace import rules
+from stablecast.trace.converter import Endpoint
+from stablecast.trace.rules import Rule
+
+LIFE = 7
+GROUP = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
+WRAP = 1 << 32
+
+Fact = Input | Effect
+
+
+def source() -> SourceEndpoint:
+    stores = tuple(StoreSpec(f"s:{n}") for n in range(3))
+    return SourceEndpoint.create(SourceConfig("orders", LIFE, "a:1", "a:2", stores, Group(3)))
+
+
+def receiver() -> ReceiverSession:
+    return ReceiverSession.create(ReceiverConfig("orders", LIFE, "r:1"))
+
+
+def store() -> StoreEndpoint:
+    return StoreEndpoint.create(StoreConfig("s:1", 1))
+
+
+def judged(machine: Endpoint, *facts: Fact) -> list[tuple[str, str]]:
+    """What each rule says first of these inputs and effects."""
+    found = []
+    for rule in rules.begin(machine):
+        texts = [text for fact in facts if (text := _told(rule, fact)) is not None]
+        found += [(rule.name, texts[0])] if texts else []
+    return found
+
+
+def _told(rule: Rule, fact: Fact) -> str | None:
+    return rule.on_input(fact) if isinstance(fact, Input) else rule.on_effect(fact)
+
+
+def begins(number: int) -> Notify:
+    return Notify(RegistrationComplete(number, RegistrationFlag.NONE))
+
+
+def ack(index: int, first: int, last: int, life: int = LIFE) -> Arrived:
+    return Arrived(StableAck(index, life, wire(first), wire(last)))
+
+
+def stable(first: int, last: int, index: int = 0, flags: StableFlag = GROUP) -> Notify:
+    return Notify(Stable(first, last, index, flags))
+
+
+def deliver(first: int, count: int) -> Deliver:
+    return Deliver(1, 0, count, first, recovered=False, done=True)
+
+
+def consumed(number: int) -> Send:
+    return Send("s:1", ConsumptionAck(LIFE, 1, 2, wire(number)))
+
+
+def held(first: int, last: int, life: int = LIFE) -> Send:
+    return Send("a:1", StableAck(0, life, wire(first), wire(last)))
+
+
+def written(ticket: int, first: int, count: int, life: int = LIFE) -> PersistMessages:
+    return PersistMessages(ticket, 1, life, 1, 0, count, first, done=True)
+
+
+@pytest.mark.parametrize("start", [0, WRAP - 5])
+def test_s1_counts_stores_number_by_number(start: int) -> None:
+    facts = (begins(start), Sent(start, 10, 1), ack(0, start, start + 5), ack(1, start + 3, start + 9))
+    assert judged(source(), *facts, stable(start + 3, start + 5), Tick()) == []
+    assert judged(source(), *facts, stable(start + 2, start + 5)) == [
+        ("S1", f"number {start + 2} is reported stable with 1 acknowledgements, it needs 2")
+    ]
+    assert judged(source(), *facts, stable(start + 3, start + 6))[0][1].startswith(f"number {start + 6} ")
+
+
+def test_s1_wants_the_ack_of_the_very_store() -> None:
+    facts = (begins(0), Sent(0, 5, 1), ack(1, 0, 4))
+    assert judged(source(), *facts, stable(0, 4, 1, StableFlag.STORE)) == []
+    assert judged(source(), *facts, stable(0, 4, 2, StableFlag.STORE)) == [
+        ("S1", "number 0 is reported as held by store 2, which never acknowledged it")
+    ]
+    assert judged(source(), *facts, stable(0, 4, 2, StableFlag.NONE)) == []
+
+
+@pytest.mark.parametrize(
+    "unheard", [ack(2, 0, 4, life=LIFE + 1), ack(3, 0, 4), ack(255, 0, 4), ack(1, 0, 4)], ids=lambda a: str(a.message)
+)
+def test_s1_counts_only_acks_of_this_life_and_these_stores_once(unheard: Arrived) -> None:
+    assert judged(source(), begins(0), Sent(0, 5, 1), ack(1, 0, 4), unheard, stable(0, 4))[0][0] == "S1"
+
+
+def test_s1_does_not_count_acks_for_what_was_never_sent() -> None:
+    facts = (begins(0), Sent(0, 5, 1), ack(0, 0, 99), ack(1, 0, 99), Sent(5, 5, 1))
+    assert judged(source(), *facts, stable(0, 5)) == [
+        ("S1", "number 5 is reported stable with 0 acknowledgements, it needs 2")
+    ]
+
+
+def test_s1_may_begin_anywhere() -> None:
+    machine = source()
+    machine.window.next = 5
+    machine.window.acked[0].add(0, 5)
+    assert judged(machine, ack(1, 0, 4), stable(0, 4)) == []
+    assert machine.window.acked[1] == RangeSet(), "the machine is not touched"
+
+
+def test_d1_lets_order_through() -> None:
+    assert judged(receiver(), begins(3), deliver(3, 2), deliver(5, 1), Tick()) == []
+    assert judged(receiver(), deliver(30, 2), deliver(32, 1)) == [], "a streaming source begins anywhere"
+
+
+@pytest.mark.parametrize(
+    ("effect", "text"),
+    [
+        (deliver(4, 2), "number 4 is delivered after number 4"),
+        (deliver(3, 2), "number 3 is delivered after number 4"),
+        (deliver(6, 2), "number 5 is passed over and was neither lost nor consumed before"),
+        (deliver(5, 0), "nothing is delivered at number 5"),
+    ],
+)
+def test_d1_names_what_is_out_of_order(effect: Effect, text: str) -> None:
+    assert judged(receiver(), begins(3), deliver(3, 2), effect) == [("D1", text)]
+
+
+def test_d1_passes_over_what_is_lost_or_known() -> None:
+    facts = (History(6, 5, 6), begins(3), deliver(3, 2), Notify(UnrecoverableLoss(7, 8)))
+    assert judged(receiver(), *facts, deliver(9, 1)) == []
+    assert judged(receiver(), *facts, deliver(10, 1))[0][1].startswith("number 9 is passed over")
+
+
+def test_a1_lets_reading_through() -> None:
+    facts = (begins(3), deliver(3, 2), Consumed(3, 4), consumed(4), deliver(5, 1))
+    assert judged(receiver(), *facts) == []
+    assert judged(receiver(), *facts, Consumed(5, 6)) == [("A1", "number 6 is consumed and was never delivered")]
+    assert judged(receiver(), *facts, consumed(5)) == [("A1", "number 5 is acknowledged and was never consumed")]
+
+
+def test_a1_counts_what_was_consumed_in_earlier_sessions() -> None:
+    assert judged(receiver(), History(6, 0, 9), consumed(9)) == []
+
+
+@pytest.mark.parametrize("start", [10, WRAP + 10])
+def test_receiver_rules_may_begin_anywhere(start: int) -> None:
+    machine = receiver()
+    machine.window.next, machine.window.acked = start, start - 5
+    machine.window.consumed.add(start - 4, start - 2)
+    machine.window.known.add(start, start + 1)
+    facts = (consumed(start - 5), consumed(start - 3), Consumed(start - 2, start - 1), deliver(start + 1, 1))
+    assert judged(machine, *facts, consumed(start)) == []
+    assert judged(machine, *facts, consumed(start + 1))[0][0] == "A1"
+
+
+def test_p1_waits_for_the_disk() -> None:
+    facts: tuple[Fact, ...] = (written(1, 0, 5), written(2, 5, 5), Persisted(1))
+    assert judged(store(), *facts, held(0, 4), Tick()) == []
+    assert judged(store(), *facts, held(0, 5)) == [("P1", "number 5 is acknowledged and was never synced")]
+    assert judged(store(), *facts, held(0, 4, life=8)) == [("P1", "number 0 is acknowledged and was never synced")]
+    assert judged(store(), *facts, Persisted(2), held(WRAP, WRAP + 9)) == []
+
+
+def test_p1_may_begin_anywhere() -> None:
+    machine = store()
+    repository = Repository.create(machine.config, 1, 0, "a:1", LIFE)
+    repository.synced.add(0, 5)
+    machine.repositories[1] = repository
+    machine.tickets.wait(Waiting(4, 1, LIFE, first=5, stop=10))
+    assert judged(machine, held(0, 4)) == []
+    assert judged(machine, held(0, 9)) == [("P1", "number 5 is acknowledged and was never synced")]
+    assert judged(machine, Persisted(4), held(0, 9)) == []
+
+
+def test_every_role_has_rules() -> None:
+    names = {type(machine): [rule.name for rule in rules.begin(machine)] for machine in (source(), receiver(), store())}
+    assert names == {SourceEndpoint: ["S1"], ReceiverSession: ["D1", "A1"], StoreEndpoint: ["P1"]}

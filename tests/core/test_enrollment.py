@@ -1,0 +1,128 @@
+"""Enrollment: when registration may be called complete, and whose sign of life is whose."""
+
+import pytest
+
+from stablecast.core import effects as fx
+from stablecast.core.enrollment import Enrollment
+from stablecast.core.inputs import Gone, Reset
+from stablecast.core.messages import ANY_STORE, Keepalive, Refusal, Refused, Role
+from stablecast.core.quorum import Group
+from stablecast.core.registration import Registration, RegistrationTimer, RegistrationTimes
+from tests.core.samples import LIFE, drain, register, registered, sends
+
+TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
+
+
+def enrollment(stores: int = 3, group: int = 3, started: bool = True) -> Enrollment:
+    machine = Enrollment(Group(group))
+    out: list[fx.Effect] = []
+    for index in range(stores):
+        registration = Registration(register(store_index=index, generation=0), f"store{index}:1", TIMES)
+        machine.registrations[index] = registration
+        if started:
+            registration.start(0, 0, out)
+    machine.open(10)
+    return machine
+
+
+def grant(machine: Enrollment, *indices: int) -> None:
+    for index in indices:
+        machine.on_answer(registered(store_index=index), 1, [])
+
+
+def test_an_empty_enrollment_is_complete() -> None:
+    machine = Enrollment(Group(0))
+    assert not machine
+    assert machine.complete
+    assert machine.next() is None
+
+
+@pytest.mark.parametrize(("granted", "at_once", "later"), [((0,), 0, 0), ((0, 2), 0, 1), ((0, 1, 2), 1, 1)])
+def test_all_in_the_first_interval_a_quorum_later(granted: tuple[int, ...], at_once: int, later: int) -> None:
+    machine = enrollment()
+    grant(machine, *granted)
+    machine.handle_timeout(9, [])
+    assert machine.complete is bool(at_once)
+    machine.handle_timeout(10, [])
+    assert machine.complete is bool(later)
+    assert [registration.request.store_index for registration in machine.counting] == list(granted)
+
+
+def test_a_quorum_is_of_the_configured_group() -> None:
+    """T2: three stores of a group of five answer; two of them are not enough, although they are most of the three."""
+    machine = enrollment(stores=3, group=5)
+    grant(machine, 0, 1)
+    machine.handle_timeout(10, [])
+    assert not machine.complete
+    grant(machine, 2)
+    assert machine.complete
+
+
+def test_answers_say_which_registration_began() -> None:
+    machine = enrollment()
+    assert machine.on_answer(registered(store_index=9), 1, []) is None
+    assert machine.on_answer(registered(store_index=1), 1, []) is machine.registrations[1]
+    assert machine.on_answer(registered(store_index=1), 2, []) is None
+    refused = Refused(Role.SOURCE, 0, 1, 0, LIFE, Refusal.INCOMPATIBLE)
+    out: list[fx.Effect] = []
+    assert machine.on_answer(refused, 1, out) is None
+    assert len(out) == 1
+
+
+def alive(index: int, respond: bool = False, role: Role = Role.STORE) -> Keepalive:
+    return Keepalive(role, LIFE, 50, respond, index)
+
+
+def leases(machine: Enrollment) -> list[int | None]:
+    return [r.timers.deadline(RegistrationTimer.LEASE) for r in machine.registrations.values()]
+
+
+@pytest.mark.parametrize(("index", "renewed"), [(1, [1]), (ANY_STORE, [0, 1, 2]), (7, [])])
+def test_a_sign_of_life_is_for_one_store(index: int, renewed: list[int]) -> None:
+    """RegIDs are scoped to a store (P-018): all three gave the same one, one of them answered a probe."""
+    machine = enrollment()
+    grant(machine, 0, 1, 2)
+    before = leases(machine)
+    machine.handle_timeout(101, [])
+    machine.on_keepalive(alive(index), 102, [])
+    assert [at for at, (old, new) in enumerate(zip(before, leases(machine), strict=True)) if old != new] == renewed
+
+
+def test_other_roles_and_other_reg_ids_are_not_ours() -> None:
+    machine = enrollment()
+    grant(machine, 0, 1, 2)
+    out: list[fx.Effect] = []
+    machine.on_keepalive(alive(0, respond=True, role=Role.SOURCE), 102, out)
+    machine.on_keepalive(Keepalive(Role.STORE, LIFE, 51, True, 0), 102, out)
+    assert out == []
+
+
+def test_a_store_that_asks_is_answered_and_answers_nothing() -> None:
+    """A question proves that the store lives, not that it heard us: the lease stays."""
+    machine = enrollment()
+    grant(machine, 0, 1, 2)
+    machine.handle_timeout(101, [])
+    before, out = leases(machine), list[fx.Effect]()
+    machine.on_keepalive(alive(1, respond=True), 102, out)
+    assert sends(out) == [("store1:1", Keepalive(Role.SOURCE, LIFE, 50, False, 1))]
+    assert leases(machine) == before
+    assert machine.registrations[1].timers.deadline(RegistrationTimer.SILENCE) == 402
+
+
+def test_a_broken_connection_concerns_one_store() -> None:
+    machine = enrollment()
+    grant(machine, 0, 1, 2)
+    out: list[fx.Effect] = []
+    machine.on_broken(Reset("store1:1"), 20, out)
+    assert [to for to, _ in sends(drain(out))] == ["store1:1"]
+    machine.on_broken(Gone("store2:1"), 20, out)
+    assert [to for to, _ in sends(out)] == ["store2:1"]
+    assert [name for name, _, _ in machine.abstract()] == ["REGISTERED", "RENEWING", "RENEWING"]
+    assert machine.enough
+
+
+def test_time_is_that_of_the_earliest() -> None:
+    machine = enrollment(started=False)
+    assert machine.next() == 10
+    machine.registrations[2].start(0, -5, [])
+    assert machine.next() == 5

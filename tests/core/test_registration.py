@@ -1,0 +1,259 @@
+"""Registration with one store: repeats, generations, silence, lease."""
+
+import pytest
+
+from stablecast.core import effects as fx
+from stablecast.core.errors import MisuseError
+from stablecast.core.events import RegistrationError, StoreUnresponsive
+from stablecast.core.messages import Keepalive, Refusal, Refused, Register, Role
+from stablecast.core.registration import (
+    Registration,
+    RegistrationState,
+    RegistrationTimer,
+    RegistrationTimes,
+)
+from tests.core.samples import LIFE, SECOND, drain, events, register, registered, sends
+
+TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
+TIMEOUT_NS = 30 * SECOND
+LEASE_NS = TIMEOUT_NS - TIMEOUT_NS // 8
+
+
+class Store:
+    """The registration under test and what it put out."""
+
+    def __init__(self, times: RegistrationTimes = TIMES) -> None:
+        self.machine = Registration(register(generation=0), "store:1", times)
+        self.out: list[fx.Effect] = []
+
+    def start(self, now: int = 0) -> Register:
+        self.machine.start(0, now, self.out)
+        return self.asked()
+
+    def asked(self) -> Register:
+        [(to, message)] = sends(drain(self.out))
+        assert to == "store:1"
+        assert isinstance(message, Register)
+        return message
+
+    def grant(self, now: int, **changes: int) -> bool:
+        answer = registered(**{"generation": self.machine.request.generation, **changes})
+        return self.machine.on_answer(answer, now, self.out)
+
+    def refuse(self, now: int, generation: int) -> None:
+        answer = Refused(Role.SOURCE, 0, generation, 0, LIFE, Refusal.HELD_BY_SOURCE)
+        self.machine.on_refused(answer, now, self.out)
+
+    def time(self, now: int) -> None:
+        self.machine.handle_timeout(now, self.out)
+
+    def texts(self) -> list[str]:
+        return [event.text for event in events(drain(self.out)) if isinstance(event, StoreUnresponsive)]
+
+    @property
+    def state(self) -> str:
+        return self.machine.state.name
+
+
+def granted(times: RegistrationTimes = TIMES) -> Store:
+    store = Store(times)
+    store.start()
+    assert store.grant(5)
+    assert store.out == []
+    return store
+
+
+def test_a_request_is_repeated_until_it_is_answered() -> None:
+    store = Store()
+    first = store.start(now=3)
+    assert store.machine.timers.next() == 13
+    store.time(12)
+    assert store.out == []
+    store.time(13)
+    assert [message for _, message in sends(store.out)] == [first]
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(23)
+    assert store.asked() == first
+    assert not store.machine.counts
+
+
+def test_the_store_gives_the_reg_id() -> None:
+    store = granted()
+    assert store.machine.counts
+    assert store.machine.abstract() == ("REGISTERED", 50, 1)
+    assert store.machine.granted == registered()
+
+
+def test_it_starts_once() -> None:
+    store = Store()
+    store.start()
+    with pytest.raises(MisuseError):
+        store.start()
+
+
+@pytest.mark.parametrize("generation", [0, 2, 127])
+def test_answers_to_other_attempts_are_dropped(generation: int) -> None:
+    store = Store()
+    store.start()
+    assert not store.grant(5, generation=generation)
+    store.refuse(5, generation)
+    assert store.out == []
+    assert store.state == "REGISTERING"
+
+
+def test_nothing_is_taken_before_the_start() -> None:
+    store = Store()
+    assert not store.grant(5, generation=0)
+    store.refuse(5, 0)
+    store.machine.on_keepalive(5)
+    store.machine.on_traffic(5)
+    store.machine.renew(5, store.out)
+    store.machine.on_gone(5, store.out)
+    assert store.out == []
+    assert store.machine.timers.next() is None
+
+
+def test_a_second_grant_is_a_sign_of_life_only() -> None:
+    store = granted()
+    assert not store.grant(50)
+    assert store.machine.renewals == 1
+    assert store.machine.timers.deadline(RegistrationTimer.SILENCE) == 350
+
+
+def test_a_refusal_is_told_and_asked_again_later() -> None:
+    store = Store()
+    first = store.start()
+    store.refuse(4, 1)
+    [event] = events(drain(store.out))
+    assert event == RegistrationError(0, "store:1", "registration ID in use by a different source")
+    assert store.machine.timers.next() == 14
+    store.time(14)
+    assert first in [message for _, message in sends(store.out)]
+
+
+def test_a_refused_renewal_no_longer_counts() -> None:
+    store = granted()
+    store.machine.renew(20, store.out)
+    generation = store.asked().generation
+    store.refuse(21, generation)
+    assert store.state == "UNRESPONSIVE"
+    store.refuse(22, generation)
+    assert store.state == "UNRESPONSIVE"
+    assert not store.machine.counts
+
+
+def test_a_broken_connection_means_asking_again_with_a_new_generation() -> None:
+    store = granted()
+    store.machine.renew(20, store.out)
+    request = store.asked()
+    assert (request.generation, request.reg_id) == (2, 50)
+    assert store.machine.counts
+    store.machine.renew(21, store.out)
+    assert store.out == []
+    assert store.grant(22)
+    assert store.machine.renewals == 2
+
+
+def test_generations_wrap() -> None:
+    store = granted()
+    for _ in range(127):
+        store.machine.renew(20, store.out)
+        store.grant(21)
+    assert store.machine.request.generation == 0
+
+
+def test_silence_is_told_once_and_counts_for_one_more_interval() -> None:
+    store = granted()
+    store.time(305)
+    assert store.state == "RENEWING"
+    assert store.texts() == ["store 0 [store:1] unresponsive"]
+    store.machine.on_gone(306, store.out)
+    assert store.out == []
+    assert store.machine.counts
+    store.time(315)
+    assert store.state == "UNRESPONSIVE"
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(325)
+    store.machine.on_gone(326, store.out)
+    assert store.texts() == []
+    assert store.grant(330)
+    assert store.state == "REGISTERED"
+
+
+def test_whatever_the_store_says_ends_the_silence() -> None:
+    store = granted()
+    store.machine.on_traffic(100)
+    store.time(305)
+    assert store.state == "REGISTERED"
+    assert store.machine.timers.deadline(RegistrationTimer.SILENCE) == 400
+
+
+def test_nobody_listening_is_told_while_renewing() -> None:
+    store = granted()
+    store.machine.renew(20, store.out)
+    drain(store.out)
+    store.machine.on_gone(21, store.out)
+    assert store.texts() == ["store 0 [store:1] unresponsive"]
+    assert store.state == "RENEWING"
+
+
+def test_one_probe_is_outstanding_at_a_time() -> None:
+    store = granted()
+    store.time(105)
+    assert sends(drain(store.out)) == [("store:1", Keepalive(Role.SOURCE, LIFE, 50, True, 0))]
+    store.machine.on_traffic(200)
+    store.machine.timers.set(RegistrationTimer.PROBE, 205)
+    store.time(205)
+    assert store.out == []
+    store.machine.on_keepalive(206)
+    assert store.machine.timers.deadline(RegistrationTimer.PROBE) == 306
+    store.machine.on_keepalive(207)
+    assert store.machine.timers.deadline(RegistrationTimer.PROBE) == 306
+
+
+def test_a_probe_that_a_renewal_overtook_is_forgotten() -> None:
+    """Late time-outs: silence and probe due at once. The next grant must find probing possible again."""
+    store = granted(RegistrationTimes(interval_ns=10, probe_ns=400, silence_ns=300))
+    store.time(1000)
+    drain(store.out)
+    assert store.grant(1001)
+    store.time(1401)
+    assert [message for _, message in sends(store.out) if isinstance(message, Keepalive)]
+
+
+def test_the_lease_counts_from_the_sending_of_what_was_answered() -> None:
+    store = granted(RegistrationTimes(interval_ns=SECOND, probe_ns=SECOND, silence_ns=60 * SECOND))
+    assert store.machine.timers.deadline(RegistrationTimer.LEASE) == LEASE_NS
+    probed = 5 + SECOND
+    store.time(probed)
+    store.machine.on_keepalive(20 * SECOND)
+    assert store.machine.timers.deadline(RegistrationTimer.LEASE) == probed + LEASE_NS
+
+
+@pytest.mark.parametrize("renewing", [False, True])
+def test_without_an_answer_the_lease_ends(renewing: bool) -> None:
+    store = granted(RegistrationTimes(interval_ns=60 * SECOND, probe_ns=60 * SECOND, silence_ns=60 * SECOND))
+    if renewing:
+        store.machine.renew(LEASE_NS - 1, store.out)
+        drain(store.out)
+    store.time(LEASE_NS)
+    assert store.state == "UNRESPONSIVE"
+    assert store.texts() == ["store 0 [store:1] unresponsive"]
+
+
+def test_a_store_without_a_timeout_gives_no_lease() -> None:
+    store = Store()
+    store.start()
+    store.grant(5, activity_timeout_ms=0)
+    assert not store.machine.timers.armed(RegistrationTimer.LEASE)
+
+
+def test_a_probe_that_is_due_after_the_registration_ended_is_not_sent() -> None:
+    store = granted()
+    store.machine.renew(20, store.out)
+    store.time(30)
+    drain(store.out)
+    store.machine.timers.set(RegistrationTimer.PROBE, 31)
+    store.time(31)
+    assert store.out == []
+    assert store.machine.state is RegistrationState.UNRESPONSIVE
