@@ -42,6 +42,11 @@ class TwinMachine(RuleBasedStateMachine):
         assert self.subject.remove(start, start + length) == coalesced(span & self.twin)
         self.twin -= span
 
+    @rule(stop=NUMBER)
+    def forget(self, stop: int) -> None:
+        self.subject.forget(stop)
+        self.twin = {n for n in self.twin if n >= stop}
+
     @rule(start=NUMBER, length=LENGTH)
     def look_inside(self, start: int, length: int) -> None:
         span = set(range(start, start + length))

@@ -158,6 +158,14 @@ def test_every_store_is_told_of_and_the_group_once() -> None:
     ]
 
 
+def test_an_ack_that_is_news_in_part_makes_that_part_stable() -> None:
+    machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
+    machine.sent(4, 40, out)
+    machine.on_acked(0, 2, 4, drain(out))
+    machine.on_acked(1, 0, 4, drain(out))
+    assert list(machine.stable) == [(2, 4)]
+
+
 def test_what_a_wiped_store_held_no_longer_counts() -> None:
     machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
     machine.sent(4, 40, out)

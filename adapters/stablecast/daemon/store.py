@@ -1,6 +1,7 @@
 """One store on the running event loop: sockets and journal around a `StoreEndpoint`.
 
-What arrives is fed to the machine; runs keep their bytes here under a token until the machine says to write or drop them.
+What arrives is fed to the machine; runs keep their bytes here under a token until the machine says to write or drop
+them.
 The journal's sync reports come back as `Persisted`: only then are grants and acknowledgements sent.
 """
 
@@ -8,6 +9,8 @@ import asyncio
 import secrets
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import assert_never
 
@@ -37,16 +40,21 @@ from stablecast.transports.wire.lbmc import Message, MessageKind
 
 @attrs.frozen
 class StoreSettings:
-    """Where a store listens and keeps its files; `config` None takes the defaults."""
+    """Where a store listens and keeps its files; `config` None takes the defaults. `opened` opens its journal."""
 
     listen: str
     directory: Path
     config: StoreConfig | None = None
     trace: Path | None = None
+    opened: Callable[[Path], Journal] = Journal.open
 
 
 class Store:
-    """A store daemon. `await start()`, then it serves until `await stop()`; `failed` is done when the disk fails."""
+    """A store daemon: `await start()`, then it serves until `await stop()`.
+
+    When the disk fails `failed` is done: nothing is answered any more, and `stop` says why (fail-stop: what cannot be
+    written or read must not be acknowledged).
+    """
 
     def __init__(self, settings: StoreSettings) -> None:
         """A store that has not started."""
@@ -62,37 +70,44 @@ class Store:
 
         Raises:
             JournalError: the directory is missing, not writable, or used by another process.
+            RecordError: a state record of the journal is not one of ours.
             PortError: the port is in use.
+            TraceError: no trace can be written.
         """
-        loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
         host, port = address.parse(self.settings.listen)
-        self.failed: asyncio.Future[JournalError] = loop.create_future()
-        journal = Journal.open(self.settings.directory)
-        try:
-            listening = ports.listen(host, port, "--listen")
-        except ports.PortError:
-            await journal.close()
-            raise
-        self.address = address.join(host, listening.getsockname()[1])
-        config = self.settings.config or StoreConfig(self.address, secrets.randbits(64))
-        machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
-        self._recover(machine, journal)
-        self.reports = journal.reports
-        self._journal = journal
-        driven: Driven[StoreInput] = Driven(machine, recorder(Role.STORE, self.address, machine, self.settings.trace))
-        self._driver = Driver(driven, self._perform)
-        self._machine = machine
-        self._pool = Pool(lambda peer: self._driver.feed(Reset(peer)), lambda peer: self._driver.feed(Gone(peer)), host)
-        journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])
-        journal.on_synced = self._on_synced
-        journal.on_failed = self._on_failed
-        journal.start(loop)
+        self._journal = self.settings.opened(self.settings.directory)
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self._journal.close)
+            listening = undo.enter_context(ports.listen(host, port, "--listen"))
+            self.address = address.join(host, listening.getsockname()[1])
+            self._drive(host)
+            undo.pop_all()
         self._port = RequestPort(listening, self._on_items)
         await self._port.start()
         self._driver.feed(Start())
 
+    def _drive(self, host: str) -> None:
+        """Make the machine, with what the journal kept, and connect the two."""
+        journal = self._journal
+        config = self.settings.config or StoreConfig(self.address, secrets.randbits(64))
+        machine = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
+        self._recover(machine, journal)
+        self.reports = journal.reports
+        driven: Driven[StoreInput] = Driven(machine, recorder(Role.STORE, self.address, machine, self.settings.trace))
+        self._driver = Driver(driven, self._perform)
+        self._pool = Pool(lambda peer: self._driver.feed(Reset(peer)), lambda peer: self._driver.feed(Gone(peer)), host)
+        journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])
+        journal.on_synced = self._on_synced
+        journal.on_failed = self._on_failed
+        journal.start(asyncio.get_running_loop())
+
     async def stop(self) -> None:
-        """Sync what was received and leave; nothing that was reported stable is lost."""
+        """Sync what was received and leave; nothing that was reported stable is lost (P-707).
+
+        Raises:
+            JournalError: the disk failed, now or before.
+        """
         await self._port.close()
         for joiner in self._joiners.values():
             await joiner.close()
@@ -101,11 +116,8 @@ class Store:
         finally:
             self._driver.close()
             await self._pool.close()
-
-    def abort(self) -> None:
-        """Stop at once; what was reported stable is on disk already."""
-        self._driver.close()
-        self._journal.abort()
+        if self.failed.done():
+            raise self.failed.result()
 
     def statistics(self) -> dict[str, object]:
         """Counters for people and tests."""
@@ -165,12 +177,15 @@ class Store:
                 joiner.resume()
 
     def _on_failed(self, error: JournalError) -> None:
+        """What is still under way is neither done nor answered."""
         if not self.failed.done():
             self.failed.set_result(error)
 
     # What is to be done.
 
     def _perform(self, effect: fx.Effect) -> None:
+        if self.failed.done():
+            return
         match effect:
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
@@ -219,7 +234,16 @@ class Store:
 
     def _send_stored(self, effect: fx.SendStored) -> None:
         """Read from the journal and send as retransmissions, each with the life that sent it."""
-        number, parts = effect.first, []
+        try:
+            parts = list(self._stored(effect))
+        except JournalError as error:
+            self._on_failed(error)
+            return
+        if parts:
+            self._pool.send(effect.to, b"".join(parts))
+
+    def _stored(self, effect: fx.SendStored) -> Iterator[bytes]:
+        number = effect.first
         while number <= effect.last:
             found = self._journal.read(effect.source_reg_id, number)
             if found is None:
@@ -228,7 +252,5 @@ class Store:
             first, count, incarnation, block = found
             stop = min(first + count, effect.last + 1)
             for payload in payloads(block, number - first, stop - number):
-                parts.append(codec.encode_recovered(codec.Recovered(effect.session, incarnation, number, payload)))
+                yield codec.encode_recovered(codec.Recovered(effect.session, incarnation, number, payload))
                 number += 1
-        if parts:
-            self._pool.send(effect.to, b"".join(parts))

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import assert_never
 
 import attrs
 
@@ -126,6 +127,8 @@ def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None
         case Kind.ERASE:
             stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
             found.index.erase(Erase(stream, start, stop, (number, offset)))
+        case _:
+            assert_never(entry.kind)
 
 
 def _make_durable(segment: Segment, sync: Callable[[int], None]) -> None:

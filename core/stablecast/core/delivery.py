@@ -50,9 +50,7 @@ class DeliveryWindow:
         self.next = low
         self.acked = low - 1
         for passed in (self.known, self.lost):
-            oldest = passed.first
-            if oldest is not None:
-                passed.remove(oldest, low)
+            passed.forget(low)
         while self.held and self.held[0].first < low:
             old = self.held.pop(0)
             self.have.remove(old.first, old.stop)
@@ -107,8 +105,7 @@ class DeliveryWindow:
         stop = min(self.high + 1, self.next + self.proximity)
         gaps = self.have.missing(self.next, stop)
         for passed in (self.lost, self.known):
-            if passed:
-                gaps = [gap for low, high in gaps for gap in passed.missing(low, high)]
+            gaps = [gap for low, high in gaps for gap in passed.missing(low, high)]
         return gaps
 
     def on_consumed(self, start: int, stop: int) -> None:
@@ -132,10 +129,8 @@ class DeliveryWindow:
         if end is None:
             return None
         self.acked = end
-        self.consumed.remove(self.consumed.first or 0, end + 1)
-        oldest = self.skipped.first
-        if oldest is not None:
-            self.skipped.remove(oldest, end + 1)
+        for done in (self.consumed, self.skipped):
+            done.forget(end + 1)
         return end
 
     def _near(self, stop: int) -> bool:

@@ -76,6 +76,11 @@ class RangeSet:
         self.ranges[low:high] = rest
         return gone
 
+    def forget(self, stop: int) -> None:
+        """Removes everything below `stop`."""
+        if self.ranges and self.ranges[0][0] < stop:
+            self.remove(self.ranges[0][0], stop)
+
     def missing(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Returns the gaps inside [start, stop), ascending."""
         gaps = []

@@ -17,6 +17,7 @@
 """
 
 from enum import IntEnum
+from typing import assert_never
 
 import attrs
 from statemachine.states import States
@@ -161,6 +162,8 @@ class ReceiverSession:
             case Start():
                 if self.state is ReceiverState.WAITING and self.config.source_request:
                     self.timers.set(ReceiverTimer.ASK_INFO, now + self.config.sri_request_interval_ns)
+            case _:
+                assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Do what is due; spurious and late calls are harmless."""

@@ -16,8 +16,9 @@ Numbers are extended. Rules that live here and nowhere else:
 import attrs
 
 from stablecast.core import serial
+from stablecast.core.clients import ClientRecord
 from stablecast.core.effects import Client, Cut, Discard, Effect, PersistMessages, Send
-from stablecast.core.history import continued, divergence, unfold
+from stablecast.core.history import continued, divergence, fold, unfold
 from stablecast.core.inputs import Data
 from stablecast.core.lives import MAX_LIVES
 from stablecast.core.messages import (
@@ -26,6 +27,7 @@ from stablecast.core.messages import (
     LateJoinInfo,
     LateJoinRequest,
     Life,
+    Registered,
     Role,
     SourceInfo,
     StableAck,
@@ -34,6 +36,7 @@ from stablecast.core.ranges import RangeSet
 from stablecast.core.requests import RequestWindow, Target
 from stablecast.core.resume import span
 from stablecast.core.settings import StoreConfig
+from stablecast.core.units import milliseconds
 
 
 @attrs.define
@@ -194,14 +197,33 @@ class Repository:
             self.high = max(self.newest, self.resume_point - 1)
             self.acked = self.synced.contiguous_from(max(self.resume_point, self.trail))
 
+    def grant(self, record: ClientRecord, generation: int, old: bool) -> Registered:
+        """The answer to the source, or to one of its receivers: what is held here."""
+        client = record.client
+        source = client.role is Role.SOURCE
+        low = self.trail if source else client.acknowledged + 1
+        return Registered(
+            client.role,
+            client.store_index,
+            generation,
+            client.reg_id,
+            client.incarnation,
+            old,
+            serial.wire(low),
+            serial.wire(max(self.newest, low - 1)),
+            milliseconds(record.lifetime.activity_ns),
+            milliseconds(record.lifetime.lifetime_ns),
+            client.term,
+            fold(self.lives) if source else (),
+            self.lives_term if source else 0,
+        )
+
     def evict(self, number: int) -> None:
         """The journal let go of everything below `number`."""
         self.trail = max(self.trail, number)
         self.acked = max(self.acked, self.trail)
         for kept in (self.held, self.synced, self.lost):
-            oldest = kept.first
-            if oldest is not None:
-                kept.remove(oldest, self.trail)
+            kept.forget(self.trail)
 
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""

@@ -12,6 +12,7 @@
 """
 
 from enum import IntEnum
+from typing import assert_never
 
 import attrs
 from statemachine.states import States
@@ -143,6 +144,8 @@ class SourceEndpoint:
                 self.enrollment.on_broken(event, now, self.outbox)
             case Start():
                 fire(SOURCE, self, SourceStep.START, now)
+            case _:
+                assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Do what is due; spurious and late calls are harmless."""
@@ -305,10 +308,9 @@ class SourceEndpoint:
         self._announce(now)
 
     def _announce(self, now: int) -> None:
-        if self.can_send and self.announcements_left:
-            self.announcements_left -= 1
-            self.outbox.append(Broadcast(self.info()))
-        if self.announcements_left:
+        self.announcements_left -= 1
+        self.outbox.append(Broadcast(self.info()))
+        if self.announcements_left > 0:
             self.timers.set(SourceTimer.SRI, now + self.config.sri_interval_ns)
 
     def _odd(self, code: str, text: str) -> None:
@@ -339,9 +341,9 @@ class SourceEndpoint:
         self.window.begin(self.resume_point)
 
     def report_complete(self, now: int) -> None:
-        """Tell the application that it may send, and from which number."""
-        self._report_complete(RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM)
+        """Tell joiners, then the application that it may send, and from which number."""
         self._change_info(now)
+        self._report_complete(RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM)
 
     def report_lost(self, now: int) -> None:
         """Too few stores are left: sending is refused until enough have answered."""

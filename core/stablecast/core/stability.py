@@ -189,9 +189,7 @@ class StabilityWindow:
     def _trim(self, out: list[Effect]) -> None:
         """Nothing below the trail is remembered: windows are a few ranges, whatever was sent before."""
         for held in (self.stable, self.settled, *self.acked):
-            oldest = held.first
-            if oldest is not None and oldest < self.trail:
-                held.remove(oldest, self.trail)
+            held.forget(self.trail)
         out.append(Release(self.trail))
 
     def check_invariants(self) -> None:

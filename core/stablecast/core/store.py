@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Iterable
+from typing import assert_never
 
 import attrs
 
@@ -28,7 +29,6 @@ from stablecast.core.effects import (
     SendStored,
 )
 from stablecast.core.events import Oddity
-from stablecast.core.history import fold
 from stablecast.core.inputs import Arrived, Data, Ended, Evicted, Gone, Persisted, Reset, Start, StoreInput, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
@@ -38,7 +38,6 @@ from stablecast.core.messages import (
     Refusal,
     Refused,
     Register,
-    Registered,
     RetransmitRequest,
     Role,
     SourceInfo,
@@ -47,7 +46,6 @@ from stablecast.core.repository import Repository
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import StoreConfig
 from stablecast.core.tickets import Tickets, Waiting
-from stablecast.core.units import milliseconds
 
 MAX_EARLY = 1000
 """Receivers whose registration waits for their source's SRI; the oldest goes, and asks again after its interval."""
@@ -121,6 +119,8 @@ class StoreEndpoint:
                     self.outbox.append(Join(record.client.incarnation, record.client.transport))
             case Reset() | Ended():
                 pass  # A broken connection alone proves nothing: refusal or the activity timeout decide.
+            case _:
+                assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Do what is due; spurious and late calls are harmless."""
@@ -129,7 +129,8 @@ class StoreEndpoint:
         for repository in self.repositories.values():
             repository.handle_timeout(now, self.config.retry_ns, self.outbox)
         for record in self.clients.expired(now):
-            self._delete(record)
+            if record.client.reg_id in self.clients.records:  # A receiver may have gone with its source.
+                self._delete(record)
         self.check_at = None
         self._arm(now)
 
@@ -346,23 +347,7 @@ class StoreEndpoint:
         repository = self.repositories.get(source_id)
         if repository is None:
             return
-        low = repository.trail if client.role is Role.SOURCE else client.acknowledged + 1
-        answer = Registered(
-            client.role,
-            client.store_index,
-            due.generation,
-            client.reg_id,
-            client.incarnation,
-            due.old,
-            serial.wire(low),
-            serial.wire(max(repository.newest, low - 1)),
-            milliseconds(record.lifetime.activity_ns),
-            milliseconds(record.lifetime.lifetime_ns),
-            client.term,
-            fold(repository.lives) if client.role is Role.SOURCE else (),
-            repository.lives_term,
-        )
-        self.outbox.append(Send(client.reply_to, answer))
+        self.outbox.append(Send(client.reply_to, repository.grant(record, due.generation, due.old)))
         if client.role is Role.SOURCE:
             repository.acknowledge_all(self.outbox)
 

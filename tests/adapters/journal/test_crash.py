@@ -185,7 +185,7 @@ async def live_and_crash(
     with (
         mock.patch.object(segment_files, "sync_directory", disk.sync_directory),
         mock.patch("stablecast.journal.recovery.sync_directory", disk.sync_directory),
-        mock.patch.object(Path, "unlink", lambda path: disk.unlink(path)),
+        mock.patch.object(Path, "unlink", autospec=True, side_effect=disk.unlink),
     ):
         disk.synced = {path.name: path.stat().st_size for path in segments(directory)}
         owner = start(

@@ -41,6 +41,15 @@ def test_new_segment_is_durable_before_it_is_used(tmp_path: Path, monkeypatch: p
     assert steps == ["file", "directory"]
 
 
+def test_directory_is_synced_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink()))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    segments.sync_directory(tmp_path)
+    assert synced == [tmp_path]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_failed_creation_closes_the_file(tmp_path: Path) -> None:
     def broken(_: int) -> None:
         raise OSError(5, "Input/output error")
@@ -60,7 +69,7 @@ def test_open_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             assert reader.block(record) == bytes([number]) * number
             assert len(reader._open) <= 2
     reader.close(records[4].segment)
-    reader.close(records[0].segment)
+    reader.close(records[0].segment)  # it is not open any more
     assert list(reader._open) == [3]
     reader.close_all()
     assert not reader._open

@@ -1,0 +1,391 @@
+"""What a store holds of one source, against a twin that keeps a dict of messages."""
+
+from typing import Any
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stablecast.core import effects as fx
+from stablecast.core.inputs import Data
+from stablecast.core.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role, StableAck
+from stablecast.core.ranges import RangeSet
+from stablecast.core.repository import Repository
+from stablecast.core.serial import HALF, MODULUS, wire
+from stablecast.core.settings import StoreConfig
+from tests.core.samples import LIFE, OLDER_LIFE, drain, info, sends
+
+CONFIG = StoreConfig("store:1", 1, retry_ns=10, give_up_ns=35)
+SOURCE = "source:1"
+
+
+class Shop:
+    """A repository, its tickets and what waits for the disk."""
+
+    def __init__(self, resume: int | None = 0) -> None:
+        self.machine = Repository.create(CONFIG, 50, 2, SOURCE, LIFE)
+        self.out: list[fx.Effect] = []
+        self.tokens = 0
+        self.writing: list[tuple[int, int, int]] = []
+        if resume is not None:
+            self.inform(resume, resume - 1)
+
+    def inform(self, low: int, high: int, now: int = 0, **more: Any) -> int | None:
+        more = {"incarnation": self.machine.incarnation, **more}
+        return self.machine.on_info(info(low=wire(low), high=wire(high), **more), 1, now, self.out)
+
+    def data(self, first: int, count: int, life: int | None = None, recovered: bool = False, now: int = 0) -> bool:
+        self.tokens += 1
+        life = self.machine.incarnation if life is None else life
+        run = Data(LIFE, life, wire(first), count, 0, recovered, self.tokens)
+        parts = self.machine.on_data(run, self.tokens, now, self.out)
+        self.writing += [(life, *part) for part in parts]
+        self.machine.check_invariants()
+        return bool(parts)
+
+    def sync(self) -> None:
+        writing, self.writing = self.writing, []
+        for life, start, stop in writing:
+            self.machine.on_synced(life, start, stop, self.out)
+        self.machine.check_invariants()
+
+    def acks(self) -> list[tuple[int, int]]:
+        pairs = sends(drain(self.out))
+        return [(m.first, m.last) for to, m in pairs if isinstance(m, StableAck) and (to, m.store_index) == (SOURCE, 2)]
+
+    def asked(self, kind: type[Any]) -> list[Any]:
+        return [message for to, message in sends(drain(self.out)) if isinstance(message, kind) and to == SOURCE]
+
+
+def test_nothing_is_taken_before_the_resume_point_is_known() -> None:
+    shop = Shop(resume=None)
+    assert not shop.data(0, 5)
+    assert shop.out == [fx.Discard(1)]
+    assert shop.inform(0, -1) == 0
+    assert shop.data(0, 5)
+    assert shop.inform(0, 4) is None
+
+
+def test_only_synced_messages_are_acknowledged() -> None:
+    shop = Shop()
+    shop.data(0, 5)
+    assert drain(shop.out) == [fx.PersistMessages(1, 50, LIFE, 1, 0, 5, 0, True)]
+    shop.sync()
+    assert shop.acks() == [(0, 4)]
+
+
+def test_messages_of_other_lives_or_from_below_are_refused() -> None:
+    shop = Shop(resume=5)
+    assert not shop.data(5, 2, life=OLDER_LIFE)
+    assert not shop.data(3, 4)
+    assert [type(effect) for effect in shop.out] == [fx.Discard, fx.Discard]
+
+
+def test_a_hole_holds_acknowledgements_back() -> None:
+    shop = Shop()
+    shop.data(0, 5)
+    shop.data(6, 4)
+    shop.sync()
+    assert shop.acks() == [(0, 4)]
+    shop.data(5, 1)
+    shop.sync()
+    assert shop.acks() == [(5, 9)]
+
+
+def test_a_run_is_written_in_parts_where_some_is_held() -> None:
+    shop = Shop()
+    shop.data(3, 2)
+    drain(shop.out)
+    shop.data(0, 8)
+    writes = [effect for effect in drain(shop.out) if isinstance(effect, fx.PersistMessages)]
+    assert [(w.first, w.skip, w.count, w.done) for w in writes] == [(0, 0, 3, False), (5, 5, 3, True)]
+
+
+def test_a_duplicate_is_acknowledged_again_and_stored_once() -> None:
+    shop = Shop()
+    shop.data(0, 5)
+    shop.sync()
+    drain(shop.out)
+    assert not shop.data(2, 2)
+    assert fx.Discard(2) in shop.out
+    assert shop.acks() == [(2, 3)]
+    shop.machine.acknowledge_all(shop.out)
+    assert shop.acks() == [(0, 4)]
+
+
+def test_a_duplicate_that_is_not_synced_waits() -> None:
+    shop = Shop()
+    shop.data(0, 5)
+    drain(shop.out)
+    shop.data(0, 5)
+    assert shop.acks() == []
+
+
+def test_nothing_is_acknowledged_to_a_life_without_resume_point() -> None:
+    shop = Shop(resume=None)
+    shop.machine.acknowledge_all(shop.out)
+    assert shop.out == []
+
+
+def test_an_acknowledgement_spans_what_a_wire_number_can() -> None:
+    shop = Shop()
+    shop.machine.held.add(0, MODULUS)
+    shop.machine.on_synced(LIFE, 0, MODULUS, shop.out)
+    drain(shop.out)
+    shop.machine.acknowledge_all(shop.out)
+    assert shop.acks() == [(HALF + 1, MODULUS - 1)]
+
+
+def test_the_source_says_what_it_still_has() -> None:
+    """A gap: the source is asked once, what it no longer has is lost, the rest is asked for."""
+    shop = Shop()
+    shop.data(10, 1)
+    assert shop.asked(LateJoinRequest) == [LateJoinRequest(LIFE, 50, "store:1")]
+    shop.inform(0, 12)
+    assert shop.asked(LateJoinRequest) == []
+    shop.sync()
+    shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 4, 12), 0, shop.out)
+    assert [(m.by, m.first, m.last) for m in shop.asked(RetransmitRequest)] == [
+        (Role.STORE, 4, 9),
+        (Role.STORE, 11, 12),
+    ]
+    shop.data(4, 6, recovered=True)
+    shop.sync()
+    assert shop.acks() == [(4, 10)]
+    assert shop.machine.lost == RangeSet([(0, 4)])
+
+
+def test_a_late_join_answer_that_nobody_waits_for_is_dropped() -> None:
+    shop = Shop()
+    shop.data(10, 1)
+    shop.machine.asked_at = None
+    drain(shop.out)
+    shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 4, 12), 0, shop.out)
+    assert shop.out == []
+
+
+def test_questions_are_repeated_and_in_the_end_given_up() -> None:
+    shop = Shop()
+    shop.data(3, 1)
+    shop.sync()
+    drain(shop.out)
+    shop.machine.handle_timeout(9, 10, shop.out)
+    assert shop.out == []
+    shop.machine.handle_timeout(10, 10, shop.out)
+    assert len(shop.asked(LateJoinRequest)) == 1
+    shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 0, 3), 10, shop.out)
+    for now in (20, 30, 40):
+        shop.machine.handle_timeout(now, 10, shop.out)
+        assert shop.acks() == []
+    shop.machine.handle_timeout(50, 10, shop.out)
+    assert shop.acks() == [(3, 3)]
+    assert shop.machine.lost == RangeSet([(0, 3)])
+
+
+def test_what_comes_after_it_was_given_up_is_acknowledged() -> None:
+    shop = Shop()
+    shop.data(3, 1)
+    shop.sync()
+    shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 3, 3), 0, shop.out)
+    assert shop.acks() == [(3, 3)]
+    shop.data(1, 1)
+    shop.sync()
+    assert shop.acks() == [(1, 1)]
+
+
+def test_the_source_that_registers_again_may_have_what_was_given_up() -> None:
+    shop = Shop()
+    shop.data(3, 1)
+    shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 3, 3), 0, shop.out)
+    shop.machine.begin_life(LIFE, SOURCE, 2)
+    drain(shop.out)
+    shop.machine.handle_timeout(1, 10, shop.out)
+    assert len(shop.asked(LateJoinRequest)) == 1
+
+
+def test_time_passes_harmlessly_before_the_resume_point_is_known() -> None:
+    shop = Shop(resume=None)
+    shop.machine.handle_timeout(1, 10, shop.out)
+    assert shop.out == []
+    assert shop.machine.abstract() == (LIFE, None, (), (), 0)
+
+
+def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() -> None:
+    shop = Shop()
+    shop.data(0, 10)
+    shop.data(10, 2)
+    shop.writing.pop()
+    shop.sync()
+    shop.machine.begin_life(9, "new:1", 1)
+    assert shop.machine.available(0, 10) == []
+    assert not shop.data(7, 1)
+    shop.machine.on_synced(LIFE, 10, 12, shop.out)
+    drain(shop.out)
+    assert shop.inform(7, 6, incarnation=9) == 7
+    assert fx.Cut(1, 50, 7) in shop.out
+    shop.machine.on_synced(LIFE, 5, 9, shop.out)
+    assert (shop.machine.newest, shop.machine.source) == (6, "new:1")
+    assert shop.machine.available(0, 10) == [(0, 7)]
+    assert shop.machine.lives == [(LIFE, 0), (9, 7)]
+    shop.machine.check_invariants()
+
+
+def test_a_life_that_was_missed_is_where_the_cut_goes() -> None:
+    """Ours: life 7 sent 0 to 9. The source's: life 8 used 5 to 9 again, life 9 resumes at 10."""
+    shop = Shop()
+    shop.data(0, 10)
+    shop.sync()
+    shop.machine.begin_life(9, SOURCE, 2)
+    drain(shop.out)
+    assert shop.inform(10, 9, incarnation=9, term=3, lives=((LIFE, 0), (8, 5), (9, 10))) == 5
+    assert shop.out == [fx.Cut(1, 50, 5)]
+    assert shop.machine.available(0, 99) == [(0, 5)]
+    assert (shop.machine.lives, shop.machine.lives_term) == ([(LIFE, 0), (8, 5), (9, 10)], 3)
+
+
+def test_an_empty_repository_begins_at_the_resume_point() -> None:
+    shop = Shop(resume=30)
+    assert (shop.machine.trail, shop.machine.newest, shop.machine.acked) == (30, 29, 30)
+    assert shop.out == []
+
+
+def test_the_end_of_a_long_life_is_understood() -> None:
+    """More than half of all wire numbers: high is above low, however far."""
+    shop = Shop(resume=None)
+    shop.inform(0, HALF + 10)
+    assert shop.machine.high == HALF + 10
+
+
+def recovered(trail: int = 0, **client: Any) -> Repository:
+    base = fx.Client(
+        Role.SOURCE,
+        50,
+        2,
+        "topic",
+        0,
+        LIFE,
+        0,
+        SOURCE,
+        "stream:1",
+        0,
+        0,
+        -1,
+        ((OLDER_LIFE, 0), (LIFE, 5)),
+        lives_term=2,
+    )
+    return Repository.recover(CONFIG, attrs.evolve(base, **client), trail)
+
+
+def test_a_restart_finds_what_was_synced() -> None:
+    machine, out = recovered(), list[fx.Effect]()
+    machine.restore(0, 8)
+    machine.restore(10, 12)
+    machine.check_invariants()
+    assert (machine.resume_point, machine.acked, machine.high, machine.lives_term) == (5, 8, 11, 2)
+    machine.handle_timeout(0, 10, out)
+    assert [type(message) for _, message in sends(out)] == [LateJoinRequest]
+    machine.acknowledge_all(drain(out))
+
+
+def test_a_restart_before_the_sri_knows_no_resume_point() -> None:
+    machine = recovered(lives=((OLDER_LIFE, 0),))
+    machine.restore(0, 8)
+    assert (machine.resume_point, machine.newest) == (None, 7)
+
+
+def test_a_restart_behind_an_eviction_goes_on_from_the_trail() -> None:
+    machine = recovered(trail=7)
+    machine.restore(3, 9)
+    machine.check_invariants()
+    assert (machine.trail, machine.acked, machine.available(0, 99)) == (7, 9, [(7, 9)])
+
+
+def test_what_the_journal_let_go_is_not_waited_for() -> None:
+    shop = Shop()
+    shop.data(0, 3)
+    shop.data(5, 5)
+    shop.sync()
+    drain(shop.out)
+    shop.machine.evict(7)
+    shop.machine.evict(6)
+    assert (shop.machine.trail, shop.machine.available(0, 99)) == (7, [(7, 10)])
+    assert not shop.data(2, 3)
+    shop.data(10, 1)
+    shop.sync()
+    assert shop.acks() == [(7, 10)]
+    shop.machine.asked_at = None
+    shop.machine.handle_timeout(0, 10, shop.out)
+    assert shop.out == []
+
+
+@attrs.define
+class Twin:
+    """A dict of who sent what, by number."""
+
+    life: int = LIFE
+    resume: int | None = 0
+    held: dict[int, int] = attrs.field(factory=dict)
+    synced: dict[int, int] = attrs.field(factory=dict)
+
+    def data(self, first: int, count: int, life: int) -> None:
+        if self.resume is not None and life == self.life and first >= self.resume:
+            for number in range(first, first + count):
+                self.held.setdefault(number, life)
+
+    def begin(self, life: int, resume: int) -> None:
+        self.life, self.resume = life, resume
+        self.held = {n: sender for n, sender in self.held.items() if n < resume}
+        self.synced = {n: sender for n, sender in self.synced.items() if n < resume}
+
+    @property
+    def acked(self) -> int:
+        number = self.resume or 0
+        while number in self.synced:
+            number += 1
+        return number
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("data"), st.integers(0, 30), st.integers(1, 6), st.integers(0, 1)),
+        st.tuples(st.just("data"), st.integers(0, 30), st.integers(1, 6), st.just(0)),
+        st.tuples(st.just("more"), st.integers(1, 6)),
+        st.tuples(st.just("sync")),
+        st.tuples(st.just("life"), st.integers(0, 6)),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS, st.integers(-3, 3))
+@settings(max_examples=100)
+def test_the_repository_agrees_with_its_twin(steps: list[Any], wraps: int) -> None:
+    """Numbers are moved by whole and half wraps: nothing may depend on where the wire numbers begin."""
+    shop = Shop(resume=wraps * HALF + 3)
+    off = shop.machine.acked
+    twin, acked = Twin(resume=off), set[tuple[int, int]]()
+    for step in steps:
+        match step:
+            case ("data", first, count, back):
+                shop.data(off + first, count, life=twin.life - back)
+                twin.data(off + first, count, twin.life - back)
+            case ("more", count):
+                shop.data(shop.machine.newest + 1, count)
+                twin.data(max(twin.held, default=shop.machine.trail - 1) + 1, count, twin.life)
+            case ("sync",):
+                shop.sync()
+                twin.synced = dict(twin.held)
+            case (_, back):
+                resume = max(shop.machine.newest + 1 - back, off)
+                shop.machine.begin_life(twin.life + 1, SOURCE, 2)
+                shop.inform(resume, resume - 1)
+                twin.begin(twin.life + 1, resume)
+        machine = shop.machine
+        machine.check_invariants()
+        assert {n for low, high in machine.held for n in range(low, high)} == set(twin.held)
+        assert {n for low, high in machine.synced for n in range(low, high)} == set(twin.synced)
+        assert machine.acked == twin.acked
+        for first, last in shop.acks():
+            numbers = range((last - first) % MODULUS + 1)
+            acked |= {(twin.life, (first + n) % MODULUS) for n in numbers}
+        assert {n for life, n in acked if life == twin.life} == {wire(n) for n in range(twin.resume or 0, twin.acked)}
