@@ -61,8 +61,8 @@ tools:
 	    }; \
 	done
 
-bench: .venv  ## the benchmarks (tests/bench/bench_*.py)
-	@$(BIN)/python -m pytest -q -s --timeout=0 -o python_files='bench_*.py' tests/bench
+bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
+	@$(BIN)/python -m tests.bench.bench_pipeline $(ARGS)
 
 soak: .venv tools  ## all tests with many times the property-test examples
 	@$(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak

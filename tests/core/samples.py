@@ -65,7 +65,7 @@ def registered(**changes: Any) -> Registered:
 def info(*versions: int, **changes: Any) -> SourceInfo:
     """The SRI of a source that sent nothing, with a store for each of the versions."""
     stores = tuple(StoreEntry(index, 0, f"store{index}:1", 50, version) for index, version in enumerate(versions))
-    return attrs.evolve(_INFO, stores=stores, **changes)
+    return attrs.evolve(_INFO, **{"stores": stores, "group_size": len(stores), **changes})
 
 
 def sends(effects: list[fx.Effect]) -> list[tuple[str, Message]]:

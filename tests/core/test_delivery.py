@@ -199,6 +199,34 @@ def test_a_loss_is_told_when_its_turn_comes() -> None:
     assert window.next == 5
 
 
+def test_what_is_held_before_the_start_is_cut_there() -> None:
+    window, out = DeliveryWindow(100), list[fx.Effect]()
+    window.on_run(0, 3, 1, False, out)
+    window.on_run(3, 8, 2, False, out)
+    window.begin(5, out)
+    assert out == [fx.Discard(1), fx.Deliver(2, 2, 3, 5, False, True)]
+
+
+def test_a_run_around_what_is_held_is_handed_over_in_two_parts() -> None:
+    window, out = begun(), list[fx.Effect]()
+    window.on_run(3, 4, 1, False, out)
+    window.on_run(1, 6, 2, False, out)
+    window.on_run(0, 1, 3, False, out)
+    delivered = [(e.token, e.first, e.count, e.done) for e in out if isinstance(e, fx.Deliver)]
+    assert delivered == [(3, 0, 1, True), (2, 1, 2, False), (1, 3, 1, True), (2, 4, 2, True)]
+
+
+def test_what_was_known_is_passed_over_and_acknowledged() -> None:
+    window, out = begun(), list[fx.Effect]()
+    window.know(1, 3, out)
+    window.on_run(0, 5, 1, False, out)
+    assert [(effect.first, effect.count) for effect in out if isinstance(effect, fx.Deliver)] == [(0, 1), (3, 2)]
+    window.on_consumed(0, 1)
+    assert window.acknowledge() == 2
+    window.know(2, 4, out)
+    assert not window.known
+
+
 def test_what_came_after_all_is_not_lost() -> None:
     window, out = begun(), list[fx.Effect]()
     window.lose(2, 5, out)

@@ -18,7 +18,7 @@ def enlistment(**changes: Any) -> Enlistment:
 
 def test_the_application_is_asked_for_a_reg_id() -> None:
     machine, out = enlistment(), list[fx.Effect]()
-    machine.begin(info(1, 1), 0, out)
+    machine.begin(info(1, 1, group_size=3), 0, out)
     assert drain(out) == [fx.AskRegId(0, "store0:1", 50), fx.AskRegId(1, "store1:1", 50)]
     assert machine.enrollment.group.size == 3
     assert machine.enrollment.next() == machine.config.times.interval_ns

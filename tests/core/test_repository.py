@@ -3,62 +3,23 @@
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core import effects as fx
-from stablecast.core.inputs import Data
-from stablecast.core.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role, StableAck
+from stablecast.core.clients import Clients
+from stablecast.core.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role
 from stablecast.core.ranges import RangeSet
 from stablecast.core.repository import Repository
+from stablecast.core.seeded import Seeded
 from stablecast.core.serial import HALF, MODULUS, wire
-from stablecast.core.settings import StoreConfig
-from tests.core.samples import LIFE, OLDER_LIFE, drain, info, sends
-
-CONFIG = StoreConfig("store:1", 1, retry_ns=10, give_up_ns=35)
-SOURCE = "source:1"
-
-
-class Shop:
-    """A repository, its tickets and what waits for the disk."""
-
-    def __init__(self, resume: int | None = 0) -> None:
-        self.machine = Repository.create(CONFIG, 50, 2, SOURCE, LIFE)
-        self.out: list[fx.Effect] = []
-        self.tokens = 0
-        self.writing: list[tuple[int, int, int]] = []
-        if resume is not None:
-            self.inform(resume, resume - 1)
-
-    def inform(self, low: int, high: int, now: int = 0, **more: Any) -> int | None:
-        more = {"incarnation": self.machine.incarnation, **more}
-        return self.machine.on_info(info(low=wire(low), high=wire(high), **more), 1, now, self.out)
-
-    def data(self, first: int, count: int, life: int | None = None, recovered: bool = False, now: int = 0) -> bool:
-        self.tokens += 1
-        life = self.machine.incarnation if life is None else life
-        run = Data(LIFE, life, wire(first), count, 0, recovered, self.tokens)
-        parts = self.machine.on_data(run, self.tokens, now, self.out)
-        self.writing += [(life, *part) for part in parts]
-        self.machine.check_invariants()
-        return bool(parts)
-
-    def sync(self) -> None:
-        writing, self.writing = self.writing, []
-        for life, start, stop in writing:
-            self.machine.on_synced(life, start, stop, self.out)
-        self.machine.check_invariants()
-
-    def acks(self) -> list[tuple[int, int]]:
-        pairs = sends(drain(self.out))
-        return [(m.first, m.last) for to, m in pairs if isinstance(m, StableAck) and (to, m.store_index) == (SOURCE, 2)]
-
-    def asked(self, kind: type[Any]) -> list[Any]:
-        return [message for to, message in sends(drain(self.out)) if isinstance(message, kind) and to == SOURCE]
+from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
+from tests.core.samples import LIFE, OLDER_LIFE, drain, register, sends
 
 
 def test_nothing_is_taken_before_the_resume_point_is_known() -> None:
-    shop = Shop(resume=None)
+    shop = RepositoryDriver(resume=None)
     assert not shop.data(0, 5)
     assert shop.out == [fx.Discard(1)]
     assert shop.inform(0, -1) == 0
@@ -67,7 +28,7 @@ def test_nothing_is_taken_before_the_resume_point_is_known() -> None:
 
 
 def test_only_synced_messages_are_acknowledged() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 5)
     assert drain(shop.out) == [fx.PersistMessages(1, 50, LIFE, 1, 0, 5, 0, True)]
     shop.sync()
@@ -75,14 +36,14 @@ def test_only_synced_messages_are_acknowledged() -> None:
 
 
 def test_messages_of_other_lives_or_from_below_are_refused() -> None:
-    shop = Shop(resume=5)
+    shop = RepositoryDriver(resume=5)
     assert not shop.data(5, 2, life=OLDER_LIFE)
     assert not shop.data(3, 4)
     assert [type(effect) for effect in shop.out] == [fx.Discard, fx.Discard]
 
 
 def test_a_hole_holds_acknowledgements_back() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 5)
     shop.data(6, 4)
     shop.sync()
@@ -93,7 +54,7 @@ def test_a_hole_holds_acknowledgements_back() -> None:
 
 
 def test_a_run_is_written_in_parts_where_some_is_held() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(3, 2)
     drain(shop.out)
     shop.data(0, 8)
@@ -102,7 +63,7 @@ def test_a_run_is_written_in_parts_where_some_is_held() -> None:
 
 
 def test_a_duplicate_is_acknowledged_again_and_stored_once() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 5)
     shop.sync()
     drain(shop.out)
@@ -114,7 +75,7 @@ def test_a_duplicate_is_acknowledged_again_and_stored_once() -> None:
 
 
 def test_a_duplicate_that_is_not_synced_waits() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 5)
     drain(shop.out)
     shop.data(0, 5)
@@ -122,13 +83,13 @@ def test_a_duplicate_that_is_not_synced_waits() -> None:
 
 
 def test_nothing_is_acknowledged_to_a_life_without_resume_point() -> None:
-    shop = Shop(resume=None)
+    shop = RepositoryDriver(resume=None)
     shop.machine.acknowledge_all(shop.out)
     assert shop.out == []
 
 
 def test_an_acknowledgement_spans_what_a_wire_number_can() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.machine.held.add(0, MODULUS)
     shop.machine.on_synced(LIFE, 0, MODULUS, shop.out)
     drain(shop.out)
@@ -138,7 +99,7 @@ def test_an_acknowledgement_spans_what_a_wire_number_can() -> None:
 
 def test_the_source_says_what_it_still_has() -> None:
     """A gap: the source is asked once, what it no longer has is lost, the rest is asked for."""
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(10, 1)
     assert shop.asked(LateJoinRequest) == [LateJoinRequest(LIFE, 50, "store:1")]
     shop.inform(0, 12)
@@ -156,7 +117,7 @@ def test_the_source_says_what_it_still_has() -> None:
 
 
 def test_a_late_join_answer_that_nobody_waits_for_is_dropped() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(10, 1)
     shop.machine.asked_at = None
     drain(shop.out)
@@ -165,7 +126,7 @@ def test_a_late_join_answer_that_nobody_waits_for_is_dropped() -> None:
 
 
 def test_questions_are_repeated_and_in_the_end_given_up() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(3, 1)
     shop.sync()
     drain(shop.out)
@@ -183,7 +144,7 @@ def test_questions_are_repeated_and_in_the_end_given_up() -> None:
 
 
 def test_what_comes_after_it_was_given_up_is_acknowledged() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(3, 1)
     shop.sync()
     shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 3, 3), 0, shop.out)
@@ -194,24 +155,24 @@ def test_what_comes_after_it_was_given_up_is_acknowledged() -> None:
 
 
 def test_the_source_that_registers_again_may_have_what_was_given_up() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(3, 1)
     shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 3, 3), 0, shop.out)
-    shop.machine.begin_life(LIFE, SOURCE, 2)
+    shop.machine.begin_life(LIFE, "source:1", 2)
     drain(shop.out)
     shop.machine.handle_timeout(1, 10, shop.out)
     assert len(shop.asked(LateJoinRequest)) == 1
 
 
 def test_time_passes_harmlessly_before_the_resume_point_is_known() -> None:
-    shop = Shop(resume=None)
+    shop = RepositoryDriver(resume=None)
     shop.machine.handle_timeout(1, 10, shop.out)
     assert shop.out == []
     assert shop.machine.abstract() == (LIFE, None, (), (), 0)
 
 
 def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 10)
     shop.data(10, 2)
     shop.writing.pop()
@@ -232,10 +193,10 @@ def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() ->
 
 def test_a_life_that_was_missed_is_where_the_cut_goes() -> None:
     """Ours: life 7 sent 0 to 9. The source's: life 8 used 5 to 9 again, life 9 resumes at 10."""
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 10)
     shop.sync()
-    shop.machine.begin_life(9, SOURCE, 2)
+    shop.machine.begin_life(9, "source:1", 2)
     drain(shop.out)
     assert shop.inform(10, 9, incarnation=9, term=3, lives=((LIFE, 0), (8, 5), (9, 10))) == 5
     assert shop.out == [fx.Cut(1, 50, 5)]
@@ -243,15 +204,29 @@ def test_a_life_that_was_missed_is_where_the_cut_goes() -> None:
     assert (shop.machine.lives, shop.machine.lives_term) == ([(LIFE, 0), (8, 5), (9, 10)], 3)
 
 
+@pytest.mark.parametrize(
+    ("role", "low", "high", "lives"), [(Role.SOURCE, 0, 4, ((LIFE, 0),)), (Role.RECEIVER, 8, 7, ())]
+)
+def test_a_grant_says_what_is_held(role: Role, low: int, high: int, lives: tuple[Any, ...]) -> None:
+    """A receiver that acknowledged more than is held here is offered nothing, from where it stopped."""
+    shop = RepositoryDriver()
+    shop.data(0, 5)
+    clients = Clients(REPOSITORY_CONFIG, Seeded(1))
+    record = clients.add(register(role=role, reg_id=50, source_reg_id=0), 0)
+    clients.on_acknowledged(record, 7)
+    answer = shop.machine.grant(record, 3, old=True)
+    assert (answer.low, answer.high, answer.lives, answer.generation, answer.reg_id) == (low, high, lives, 3, 50)
+
+
 def test_an_empty_repository_begins_at_the_resume_point() -> None:
-    shop = Shop(resume=30)
+    shop = RepositoryDriver(resume=30)
     assert (shop.machine.trail, shop.machine.newest, shop.machine.acked) == (30, 29, 30)
     assert shop.out == []
 
 
 def test_the_end_of_a_long_life_is_understood() -> None:
     """More than half of all wire numbers: high is above low, however far."""
-    shop = Shop(resume=None)
+    shop = RepositoryDriver(resume=None)
     shop.inform(0, HALF + 10)
     assert shop.machine.high == HALF + 10
 
@@ -265,7 +240,7 @@ def recovered(trail: int = 0, **client: Any) -> Repository:
         0,
         LIFE,
         0,
-        SOURCE,
+        "source:1",
         "stream:1",
         0,
         0,
@@ -273,7 +248,7 @@ def recovered(trail: int = 0, **client: Any) -> Repository:
         ((OLDER_LIFE, 0), (LIFE, 5)),
         lives_term=2,
     )
-    return Repository.recover(CONFIG, attrs.evolve(base, **client), trail)
+    return Repository.recover(REPOSITORY_CONFIG, attrs.evolve(base, **client), trail)
 
 
 def test_a_restart_finds_what_was_synced() -> None:
@@ -301,7 +276,7 @@ def test_a_restart_behind_an_eviction_goes_on_from_the_trail() -> None:
 
 
 def test_what_the_journal_let_go_is_not_waited_for() -> None:
-    shop = Shop()
+    shop = RepositoryDriver()
     shop.data(0, 3)
     shop.data(5, 5)
     shop.sync()
@@ -361,7 +336,7 @@ STEPS = st.lists(
 @settings(max_examples=100)
 def test_the_repository_agrees_with_its_twin(steps: list[Any], wraps: int) -> None:
     """Numbers are moved by whole and half wraps: nothing may depend on where the wire numbers begin."""
-    shop = Shop(resume=wraps * HALF + 3)
+    shop = RepositoryDriver(resume=wraps * HALF + 3)
     off = shop.machine.acked
     twin, acked = Twin(resume=off), set[tuple[int, int]]()
     for step in steps:
@@ -377,7 +352,7 @@ def test_the_repository_agrees_with_its_twin(steps: list[Any], wraps: int) -> No
                 twin.synced = dict(twin.held)
             case (_, back):
                 resume = max(shop.machine.newest + 1 - back, off)
-                shop.machine.begin_life(twin.life + 1, SOURCE, 2)
+                shop.machine.begin_life(twin.life + 1, "source:1", 2)
                 shop.inform(resume, resume - 1)
                 twin.begin(twin.life + 1, resume)
         machine = shop.machine

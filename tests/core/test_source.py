@@ -1,8 +1,5 @@
 """The source endpoint: the right to send, the resume point, announcements, answers."""
 
-from typing import Any
-
-import attrs
 import pytest
 
 from stablecast.core import effects as fx
@@ -19,75 +16,26 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
 )
-from stablecast.core.inputs import Arrived, Gone, Reset, Sent, Start, Tick
+from stablecast.core.inputs import Gone, Reset, Sent, Start, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
     Keepalive,
     LateJoinInfo,
     LateJoinRequest,
-    Message,
     Refusal,
     Refused,
     Register,
     RetransmitRequest,
     Role,
-    SourceInfo,
     SourceInfoRequest,
     StableAck,
     StoreEntry,
 )
-from stablecast.core.quorum import Group
-from stablecast.core.registration import RegistrationTimes
 from stablecast.core.serial import HALF, MODULUS
-from stablecast.core.settings import FlightBehavior, SourceConfig, StoreSpec
-from stablecast.core.source import SourceEndpoint
+from stablecast.core.settings import FlightBehavior
 from stablecast.core.stability import Retention
-from tests.core.samples import LIFE, OLDER_LIFE, events, registered, sends
-
-INTERVAL_NS = 10
-TIMES = RegistrationTimes(INTERVAL_NS, probe_ns=1000, silence_ns=3000)
-STORES = tuple(StoreSpec(f"store{index}:1", index) for index in range(3))
-
-
-class Driver:
-    """A source and what it put out last."""
-
-    def __init__(self, stores: int = 3, **changes: Any) -> None:
-        config = SourceConfig("topic", LIFE, "source:1", "stream:1", STORES[:stores], Group(stores), times=TIMES)
-        self.machine = SourceEndpoint.create(attrs.evolve(config, **changes))
-        self.effects: list[fx.Effect] = []
-
-    def feed(self, event: Any, now: int = 0) -> list[Event]:
-        self.machine.receive(event, now)
-        self.effects = self.machine.take_effects()
-        self.machine.check_invariants()
-        return events(self.effects)
-
-    def hear(self, message: Message, now: int = 0) -> list[Event]:
-        return self.feed(Arrived(message), now)
-
-    def grant(self, *indices: int, now: int = 0, **changes: Any) -> list[Event]:
-        told: list[Event] = []
-        for index in indices:
-            generation = self.machine.enrollment.registrations[index].request.generation
-            answer = registered(**{"store_index": index, "generation": generation, "reg_id": 50 + index, **changes})
-            told += self.hear(answer, now)
-        return told
-
-    def sent(self) -> list[tuple[str, Message]]:
-        return sends(self.effects)
-
-    def infos(self) -> list[SourceInfo]:
-        broadcast = [effect.message for effect in self.effects if isinstance(effect, fx.Broadcast)]
-        return [message for message in broadcast if isinstance(message, SourceInfo)]
-
-
-def active(**changes: Any) -> Driver:
-    driver = Driver(**changes)
-    driver.feed(Start())
-    driver.grant(0, 1, 2)
-    assert driver.machine.can_send
-    return driver
+from tests.core.drivers import INTERVAL_NS, SourceDriver
+from tests.core.samples import LIFE, OLDER_LIFE
 
 
 def stable(store: int, first: int, last: int) -> StableAck:
@@ -96,7 +44,7 @@ def stable(store: int, first: int, last: int) -> StableAck:
 
 def test_a_source_without_stores_streams() -> None:
     """P-028: it may send at once, everything counts as settled."""
-    driver = Driver(stores=0)
+    driver = SourceDriver(stores=0)
     assert driver.feed(Start()) == [RegistrationComplete(0, RegistrationFlag.NONE)]
     driver.feed(Sent(0, 5, 500))
     assert driver.machine.abstract() == ("ACTIVE", 0, (), (5, 5, (), ()))
@@ -105,9 +53,9 @@ def test_a_source_without_stores_streams() -> None:
 
 
 def test_every_store_is_asked_at_once() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
-    asked = [(to, m.reg_id, m.role) for to, m in driver.sent() if isinstance(m, Register)]
+    asked = [(to, m.reg_id, m.role) for to, m in driver.sent(Register)]
     assert asked == [(f"store{index}:1", index, Role.SOURCE) for index in range(3)]
     assert driver.machine.next_timeout() == INTERVAL_NS
     with pytest.raises(MisuseError):
@@ -115,7 +63,7 @@ def test_every_store_is_asked_at_once() -> None:
 
 
 def test_grants_are_told_one_by_one_and_the_last_completes() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     assert driver.grant(0, high=9) == [RegistrationSuccess(0, "store0:1", 50, 0, 9, RegistrationFlag.NONE)]
     assert driver.machine.abstract()[0] == "REGISTERING"
@@ -130,14 +78,14 @@ def test_grants_are_told_one_by_one_and_the_last_completes() -> None:
 
 
 def test_a_quorum_is_enough_after_the_first_interval() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     driver.grant(0, 1)
     assert RegistrationComplete(0, RegistrationFlag.QUORUM) in driver.feed(Tick(), INTERVAL_NS)
 
 
 def test_the_history_of_the_stores_is_continued() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     driver.grant(0, 1, 2, high=9, term=4, lives=((OLDER_LIFE, 0), (5, 10)), lives_term=3)
     assert driver.machine.info().lives == ((OLDER_LIFE, 0), (LIFE, 10))
@@ -145,7 +93,7 @@ def test_the_history_of_the_stores_is_continued() -> None:
 
 
 def test_sending_needs_a_quorum_and_the_next_number() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     with pytest.raises(MisuseError, match="not registered with enough stores"):
         driver.feed(Sent(0, 1, 1))
@@ -156,7 +104,7 @@ def test_sending_needs_a_quorum_and_the_next_number() -> None:
 
 
 def test_credit_is_what_the_flight_leaves() -> None:
-    driver = active(flight_messages=5, flight_bytes=100)
+    driver = SourceDriver.active(flight_messages=5, flight_bytes=100)
     driver.feed(Sent(0, 3, 80))
     assert (driver.machine.credit_messages, driver.machine.credit_bytes) == (2, 20)
     driver.feed(Sent(3, 4, 80))
@@ -169,7 +117,9 @@ def test_credit_is_what_the_flight_leaves() -> None:
 @pytest.mark.parametrize(("flight_messages", "flight_bytes"), [(3, 0), (1000, 30)])
 def test_over_and_under_are_told_once(flight_messages: int, flight_bytes: int) -> None:
     """P-310."""
-    driver = active(flight_messages=flight_messages, flight_bytes=flight_bytes, flight_behavior=FlightBehavior.NOTIFY)
+    driver = SourceDriver.active(
+        flight_messages=flight_messages, flight_bytes=flight_bytes, flight_behavior=FlightBehavior.NOTIFY
+    )
     assert driver.feed(Sent(0, 1, 10)) == []
     assert driver.feed(Sent(1, 2, 20)) == [FlightSize(over=True)]
     assert driver.feed(Sent(3, 1, 10)) == []
@@ -179,7 +129,7 @@ def test_over_and_under_are_told_once(flight_messages: int, flight_bytes: int) -
 
 
 def test_blocking_tells_nothing() -> None:
-    driver = active(flight_messages=1)
+    driver = SourceDriver.active(flight_messages=1)
     assert driver.feed(Sent(0, 2, 20)) == []
 
 
@@ -187,7 +137,7 @@ def test_blocking_tells_nothing() -> None:
     "ack", [stable(9, 0, 1), stable(0, 0, 5), stable(0, 3, 2), stable(0, -2, 1), StableAck(0, LIFE, 0, HALF + 9)]
 )
 def test_wild_acks_are_dropped(ack: StableAck) -> None:
-    driver = active()
+    driver = SourceDriver.active()
     driver.feed(Sent(0, 5, 50))
     [event] = driver.hear(ack)
     assert isinstance(event, Oddity)
@@ -195,7 +145,7 @@ def test_wild_acks_are_dropped(ack: StableAck) -> None:
 
 
 def test_late_messages_are_told_from_current_ones() -> None:
-    driver = active()
+    driver = SourceDriver.active()
     [event] = driver.hear(StableAck(0, OLDER_LIFE, 0, 0))
     assert event == Oddity("late-message", "StableAck for incarnation 0x6")
     [event] = driver.hear(LateJoinInfo(LIFE, 1, 0, 0))
@@ -204,7 +154,7 @@ def test_late_messages_are_told_from_current_ones() -> None:
 
 
 def test_fewer_stores_than_a_quorum_stop_the_source() -> None:
-    driver = active()
+    driver = SourceDriver.active()
     driver.feed(Sent(0, 3, 30))
     told: list[Event] = []
     for store in (0, 1):
@@ -221,7 +171,7 @@ def test_fewer_stores_than_a_quorum_stop_the_source() -> None:
 
 
 def test_a_refusal_may_cost_the_quorum_at_once() -> None:
-    driver = Driver(stores=1)
+    driver = SourceDriver(stores=1)
     driver.feed(Start())
     driver.grant(0)
     driver.feed(Reset("store0:1"), 100)
@@ -230,7 +180,7 @@ def test_a_refusal_may_cost_the_quorum_at_once() -> None:
 
 
 def test_a_store_that_came_back_empty_is_told_of_and_no_longer_counts() -> None:
-    driver = active(retention=Retention(threshold_bytes=10_000))
+    driver = SourceDriver.active(retention=Retention(threshold_bytes=10_000))
     driver.feed(Sent(0, 3, 30))
     driver.hear(stable(0, 0, 2))
     driver.feed(Reset("store0:1"), 100)
@@ -241,7 +191,7 @@ def test_a_store_that_came_back_empty_is_told_of_and_no_longer_counts() -> None:
 
 
 def test_a_late_store_raises_the_version() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     driver.grant(0, 1)
     driver.feed(Tick(), INTERVAL_NS)
@@ -252,7 +202,7 @@ def test_a_late_store_raises_the_version() -> None:
 
 def test_an_sri_is_repeated_at_its_interval_as_often_as_configured() -> None:
     """P-221."""
-    driver = active(sri_interval_ns=100, sri_maximum=3)
+    driver = SourceDriver.active(sri_interval_ns=100, sri_maximum=3)
     assert len(driver.infos()) == 1
     times = []
     for now in range(50, 600, 50):
@@ -262,7 +212,7 @@ def test_an_sri_is_repeated_at_its_interval_as_often_as_configured() -> None:
 
 
 def test_who_asks_for_the_sri_gets_it_over_the_stream() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     driver.hear(SourceInfoRequest(LIFE))
     assert driver.effects == []
@@ -272,7 +222,7 @@ def test_who_asks_for_the_sri_gets_it_over_the_stream() -> None:
 
 
 def test_what_is_retained_is_sent_again_on_request() -> None:
-    driver = active()
+    driver = SourceDriver.active()
     driver.feed(Sent(0, 5, 50))
     driver.feed(Sent(5, 5, 50))
     for store in (0, 1):
@@ -282,11 +232,11 @@ def test_what_is_retained_is_sent_again_on_request() -> None:
     driver.hear(RetransmitRequest(Role.STORE, LIFE, 0, 1, 0, 4, "store2:1"))
     assert driver.effects == []
     driver.hear(LateJoinRequest(LIFE, 9, "store2:1"))
-    assert driver.sent() == [("store2:1", LateJoinInfo(LIFE, 9, 5, 9))]
+    assert driver.sent(LateJoinInfo) == [("store2:1", LateJoinInfo(LIFE, 9, 5, 9))]
 
 
 def test_confirmations_count_towards_the_flight() -> None:
-    driver = active(retention=Retention(unique_confirmations=1), flight_messages=5)
+    driver = SourceDriver.active(retention=Retention(unique_confirmations=1), flight_messages=5)
     driver.feed(Sent(0, 5, 50))
     for store in (0, 1):
         driver.hear(stable(store, 0, 4))
@@ -297,16 +247,16 @@ def test_confirmations_count_towards_the_flight() -> None:
 
 
 def test_stores_are_asked_for_signs_of_life() -> None:
-    driver = active()
+    driver = SourceDriver.active()
     driver.feed(Tick(), 1000)
-    probes = [(to, m.store_index) for to, m in driver.sent() if isinstance(m, Keepalive)]
+    probes = [(to, m.store_index) for to, m in driver.sent(Keepalive)]
     assert probes == [(f"store{index}:1", index) for index in range(3)]
     driver.hear(Keepalive(Role.STORE, LIFE, 51, True, 1), 1001)
-    assert driver.sent() == [("store1:1", Keepalive(Role.SOURCE, LIFE, 51, False, 1))]
+    assert driver.sent(Keepalive) == [("store1:1", Keepalive(Role.SOURCE, LIFE, 51, False, 1))]
 
 
 def test_numbers_wrap_on_the_wire_only() -> None:
-    driver = Driver()
+    driver = SourceDriver()
     driver.feed(Start())
     driver.grant(0, 1, 2, low=MODULUS - 9, high=MODULUS - 3)
     assert driver.machine.resume_point == -2

@@ -48,6 +48,11 @@ def summary(path: Path, ports: Mapping[str, str], *options: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()[:1].isdigit()]
 
 
+def matching(path: Path, ports: Mapping[str, str], expression: str, field: str = "frame.number") -> list[str]:
+    """A field of each packet that a display filter lets through."""
+    return _run(path, ports, (), "-Y", expression, "-T", "fields", "-e", field).splitlines()
+
+
 def _run(path: Path, ports: Mapping[str, str], options: tuple[str, ...], *output: str) -> str:
     program = shutil.which("tshark")
     if program is None:

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli import cluster, receive, send, serve
+from stablecast.cli import cluster, receive, send, serve, verify
+from stablecast.config.options import MAX_SESSION_ID
 from stablecast.demo import show
-from stablecast.resolver.command import run_lbmrd
-from stablecast.trace.command import run_verify
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,18 +24,21 @@ Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option; several times.")
 ]
 Trace = Annotated[Path | None, typer.Option("--trace", help="Directory for traces.")]
-Session = Annotated[int, typer.Option("--session-id", help="Stands for registration IDs; 0: none.")]
+Session = Annotated[
+    int, typer.Option("--session-id", help="Stands for registration IDs; 0: none.", min=0, max=MAX_SESSION_ID)
+]
 
 
 @app.command("demo")
 def demo_command(
-    messages: Annotated[int, typer.Option(help="Messages to send.", min=20)] = 400,
+    messages: Annotated[int, typer.Option(help="Messages to send.", min=20, max=100_000)] = 400,
+    seconds: Annotated[float, typer.Option(help="How long sending takes, crashes aside.", min=1, max=3600)] = 8,
     seed: Annotated[int, typer.Option(help="Fixes the instants of the crashes.")] = 1,
-    keep: Annotated[Path | None, typer.Option(help="Keep stores and traces in this directory.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep stores, traces and logs in this new directory.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run the guide's failure runs on loopback with real crashes, and judge them at the end."""
-    raise typer.Exit(show.run(messages, seed, keep, as_json))
+    raise typer.Exit(show.run(messages, seconds, seed, keep, as_json))
 
 
 @app.command("up")
@@ -67,7 +69,7 @@ def lbmrd_command(
     as_json: Json = False,
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
-    raise typer.Exit(serve.run_relay(listen, as_json, run_lbmrd))
+    raise typer.Exit(serve.run_relay(listen, as_json))
 
 
 @app.command("send")
@@ -78,8 +80,8 @@ def send_command(
     session_id: Session = 0,
     file: Annotated[Path | None, typer.Option(help="Send its lines; default: standard input.")] = None,
     option: Options = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for enough stores.")] = 10.0,
-    linger: Annotated[float, typer.Option(help="Seconds to stay after the last message is stable.")] = 1.0,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for enough stores.", min=0)] = 10,
+    linger: Annotated[float, typer.Option(help="Seconds to stay after the last message is stable.", min=0)] = 1,
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
@@ -94,23 +96,27 @@ def receive_command(
     resolver: Resolvers = None,
     source: Annotated[str | None, typer.Option(help="ip:port of the source's stream, instead of a resolver.")] = None,
     session_id: Session = 0,
-    count: Annotated[int, typer.Option(help="End after so many messages; 0: never.")] = 0,
+    count: Annotated[int, typer.Option(help="End after so many messages; 0: never.", min=0)] = 0,
     option: Options = None,
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Print messages as they come; acknowledged once printed."""
+    if not resolver and source is None:
+        raise typer.BadParameter("nothing says where sources are: give --resolver ip:port or --source ip:port")
     job = receive.Job(topic, resolver or [], source, session_id, count, option or [], trace, as_json)
     raise typer.Exit(receive.run(job))
 
 
 @app.command("verify")
-def verify_command(files: list[Path], as_json: Json = False) -> None:
+def verify_command(
+    paths: Annotated[list[Path], typer.Argument(help="Traces, or directories of traces.")], as_json: Json = False
+) -> None:
     """Replay traces through the same core and report the first difference in each."""
-    raise typer.Exit(run_verify(files, as_json))
+    raise typer.Exit(verify.run(paths, as_json))
 
 
 def run() -> int:
-    """Parse the command line and run the command; returns the exit status."""
-    status = app(standalone_mode=False)
-    return status if isinstance(status, int) else 0
+    """Parse the command line and run the command; ends with the exit status, as SystemExit."""
+    app()
+    return 0

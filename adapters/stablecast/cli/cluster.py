@@ -1,11 +1,14 @@
 """`stablecast up`: a local cluster in the foreground."""
 
 import asyncio
+import shutil
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from stablecast.cli.common import note, run_loop, say
-from stablecast.demo.processes import Child, ChildError, Report
+from stablecast.cli.common import note, say
+from stablecast.demo.processes import Child, ChildError, on_ending, start_all
 
 LIFETIME = "86400000"
 """A day in ms: clients of a cluster for trying things out may be away for a while."""
@@ -14,60 +17,51 @@ LIFETIME = "86400000"
 def run(stores: int, directory: Path, as_json: bool) -> int:
     """Run one lbmrd and some stores until interrupted; returns the exit status."""
     directory.mkdir(parents=True, exist_ok=True)
-    return run_loop(_up(stores, directory, as_json))
+    return asyncio.run(_up(stores, directory, as_json))
 
 
 async def _up(stores: int, directory: Path, as_json: bool) -> int:
-    ended = asyncio.Event()
-    relay = Child("lbmrd", ["stablecast.cli.main", "lbmrd", "--listen", "127.0.0.1:0", "--json"], _silent)
-    children = [relay, *(_store(index, directory) for index in range(stores))]
+    over: asyncio.Future[ChildError | None] = asyncio.get_running_loop().create_future()
+
+    def end(error: ChildError | None) -> None:
+        if not over.done():
+            over.set_result(error)
+
+    children = [_lbmrd(end), *(_store(index, directory, end) for index in range(stores))]
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, end, None)
+    on_ending(lambda: end(None))
     try:
-        ready = [await child.start() for child in children]
-        resolver = f"127.0.0.1:{ready[0]['port']}"
-        addresses = [report["address"] for report in ready[1:]]
-        if as_json:
-            say({"ready": True, "resolver": resolver, "stores": addresses})
-        else:
-            _explain(resolver, addresses)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, ended.set)
-        await _until_one_ends(children, ended)
+        ready = await start_all(children)
+        _explain(f"127.0.0.1:{ready[0]['port']}", [report["address"] for report in ready[1:]], as_json)
+        error = await over
+        if error is not None:
+            raise error
+        await asyncio.gather(*(child.stop() for child in children))
     finally:
-        for child in children:
-            await child.stop()
+        await asyncio.gather(*(child.kill() for child in children))
     return 0
 
 
-async def _until_one_ends(children: list[Child], ended: asyncio.Event) -> None:
-    """Until an interrupt. Raises ChildError when a child ends by itself."""
-    waits = {asyncio.create_task(child.wait()): child for child in children}
-    stop = asyncio.create_task(ended.wait())
-    done, _ = await asyncio.wait({stop, *waits}, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    if not ended.is_set():
-        names = ", ".join(waits[task].name for task in waits if task in done)
-        raise ChildError(f"{names} ended by itself; look at its messages above")
+def _lbmrd(end: Callable[[ChildError], None]) -> Child:
+    return Child("lbmrd", ["stablecast.cli.main", "lbmrd", "--listen", "127.0.0.1:0", "--json"], end)
 
 
-def _store(index: int, directory: Path) -> Child:
+def _store(index: int, directory: Path, end: Callable[[ChildError], None]) -> Child:
     place = directory / f"store-{index}"
     place.mkdir(exist_ok=True)
-    options = [
-        word
-        for name in ("source-state-lifetime", "receiver-state-lifetime")
-        for word in ("--option", f"{name}={LIFETIME}")
-    ]
+    lifetimes = [f"{role}-state-lifetime={LIFETIME}" for role in ("source", "receiver")]
+    options = [word for lifetime in lifetimes for word in ("--option", lifetime)]
     arguments = ["stablecast.cli.main", "store", str(place), "--listen", "127.0.0.1:0", "--json", *options]
-    return Child(f"store {index}", arguments, _silent)
+    return Child(f"store {index}", arguments, end)
 
 
-def _explain(resolver: str, addresses: list[str]) -> None:
+def _explain(resolver: str, addresses: list[str], as_json: bool) -> None:
+    if as_json:
+        say({"ready": True, "resolver": resolver, "stores": addresses})
+        return
+    program = "stablecast" if shutil.which("stablecast") else f"{sys.executable} -m stablecast.cli.main"
     places = " ".join(f"--store {address}" for address in addresses)
-    note(f"lbmrd at {resolver}, stores at {', '.join(addresses)}; interrupt to stop. Try in two other terminals:")
-    print(f"stablecast receive orders --resolver {resolver} --session-id 1")
-    print(f"stablecast send orders --resolver {resolver} --session-id 1 {places}", flush=True)
-
-
-def _silent(_name: str, _report: Report) -> None:
-    """Reports after the ready line are not shown."""
+    note(f"lbmrd at {resolver}, stores at {', '.join(addresses)}; interrupt to stop.")
+    note("Try in two other terminals (each line you type to the second is a message):")
+    say(f"{program} receive orders --resolver {resolver} --session-id 1")
+    say(f"{program} send orders --resolver {resolver} --session-id 1 {places}")

@@ -1,25 +1,29 @@
 """What several commands share."""
 
 import asyncio
-import importlib.util
 import json
 import signal
 import sys
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from stablecast.config.options import OptionError, Value
+
+NEW_LOOP: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+try:
+    import uvloop
+except ImportError:
+    pass  # optional at run time
+else:
+    NEW_LOOP = uvloop.new_event_loop
 
 ResultT = TypeVar("ResultT")
 
 
 def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run a coroutine, on uvloop where it is installed."""
-    if importlib.util.find_spec("uvloop") is None:
-        return asyncio.run(main)
-    import uvloop
-
-    return uvloop.run(main)
+    with asyncio.Runner(loop_factory=NEW_LOOP) as runner:
+        return runner.run(main)
 
 
 async def until_interrupted() -> None:
@@ -43,8 +47,8 @@ def parse_options(texts: Iterable[str]) -> dict[str, Value]:
 
 
 def say(line: object) -> None:
-    """One line of JSON on standard output, at once."""
-    print(json.dumps(line), flush=True)
+    """One line on standard output, at once: a text as it is, anything else as JSON."""
+    print(line if isinstance(line, str) else json.dumps(line), flush=True)
 
 
 def note(line: str) -> None:

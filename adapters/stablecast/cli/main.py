@@ -3,14 +3,18 @@
 import sys
 from collections.abc import Callable
 
+from stablecast.core.errors import StablecastError
+
 MISSING = "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]'"
 FAILED = 1
+INTERRUPTED = 130
+"""Exit status after an interrupt that is not the way to end a command: 128 and the signal's number, as shells say."""
 
 
 def main() -> None:
     """Run the command line."""
     try:
-        from stablecast.cli.app import run
+        from stablecast.cli.app import run  # noqa: PLC0415  # a missing extra becomes one sentence
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("stablecast"):
             raise
@@ -20,8 +24,6 @@ def main() -> None:
 
 def guarded(body: Callable[[], int]) -> int:
     """Run a command; what users can mend becomes one sentence on standard error."""
-    from stablecast.core.errors import StablecastError
-
     try:
         return body()
     except StablecastError as error:
@@ -30,7 +32,7 @@ def guarded(body: Callable[[], int]) -> int:
         where = f" ({error.filename})" if error.filename else ""
         print(f"stablecast: {error.strerror or error}{where}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("stablecast: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return FAILED
 
 

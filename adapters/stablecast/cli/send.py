@@ -1,14 +1,16 @@
 """`stablecast send`: lines in, stable messages out."""
 
 import asyncio
+import os
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 
 from stablecast.cli.common import note, parse_options, run_loop, say
+from stablecast.cli.lines import lines
 from stablecast.client import Context, NotRegistered, Source
 from stablecast.core.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
 
@@ -34,10 +36,16 @@ class Job:
 
 def run(job: Job) -> int:
     """Send everything; returns the exit status."""
-    return run_loop(_send(job))
+    if job.file is None:
+        return run_loop(_send(job, sys.stdin.fileno()))
+    descriptor = os.open(job.file, os.O_RDONLY)
+    try:
+        return run_loop(_send(job, descriptor))
+    finally:
+        os.close(descriptor)
 
 
-async def _send(job: Job) -> int:
+async def _send(job: Job, descriptor: int) -> int:
     started = time.monotonic()
     sent = 0
     async with Context(resolver=job.resolvers, session_id=job.session_id, trace=job.trace) as context:
@@ -45,7 +53,7 @@ async def _send(job: Job) -> int:
             job.topic, stores=job.stores, within=job.timeout, on_event=_tell, options=parse_options(job.option)
         )
         first, last = source.next_number, None
-        async for line in _lines(job.file):
+        async for line in lines(descriptor):
             last = await _insist(source, line)
             sent += 1
         source.flush()
@@ -67,17 +75,6 @@ async def _insist(source: Source, payload: bytes) -> int:
             return (await source.send(payload)).number
         except NotRegistered:
             await asyncio.sleep(RETRY_SECONDS)
-
-
-async def _lines(file: Path | None) -> AsyncIterator[bytes]:
-    loop = asyncio.get_running_loop()
-    stream = sys.stdin.buffer if file is None else file.open("rb")  # read in the executor below
-    try:
-        while line := await loop.run_in_executor(None, stream.readline):
-            yield line.rstrip(b"\n")
-    finally:
-        if file is not None:
-            stream.close()
 
 
 def _tell(event: Event) -> None:

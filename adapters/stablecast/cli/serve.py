@@ -3,18 +3,17 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from stablecast.cli.common import note, parse_options, run_loop, say
+from stablecast.cli.main import INTERRUPTED
 from stablecast.config import options
 from stablecast.core.settings import StoreConfig
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address
-
-INTERRUPTED_TWICE = 130
-"""Exit status after a second interrupt."""
+from stablecast.resolver.command import run_lbmrd
 
 
 def run_store(directory: Path, listen: str, option: Sequence[str], trace: Path | None, as_json: bool) -> int:
@@ -26,41 +25,41 @@ def run_store(directory: Path, listen: str, option: Sequence[str], trace: Path |
     return run_loop(_serve(Store(settings), as_json))
 
 
-def run_relay(listen: str, as_json: bool, relay: Callable[[str, int, bool], int]) -> int:
+def run_relay(listen: str, as_json: bool) -> int:
     """Run the lbmrd relay; see `stablecast lbmrd --help`."""
     host, port = address.parse(listen)
-    return relay(host, port, as_json)
+    return run_lbmrd(host, port, as_json)
 
 
 async def _serve(store: Store, as_json: bool) -> int:
+    interrupt = _interrupt()
     await store.start()
     for report in store.reports:
         note(report)
     if as_json:
         say({"ready": True, "address": store.address, "directory": str(store.settings.directory)})
     else:
-        print(f"store ready to accept registrations at {store.address}", flush=True)
-    stop = _interrupts(store)
-    ends: set[asyncio.Future[Any]] = {stop, store.failed}
+        say(f"store ready to accept registrations at {store.address}")
+    ends: set[asyncio.Future[Any]] = {interrupt, store.failed}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    if store.failed.done():
-        store.abort()
-        raise store.failed.result()
     await store.stop()
     if as_json:
         say({"stopped": True, **store.statistics()})
     return 0
 
 
-def _interrupts(store: Store) -> "asyncio.Future[None]":
-    """Done at the first SIGINT or SIGTERM; the second one ends the process at once (P-707, P-708)."""
+def _interrupt() -> "asyncio.Future[None]":
+    """Done at the first SIGINT or SIGTERM (P-707).
+
+    The second one ends the process as a crash would (P-708): the disk may be what it does not want to wait for, and
+    whatever was reported stable is on it.
+    """
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
 
     def interrupted() -> None:
         if stop.done():
-            store.abort()
-            os._exit(INTERRUPTED_TWICE)
+            os._exit(INTERRUPTED)
         stop.set_result(None)
 
     for number in (signal.SIGINT, signal.SIGTERM):

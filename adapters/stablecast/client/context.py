@@ -1,14 +1,14 @@
 """A context: one request port, one pool of connections, one resolver, shared by its sources and receivers."""
 
-import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import attrs
 
-from stablecast.client.errors import Closed, RegistrationFailed
+from stablecast.client.errors import Closed
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
 from stablecast.config.options import Value, apply
@@ -37,17 +37,15 @@ from stablecast.net.pool import Pool
 from stablecast.net.requests import RequestPort
 from stablecast.net.stream import Item, StreamServer
 from stablecast.resolver import Resolver
+from stablecast.trace import TraceError
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
-from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import MessageKind
 
 REGISTRATION_SECONDS = 30.0
 """How long `source` waits for enough stores unless told otherwise."""
-
-REJOIN_SECONDS = 0.2
-"""Pause before a source whose address was given is looked for again."""
 
 
 class Context:
@@ -82,23 +80,30 @@ class Context:
         self._next_index = secrets.randbits(31)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
-        self._static: set[str] = set()
         self._resolver: Resolver | None = None
         self._open = False
+        self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> "Context":
-        """Open the request port and meet the resolver. Raises PortError."""
+        """Open the request port and meet the resolver. Raises PortError, ResolverError."""
+        if self._open:
+            raise MisuseError("the context is open already: make another Context")
         listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
         self.pool = Pool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
-        self._port = RequestPort(listening, self._on_items)
-        await self._port.start()
-        if self.relays:
-            self._resolver = await Resolver.start(
-                self.interface, self.relays, self._on_found, instance=self._context_id.to_bytes(8)
-            )
+        async with AsyncExitStack() as stack:
+            port = RequestPort(listening, self._on_items)
+            stack.push_async_callback(port.close)
+            await port.start()
+            stack.push_async_callback(self.pool.close)
+            if self.relays:
+                self._resolver = await Resolver.start(
+                    self.interface, self.relays, self._on_found, instance=self._context_id.to_bytes(8)
+                )
+                stack.push_async_callback(self._resolver.close)
+            self._closing = stack.pop_all()
         self._open = True
         return self
 
@@ -107,18 +112,15 @@ class Context:
         await self.close()
 
     async def close(self) -> None:
-        """Close sources and receivers, let their last words out, and hang up."""
+        """Close receivers and sources, let their last words out, and hang up."""
         if not self._open:
             return
         self._open = False
-        for receiver in list(self._receivers.values()):
-            await receiver.close()
-        for source in list(self._sources.values()):
-            await source.close()
-        if self._resolver is not None:
-            await self._resolver.close()
-        await self.pool.close()
-        await self._port.close()
+        async with self._closing as stack:
+            for source in self._sources.values():
+                stack.push_async_callback(source.close)
+            for receiver in self._receivers.values():
+                stack.push_async_callback(receiver.close)
 
     async def source(
         self,
@@ -144,27 +146,32 @@ class Context:
 
         Raises:
             RegistrationFailed: Not enough stores granted in time.
-            OptionError, AddressError: A wrong option or address.
+            MisuseError: A topic that cannot be written on the wire, or one source too many.
+            OptionError, AddressError, StoreListError: A wrong option or address.
+            PortError, TraceError: No port to listen at, no place for the trace.
         """
         self._check_open()
+        check_topic(topic)
         config = apply("source", self._source_config(topic, stores, session_id), options or {})
         listening = ports.listen_in_range(self.interface, ports.SOURCE_PORTS)
         config = attrs.evolve(config, transport=address.join(self.interface, listening.getsockname()[1]))
-        source = Source(config, self.pool, on_event, self.trace)
-        stream = StreamServer(listening, source.greeting)
-        await stream.start()
+        try:
+            source = Source(config, self.pool, on_event, self.trace)
+        except TraceError:
+            listening.close()
+            raise
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
-        source.start(stream)
-        if self._resolver is not None:
-            session, index = codec.split(config.incarnation)
-            self._resolver.add_source(topic, config.transport, session, index, self.request_address, bool(stores))
-        if wait:
-            try:
+        try:
+            await source.start(StreamServer(listening, source.greeting))
+            if self._resolver is not None:
+                session, index = codec.split(config.incarnation)
+                self._resolver.add_source(topic, config.transport, session, index, self.request_address, bool(stores))
+            if wait:
                 await source.registered(within)
-            except (RegistrationFailed, asyncio.CancelledError):
-                await source.close()
-                raise
+        except BaseException:
+            await source.close()
+            raise
         return source
 
     def receiver(
@@ -185,15 +192,19 @@ class Context:
             source: Where the source's stream can be joined, `ip:port`; None asks the resolver.
             session_id: Stands for the RegIDs; None takes the context's, 0 means none.
             on_event: Called with every event of the receiver.
-            reg_id: Asked for the RegID at each store when there is no session id; 0 lets the store choose (P-249).
-            start_at: Asked for the first number to deliver (P-421); returning `low` unchanged means no wish.
+            reg_id: Asked for the RegID at each store when there is no session id; 0 lets the store choose (P-249). If
+                it raises, the receiver does not register with that store; iterating raises RegistrationFailed.
+            start_at: Asked for the first number to deliver (P-421); returning `low` unchanged means no wish. If it
+                raises, nothing is delivered; iterating raises RegistrationFailed.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
-            MisuseError: There is neither a resolver nor a source address, or the context has a receiver of this topic.
+            MisuseError: There is neither a resolver nor a source address, or the context has a receiver of this topic,
+                or the topic cannot be written on the wire.
             OptionError, AddressError: A wrong option or address.
         """
         self._check_open()
+        check_topic(topic)
         if topic in self._receivers:
             raise MisuseError(
                 f"this context has a receiver of '{topic}': make another Context for a second one (P-242)"
@@ -207,13 +218,12 @@ class Context:
             session_id=self.session_id if session_id is None else session_id,
             context=self._context_id,
         )
+        where = None if source is None else address.join(*address.parse(source))
         receiver = Receiver(self, apply("receiver", template, options or {}), on_event, reg_id, start_at)
-        if source is not None:
-            where = address.join(*address.parse(source))
-            self._static.add(topic)
-            receiver.found(where, None, "")
         self._receivers[topic] = receiver
-        if source is None and self._resolver is not None:
+        if where is not None:
+            receiver.join(where)
+        elif self._resolver is not None:
             self._resolver.add_receiver(topic)
         return receiver
 
@@ -222,21 +232,18 @@ class Context:
     def forget_receiver(self, receiver: Receiver) -> None:
         """It was closed."""
         self._receivers.pop(receiver.topic, None)
-        if receiver.topic not in self._static and self._resolver is not None:
+        if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
-        self._static.discard(receiver.topic)
 
-    def lost_source(self, receiver: Receiver, transport: str) -> None:
+    def lost_source(self, topic: str) -> None:
         """A life of a source is over: look for the next."""
-        if receiver.topic in self._static:
-            asyncio.get_running_loop().call_later(REJOIN_SECONDS, receiver.found, transport, None, "")
-        elif self._resolver is not None:
-            self._resolver.unresolved(receiver.topic)
+        if self._resolver is not None:
+            self._resolver.unresolved(topic)
 
-    def met_source(self, receiver: Receiver) -> None:
+    def met_source(self, topic: str) -> None:
         """A life of a source greeted: no need to ask for one."""
-        if receiver.topic not in self._static and self._resolver is not None:
-            self._resolver.resolved(receiver.topic)
+        if self._resolver is not None:
+            self._resolver.resolved(topic)
 
     def ports(self) -> dict[str, list[int]]:
         """The ports that this context uses, by protocol: for captures."""

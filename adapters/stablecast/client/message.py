@@ -10,8 +10,8 @@ from stablecast.transports.lbttcp import Run
 class Batch:
     """Consecutive messages of one source, as they came.
 
-    `incarnation` and `first` identify them; `recovered` tells that they came from a store (a hint: duplicates are told by
-    the application's own data, P-427).
+    `incarnation` and `first` identify them; `recovered` tells that they came from a store (a hint: duplicates are told
+    by the application's own data, P-427).
     """
 
     __slots__ = ("_block", "_consume", "_skip", "count", "first", "incarnation", "recovered", "reported")
@@ -39,6 +39,11 @@ class Batch:
     def __len__(self) -> int:
         """How many messages."""
         return self.count
+
+    @property
+    def size(self) -> int:
+        """Bytes that the batch keeps in memory: those of its whole run."""
+        return len(self._block)
 
     @property
     def sequence_number(self) -> int:

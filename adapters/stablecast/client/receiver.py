@@ -1,22 +1,31 @@
 """A receiver: finds the sources of a topic, keeps a session with each, and hands messages to the application in order.
 
 `async for message in receiver` acknowledges a message when its loop body has ended; `async for batch in
-receiver.batches()` does the same for whole runs and costs nothing per message.
+receiver.batches()` does the same for whole runs and costs nothing per message. What the application has in hand when it
+leaves the loop is not acknowledged unless it says `consumed()`.
+
+When a life of the source is over, what it delivered may still be consumed. The next life is joined once that is done,
+or after `DRAIN_SECONDS`; then what was in hand may be delivered twice.
 """
 
 import asyncio
+import operator
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import attrs
 
+from stablecast.client.callbacks import report, tell
+from stablecast.client.errors import RegistrationFailed
+from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.session import Session
 from stablecast.core import effects as fx
-from stablecast.core.events import Event
+from stablecast.core.errors import StablecastError
+from stablecast.core.events import Event, RegistrationError
 from stablecast.core.inputs import Gone, Reset
+from stablecast.core.lives import MAX_LIVES
 from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.messages import SourceInfo
 from stablecast.core.settings import ReceiverConfig
@@ -29,14 +38,19 @@ from stablecast.transports.wire.errors import WireError
 if TYPE_CHECKING:
     from stablecast.client.context import Context
 
-MAX_QUEUED_MESSAGES = 50_000
-"""Messages delivered but not taken; beyond that the streams are read no further until half of them are taken."""
-
 REPORT_SECONDS = 0.01
 """A consumed message is reported at the latest with the first message taken this long after it."""
 
 DRAIN_SECONDS = 1.0
 """How long a new life of a source waits for the application to finish what an earlier one delivered."""
+
+REJOIN_SECONDS = 0.2
+"""Pause before a source whose address was given is looked for again."""
+
+MAX_FINISHED = 16
+"""Ended sessions with messages in the application's hands; of one more the oldest is given up."""
+
+MAX_REG_ID = 0xFFFF_FFFF
 
 
 @attrs.frozen
@@ -60,7 +74,7 @@ class Plan:
 
 
 class Receiver:
-    """Made by `Context.receiver`; an asynchronous iterator of messages."""
+    """Made by `Context.receiver`; an asynchronous iterator of messages, for one task."""
 
     def __init__(
         self,
@@ -77,21 +91,20 @@ class Receiver:
         self._on_event = on_event
         self._reg_id = reg_id
         self._start_at = start_at
+        self._static: str | None = None
+        self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, Joiner] = {}
         self._sessions: dict[int, Session] = {}
         self._finished: list[Session] = []
         self._history: dict[int, list[tuple[int, int]]] = {}
         self._plans: dict[str, Plan] = {}
-        self._queue: deque[Batch] = deque()
-        self._queued = 0
-        self._arrived = asyncio.Event()
+        self._inbox = Inbox(self._read_on)
         self._paused = False
         self._closed = False
         self._current: Batch | None = None
         self._payloads: list[bytes] = []
         self._at = 0
         self._reported_at = 0.0
-        self._choosing = ""
 
     async def __aenter__(self) -> "Receiver":
         """The receiver itself."""
@@ -106,14 +119,20 @@ class Receiver:
         if self._closed:
             return
         self._closed = True
-        self._arrived.set()
+        if self._current is not None:
+            self._current.consumed(self._at - 1)
+        self._inbox.close()
+        if self._rejoin is not None:
+            self._rejoin.cancel()
         for plan in self._plans.values():
             plan.timer.cancel()
         for joiner in self._joiners.values():
-            await joiner.close()
+            joiner.abandon()
         for session in (*self._sessions.values(), *self._finished):
             session.close()
         self._context.forget_receiver(self)
+        for joiner in tuple(self._joiners.values()):
+            await joiner.close()
 
     # Taking messages.
 
@@ -122,8 +141,11 @@ class Receiver:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message; the one before it is consumed. Ends when the receiver is closed."""
-        if self._current is not None and self._at < len(self._payloads):
+        """The next message; the one before it is consumed. Ends when the receiver is closed.
+
+        Raises RegistrationFailed when `reg_id` or `start_at` raised or returned nothing usable.
+        """
+        if self._current is not None and self._at < len(self._payloads) and not self._closed:
             now = time.monotonic()
             if now - self._reported_at > REPORT_SECONDS:
                 self._reported_at = now
@@ -136,9 +158,9 @@ class Receiver:
         return message
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Runs of messages; a run is consumed when the next one is asked for."""
+        """Runs of messages; a run is consumed when the next one is asked for. Ends and raises like the iterator."""
         while True:
-            batch = await self._take()
+            batch = await self._inbox.take()
             if batch is None:
                 return
             yield batch
@@ -147,28 +169,25 @@ class Receiver:
     async def _next_batch(self) -> None:
         if self._current is not None:
             self._current.consumed()
-        self._current = await self._take()
-        if self._current is None:
+        batch = await self._inbox.take()
+        if batch is None:
             raise StopAsyncIteration
-        self._payloads = self._current.payloads()
+        self._current = batch
+        self._payloads = batch.payloads()
         self._at = 0
         self._reported_at = time.monotonic()
 
-    async def _take(self) -> Batch | None:
-        while not self._queue:
-            if self._closed:
-                return None
-            self._arrived.clear()
-            await self._arrived.wait()
-        batch = self._queue.popleft()
-        self._queued -= batch.count
-        if self._paused and self._queued < MAX_QUEUED_MESSAGES // 2:
-            self._paused = False
-            for joiner in self._joiners.values():
-                joiner.resume()
-        return batch
+    def _read_on(self) -> None:
+        self._paused = False
+        for joiner in self._joiners.values():
+            joiner.resume()
 
     # Sources come and go.
+
+    def join(self, transport: str) -> None:
+        """The source's stream is always to be found at `transport`."""
+        self._static = transport
+        self.found(transport, None, "")
 
     def found(self, transport: str, session_id: int | None, request: str) -> None:
         """A source of the topic listens at `transport`; join it once earlier lives' messages are done with."""
@@ -197,13 +216,16 @@ class Receiver:
     def _gone(self, transport: str) -> None:
         """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
         self._joiners.pop(transport, None)
-        over = [session for session in self._sessions.values() if session.transport == transport]
-        for session in over:
+        for session in [session for session in self._sessions.values() if session.transport == transport]:
             del self._sessions[session.incarnation]
             session.ended = True
             self._finished.append(session)
         self._settle()
-        self._context.lost_source(self, transport)
+        if self._static is None:
+            self._context.lost_source(self.topic)
+        else:
+            loop = asyncio.get_running_loop()
+            self._rejoin = loop.call_later(REJOIN_SECONDS, self.found, transport, None, "")
 
     def on_consumed(self, session: Session) -> None:
         """The application is done with something; a waiting new life may begin when it was the last of an old one."""
@@ -212,13 +234,23 @@ class Receiver:
 
     def _settle(self) -> None:
         """Let go of finished sessions whose messages are all consumed; when none is left, join what waits."""
-        for session in [session for session in self._finished if not session.waiting]:
-            self._finished.remove(session)
-            self._history.update(session.history())
-            session.close()
-        if not self._finished:
+        too_many = len(self._finished) - MAX_FINISHED
+        for place, session in enumerate(tuple(self._finished)):
+            if not session.waiting or place < too_many:
+                self._finished.remove(session)
+                self._remember(session)
+                session.close()
+        if not self._finished and not self._closed:
             for transport in list(self._plans):
                 self._join(transport)
+
+    def _remember(self, session: Session) -> None:
+        """What the application consumed is not delivered to it again in a later session."""
+        for incarnation, ranges in session.history().items():
+            self._history.pop(incarnation, None)
+            self._history[incarnation] = ranges
+        while len(self._history) > MAX_LIVES:
+            del self._history[next(iter(self._history))]
 
     def _on_stream(self, session_id: int, items: list[Item], plan: Plan) -> None:
         for item in items:
@@ -233,53 +265,81 @@ class Receiver:
                 self._context.oddities["malformed-on-stream"] += 1
                 continue
             if isinstance(message, SourceInfo) and message.topic == self.topic:
-                self._session_for(message, plan).on_message(message)
-        if self._queued > MAX_QUEUED_MESSAGES and not self._paused:
+                session = self._session_for(message, session_id, plan)
+                if session is not None:
+                    session.on_message(message)
+        if self._inbox.full and not self._paused:
             self._paused = True
             for joiner in self._joiners.values():
                 joiner.pause()
 
-    def _session_for(self, info: SourceInfo, plan: Plan) -> Session:
+    def _session_for(self, info: SourceInfo, session_id: int, plan: Plan) -> Session | None:
         session = self._sessions.get(info.incarnation)
-        if session is None:
-            config = attrs.evolve(
-                self.config,
-                incarnation=info.incarnation,
-                reply_to=self._context.request_address,
-                source_request=plan.request or info.request,
-            )
+        if session is not None:
+            return session
+        known = any(session.transport == plan.transport for session in self._sessions.values())
+        if known or codec.split(info.incarnation)[0] != session_id:
+            self._context.oddities["foreign-source-on-stream"] += 1
+            return None
+        config = attrs.evolve(
+            self.config,
+            incarnation=info.incarnation,
+            reply_to=self._context.request_address,
+            source_request=plan.request or info.request,
+        )
+        try:
             session = Session(self, config, self._context.pool, self._context.trace, plan.transport)
-            self._sessions[info.incarnation] = session
-            self._context.met_source(self)
-            for finished in self._finished:
-                self._history.update(finished.history())
-            session.start(self._history)
+        except StablecastError as error:
+            self._inbox.fail(error, error)
+            return None
+        self._sessions[info.incarnation] = session
+        self._context.met_source(self.topic)
+        for finished in self._finished:
+            self._remember(finished)
+        session.start(self._history)
         return session
 
     # What a session asks of the application.
 
     def deliver(self, batch: Batch) -> None:
         """Queue a run for the application."""
-        self._queue.append(batch)
-        self._queued += batch.count
-        self._arrived.set()
+        self._inbox.put(batch)
 
-    def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int:
-        """The RegID to ask for at a store."""
-        if self._reg_id is None:
+    def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
+        """The RegID to ask for at a store; None if the application cannot say: then it is not registered there."""
+        asked = self._reg_id
+        if asked is None:
             return 0
-        return self._reg_id(
-            RegIdRequest(question.store_index, question.store, question.source_reg_id, f"TCP:{transport}")
-        )
+        request = RegIdRequest(question.store_index, question.store, question.source_reg_id, f"TCP:{transport}")
+        try:
+            chosen = operator.index(asked(request))
+            if not 0 <= chosen <= MAX_REG_ID:
+                raise ValueError(f"{chosen} is not a number from 0 to {MAX_REG_ID}")  # noqa: TRY301  # judged below
+        except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+            self._fail("reg_id", question.store_index, question.store, error)
+            return None
+        return chosen
 
-    def choose_low(self, question: fx.AskLow) -> int:
-        """Where to start."""
-        return question.low if self._start_at is None else self._start_at(question)
+    def choose_low(self, question: fx.AskLow) -> int | None:
+        """Where to start; None if the application cannot say: then nothing is delivered."""
+        if self._start_at is None:
+            return question.low
+        try:
+            return operator.index(self._start_at(question))
+        except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+            self._fail("start_at", 0, "", error)
+            return None
+
+    def _fail(self, callback: str, store_index: int, store: str, error: Exception) -> None:
+        """The application did not answer: an event, a report, and an exception for whoever waits for messages."""
+        text = f"the {callback} callback of receiver '{self.topic}' failed: {type(error).__name__}: {error}"
+        self._inbox.fail(RegistrationFailed(text), error)
+        report(text, error)
+        self.on_notify(RegistrationError(store_index, store, text))
 
     def on_notify(self, event: Event) -> None:
         """Tell the application."""
-        if self._on_event is not None:
-            self._on_event(event)
+        tell(self._on_event, event, f"receiver '{self.topic}'")
 
     def on_control(self, message: ControlMessage) -> None:
         """A control message that came to the request port for one of the sessions."""

@@ -104,9 +104,12 @@ class Session:
                 self._tokens.drop(effect.token)
             case fx.AskRegId():
                 reg_id = self._receiver.choose_reg_id(effect, self.transport)
-                self._driver.feed(RegIdChosen(effect.store_index, reg_id))
+                if reg_id is not None:
+                    self._driver.feed(RegIdChosen(effect.store_index, reg_id))
             case fx.AskLow():
-                self._driver.feed(LowChosen(self._receiver.choose_low(effect)))
+                low = self._receiver.choose_low(effect)
+                if low is not None:
+                    self._driver.feed(LowChosen(low))
             case fx.Notify():
                 if not self.ended:
                     self._receiver.on_notify(effect.event)

@@ -1,7 +1,7 @@
 """A source: sends with credit, tells of stability.
 
-The fast path holds no task and no record per message: `try_send` writes a header and the payload into a list, spends local
-credit, and the whole list leaves as one block: when it is large enough, or at the end of the loop's turn.
+The fast path holds no task and no record per message: `try_send` writes a header and the payload into a list and spends
+local credit; the whole list leaves as one block, when it is large enough or at the end of the loop's turn.
 """
 
 import asyncio
@@ -12,7 +12,9 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, NotStable, RegistrationFailed
+from stablecast.client.callbacks import tell
+from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, RegistrationFailed
+from stablecast.client.stability import Stability
 from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.events import (
@@ -28,7 +30,6 @@ from stablecast.core.events import (
 from stablecast.core.inputs import Sent as SentInput
 from stablecast.core.inputs import SourceInput, Start
 from stablecast.core.messages import Role
-from stablecast.core.ranges import RangeSet
 from stablecast.core.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.net.driver import Driver
@@ -45,15 +46,21 @@ FLUSH_BYTES = 32 * 1024
 MAX_PAYLOAD = MAX_MESSAGE - DATA_HEADER.size
 """Bytes that one unfragmented message can carry."""
 
-TURN_MESSAGES = 256
-"""Messages after which `send` lets other tasks run."""
+TURN_MESSAGES = 1024
+"""Messages after which `send` and `send_many` let other tasks run."""
+
+MAX_RESEND = 4096
+"""Messages sent again for one request; a peer that wants more asks again."""
+
+MAX_TROUBLES = 16
+"""Sentences about stores that a failed registration shows."""
 
 NO_LIMIT = 1 << 62
 
 
 @attrs.frozen
 class Sent:
-    """A message on its way; `sequence_number` as on the wire."""
+    """A message on its way; `number` is extended, `sequence_number` as on the wire."""
 
     number: int
     source: "Source"
@@ -72,15 +79,13 @@ class Source:
     """Made by `Context.source`; use it inside `async with`, or call `close`."""
 
     def __init__(
-        self,
-        config: SourceConfig,
-        pool: Pool,
-        on_event: Callable[[Event], None] | None,
-        trace: Path | None,
+        self, config: SourceConfig, pool: Pool, on_event: Callable[[Event], None] | None, trace: Path | None
     ) -> None:
         """A source that has not started."""
         self.config = config
         self.topic = config.topic
+        self.stream: StreamServer | None = None
+        self.on_close: Callable[[], None] | None = None
         self._pool = pool
         self._on_event = on_event
         self._machine = SourceEndpoint.create(config)
@@ -88,23 +93,20 @@ class Source:
         self._driver = Driver(driven, self._perform)
         self._loop = asyncio.get_running_loop()
         self._session_id, self._topic_index = codec.split(config.incarnation)
+        self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
+        self._largest = min(MAX_PAYLOAD, (self._blocking and config.flight_bytes) or MAX_PAYLOAD)
         self._parts: list[bytes] = []
         self._pending_bytes = 0
-        self._pending_payload = 0
         self._next = 0
         self._credit = 0
         self._credit_bytes = NO_LIMIT
-        self._turn = 0
         self._flush_planned = False
         self._retained: deque[tuple[int, int, bytes]] = deque()
-        self._waiters: dict[int, list[asyncio.Future[None]]] = {}
-        self._forced = RangeSet()
+        self._stability = Stability(config.topic)
         self._changed = asyncio.Event()
-        self._complete = asyncio.Event()
-        self._troubles: list[str] = []
+        self._troubles: deque[str] = deque(maxlen=MAX_TROUBLES)
+        self._begun = False
         self._closed = False
-        self.stream: StreamServer | None = None
-        self.on_close: Callable[[], None] | None = None
 
     async def __aenter__(self) -> "Source":
         """The source itself."""
@@ -116,21 +118,28 @@ class Source:
 
     # Life.
 
-    def start(self, stream: StreamServer) -> None:
-        """Register."""
+    async def start(self, stream: StreamServer) -> None:
+        """Let joiners in, and register."""
         self.stream = stream
+        await stream.start()
         self._driver.feed(Start())
 
     async def registered(self, within: float | None = None) -> None:
-        """Wait until enough stores granted. Raises RegistrationFailed after `within` seconds."""
+        """Wait until enough stores have granted, now or again after they were lost.
+
+        Raises RegistrationFailed after `within` seconds (None: never), Closed on closing.
+        """
         try:
             async with asyncio.timeout(within):
-                await self._complete.wait()
+                while not self._may_send():
+                    if self._closed:
+                        raise self._closing()
+                    self._changed.clear()
+                    await self._changed.wait()
         except TimeoutError:
             why = "; ".join(dict.fromkeys(self._troubles)) or "no store answered"
-            raise RegistrationFailed(
-                f"source '{self.topic}' is not registered with enough stores after {within:g} s: {why}"
-            ) from None
+            missing = f"source '{self.topic}' is not registered with enough stores after {within:g} s"
+            raise RegistrationFailed(f"{missing}: {why}") from None
 
     async def close(self) -> None:
         """Send what is buffered, say nothing more. What is not stable yet stays at the stores that have it."""
@@ -138,16 +147,16 @@ class Source:
             return
         self.flush()
         self._closed = True
+        self._credit = 0
         self._driver.close()
         self._changed.set()
-        for future in (future for futures in self._waiters.values() for future in futures):
-            if not future.done():
-                future.set_exception(Closed(f"source '{self.topic}' was closed"))
-        self._waiters.clear()
-        if self.stream is not None:
-            await self.stream.close()
-        if self.on_close is not None:
-            self.on_close()
+        self._stability.close()
+        try:
+            if self.stream is not None:
+                await self.stream.close()
+        finally:
+            if self.on_close is not None:
+                self.on_close()
 
     # Sending.
 
@@ -162,14 +171,15 @@ class Source:
         return self._credit
 
     def try_send(self, payload: bytes) -> int | None:
-        """Send without waiting; returns the message's extended number, or None while the flight is full.
+        """Send without waiting; returns the message's extended number, or None while the flight is full (see `room`).
 
         Raises NotRegistered, MessageTooLarge or Closed.
         """
         size = len(payload)
-        if self._credit < 1 or size > self._credit_bytes or size > MAX_PAYLOAD:
-            self._refuse(size)
-            return None
+        if self._credit < 1 or size > self._credit_bytes or size > MAX_PAYLOAD or payload.__class__ is not bytes:
+            self._check(size, payload)
+            if not self._fits(size):
+                return None
         number = self._next
         self._next = number + 1
         self._credit -= 1
@@ -187,27 +197,34 @@ class Source:
         return number
 
     async def send(self, payload: bytes) -> Sent:
-        """Send, waiting for credit when the flight is full. Raises NotRegistered, MessageTooLarge or Closed."""
-        number = self.try_send(payload)
-        while number is None:
-            self._changed.clear()
-            await self._changed.wait()
-            number = self.try_send(payload)
-        self._turn += 1
-        if self._turn % TURN_MESSAGES == 0:
-            await asyncio.sleep(0)
-        return Sent(number, self)
+        """Send, waiting for credit while the flight is full; cancelled meanwhile, it has not sent.
+
+        Raises NotRegistered, MessageTooLarge or Closed.
+        """
+        return Sent(await self._send(payload), self)
 
     async def send_many(self, messages: Iterable[bytes]) -> int | None:
         """Send several, waiting for credit as needed; returns the number of the last. Raises like `send`."""
         number = None
         for payload in messages:
             number = self.try_send(payload)
-            while number is None:
-                self._changed.clear()
-                await self._changed.wait()
-                number = self.try_send(payload)
+            if number is None:
+                number = await self._send(payload)
+            elif number % TURN_MESSAGES == 0:
+                await asyncio.sleep(0)
         return number
+
+    async def room(self, size: int = 0) -> None:
+        """Wait until a message of `size` bytes fits the flight: then `try_send` takes it, unless another is quicker.
+
+        Raises NotRegistered, MessageTooLarge or Closed.
+        """
+        while True:
+            self._changed.clear()
+            self._check(size)
+            if self._fits(size):
+                return
+            await self._changed.wait()
 
     def flush(self) -> None:
         """Put what is buffered on the stream now."""
@@ -226,36 +243,25 @@ class Source:
         self._driver.feed(SentInput(first, count, payload_bytes))
 
     async def wait_stable(self, number: int) -> None:
-        """Wait until message `number` is stable. Raises NotStable if it was reclaimed by force, Closed on closing."""
-        if number in self._forced:
-            raise NotStable(f"message {serial.wire(number)} was reclaimed before it was stable")
-        window = self._machine.window
-        if number < window.trail or number in window.stable:
-            return
-        if self._closed:
-            raise Closed(f"source '{self.topic}' was closed")
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._waiters.setdefault(number, []).append(future)
-        try:
-            await future
-        finally:
-            waiting = self._waiters.get(number)
-            if waiting is not None and future in waiting:
-                waiting.remove(future)
-                if not waiting:
-                    del self._waiters[number]
+        """Wait until message `number` is stable; without stores there is nothing to wait for.
+
+        Raises NotStable if it was reclaimed by force (P-323), Closed on closing.
+        """
+        self.flush()
+        if self.config.stores:
+            await self._stability.wait(number)
 
     @property
     def stable_through(self) -> int:
         """The last extended number up to which everything sent in this life is stable."""
-        window = self._machine.window
-        return window.stable.contiguous_from(window.trail) - 1
+        return self._stability.through if self.config.stores else self._next - 1
 
     async def wait_stable_through(self, number: int) -> None:
-        """Wait until everything up to `number` is stable. Raises Closed on closing."""
-        while self.stable_through < number:
+        """Wait until everything of this life up to `number` is stable. Raises like `wait_stable`."""
+        self.flush()
+        while self.config.stores and not self._stability.check_through(number):
             if self._closed:
-                raise Closed(f"source '{self.topic}' was closed")
+                raise self._closing()
             self._changed.clear()
             await self._changed.wait()
 
@@ -268,23 +274,40 @@ class Source:
     def greeting(self) -> bytes:
         """What a joiner hears first: the session, and the SRI as soon as there is one."""
         self.flush()
-        hello = codec.greeting(self._session_id)
-        return hello + codec.encode(self._machine.info()) if self._machine.can_send else hello
+        info = codec.encode(self._machine.info()) if self._machine.can_send else b""
+        return codec.greeting(self._session_id) + info
 
-    def _refuse(self, size: int) -> None:
+    async def _send(self, payload: bytes) -> int:
+        if self._next % TURN_MESSAGES == 0:
+            await asyncio.sleep(0)
+        while (number := self.try_send(payload)) is None:
+            await self.room(len(payload))
+        return number
+
+    def _may_send(self) -> bool:
+        return self._begun and not self._closed and self._machine.can_send
+
+    def _fits(self, size: int) -> bool:
+        return self._credit >= 1 and size <= self._credit_bytes
+
+    def _check(self, size: int, payload: bytes = b"") -> None:
+        """Raise if a message can not be sent now, or ever; otherwise help to make room for it."""
+        if not isinstance(payload, bytes):
+            raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
         if self._closed:
-            raise Closed(f"source '{self.topic}' was closed")
-        if not self._machine.can_send:
+            raise self._closing()
+        if size > self._largest:
+            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {self._largest} bytes")
+        if not self._may_send():
             raise NotRegistered("not currently registered with enough stores")
-        limit = min(MAX_PAYLOAD, self.config.flight_bytes or MAX_PAYLOAD)
-        if size > limit:
-            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {limit} bytes")
         self.flush()
+
+    def _closing(self) -> Closed:
+        return Closed(f"source '{self.topic}' was closed")
 
     def _planned_flush(self) -> None:
         self._flush_planned = False
-        if not self._closed:
-            self.flush()
+        self.flush()
 
     def _perform(self, effect: fx.Effect) -> None:
         match effect:
@@ -318,60 +341,54 @@ class Source:
                 assert_never(effect)
 
     def _on_notify(self, event: Event) -> None:
+        if self._closed:
+            return
         match event:
             case RegistrationComplete():
-                if not self._complete.is_set():
+                if not self._begun:
+                    self._begun = True
                     self._next = event.number
-                self._complete.set()
+                    self._stability.begin(event.number)
                 self._troubles.clear()
             case Stable() if event.flags & StableFlag.STABLE:
-                self._resolve(event.first, event.last, None)
-            case Reclaimed() if event.forced:
-                self._forced.add(event.first, event.last + 1)
-                self._resolve(event.first, event.last, "reclaimed before it was stable")
+                self._stability.on_stable(event.first, event.last)
+            case Reclaimed():
+                self._stability.on_reclaimed(event.first, event.last)
             case StoreUnresponsive() | RegistrationError():
                 self._troubles.append(event.text)
             case QuorumLost():
                 self.flush()
-            case _:
-                pass
         self._renew_credit()
-        if self._on_event is not None:
-            self._on_event(event)
+        tell(self._on_event, event, f"source '{self.topic}'")
 
     def _renew_credit(self) -> None:
-        """What the machine grants, less what is buffered here."""
+        """What the machine grants, less what it has not been told of yet."""
         machine = self._machine
-        if not machine.can_send:
+        if not self._may_send():
             self._credit = 0
-        elif self.config.flight_behavior is FlightBehavior.NOTIFY or not self.config.stores:
+        elif not self._blocking:
             self._credit, self._credit_bytes = NO_LIMIT, NO_LIMIT
         else:
-            buffered = len(self._parts) // 2
-            self._credit = machine.credit_messages - buffered
+            told = machine.window.next
+            self._credit = machine.credit_messages - (self._next - told)
             room = machine.credit_bytes
-            self._credit_bytes = (
-                NO_LIMIT if room is None else room - (self._pending_bytes - buffered * DATA_HEADER.size)
-            )
+            self._credit_bytes = NO_LIMIT if room is None else room - self._untold_bytes(told)
         self._changed.set()
 
-    def _resolve(self, first: int, last: int, failure: str | None) -> None:
-        """Wake whoever waits for these numbers."""
-        if not self._waiters:
-            return
-        for number in [number for number in self._waiters if first <= number <= last]:
-            for future in self._waiters.pop(number):
-                if future.done():
-                    continue
-                if failure is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(NotStable(f"message {serial.wire(number)} was {failure}"))
+    def _untold_bytes(self, told: int) -> int:
+        """Payload bytes from number `told` on: buffered, or in a block of which the machine hears only next."""
+        untold = self._pending_bytes - len(self._parts) // 2 * DATA_HEADER.size
+        for first, stop, block in reversed(self._retained):
+            if stop <= told:
+                break
+            untold += len(block) - (stop - first) * DATA_HEADER.size
+        return untold
 
     def _resend(self, effect: fx.Resend) -> None:
         parts = []
+        wanted = min(effect.last + 1, effect.first + MAX_RESEND)
         for first, stop, block in self._retained:
-            low, high = max(first, effect.first), min(stop, effect.last + 1)
+            low, high = max(first, effect.first), min(stop, wanted)
             if low < high:
                 for number, payload in enumerate(payloads(block, low - first, high - low), low):
                     recovered = codec.Recovered(effect.session, self.config.incarnation, serial.wire(number), payload)

@@ -1,13 +1,14 @@
 """The option table: documented names on the outside, fields of the core's configuration on the inside.
 
-Defaults stand in one place, the configuration classes of `stablecast.core.settings` (profile `safe`); the table only says
-which field an option sets, in which unit it is written, and what it may be.
+Defaults stand in one place, the configuration classes of `stablecast.core.settings` (profile `safe`); the table only
+says which field an option sets, in which unit it is written, and what it may be.
 """
 
 import difflib
+import operator
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -18,6 +19,7 @@ from stablecast.core.units import MILLISECOND
 
 Value = int | str | bool
 Config = SourceConfig | ReceiverConfig | StoreConfig
+ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig)
 
 MAX_SESSION_ID = 0xFFFF_FFFF_FFFF_FFFE
 MAX_UINT32 = 0xFFFF_FFFF
@@ -41,8 +43,8 @@ class Option:
 def _integer(low: int, high: int, factor: int = 1) -> Callable[[str, Value], object]:
     def read(name: str, value: Value) -> object:
         try:
-            number = int(value, 0) if isinstance(value, str) else int(value)
-        except ValueError:
+            number = int(value, 0) if isinstance(value, str) else operator.index(value)
+        except (ValueError, TypeError):
             raise OptionError(f"option {name} wants a whole number, not '{value}'") from None
         if not low <= number <= high:
             raise OptionError(f"option {name} must lie between {low} and {high}, not {number}")
@@ -159,8 +161,11 @@ SCOPES: Mapping[str, tuple[Option, ...]] = {
 }
 
 
-def apply(scope: str, config: Any, options: Mapping[str, Value]) -> Any:
-    """The configuration with options set. Raises OptionError, naming the nearest option when there is none of a name."""
+def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
+    """The configuration with options set.
+
+    Raises OptionError for a value that cannot be, and for a name that is none: then it tells the nearest.
+    """
     table = {option.name: option for option in SCOPES[scope]}
     for name, value in options.items():
         option = table.get(name)

@@ -12,7 +12,11 @@ from stablecast.core.messages import Role
 
 
 class RecordError(StablecastError):
-    """A state record that is not one of ours; the message says what is wrong."""
+    """A state record that is not one of ours; the message says what is wrong and what to do."""
+
+    def __init__(self, what: str) -> None:
+        """Something is wrong with a record."""
+        super().__init__(f"{what}; start the release that wrote the journal, or a store on an empty directory")
 
 
 def client_record(client: Client) -> bytes:
@@ -36,7 +40,7 @@ def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
         elif "forget" in record:
             clients.pop(record["forget"], None)
         else:
-            raise RecordError(f"a state record names none of client and forget but {sorted(record)}")
+            raise RecordError(f"a state record names neither client nor forget but {sorted(record)}")
     return clients
 
 
@@ -44,5 +48,5 @@ def _client(fields: dict[str, Any]) -> Client:
     try:
         lives = tuple((incarnation, first) for incarnation, first in fields.pop("lives"))
         return Client(role=Role(fields.pop("role")), lives=lives, **fields)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"a client record cannot be read: {error}") from None

@@ -109,7 +109,7 @@ class Store:
             JournalError: the disk failed, now or before.
         """
         await self._port.close()
-        for joiner in self._joiners.values():
+        for joiner in list(self._joiners.values()):
             await joiner.close()
         try:
             await self._journal.close()

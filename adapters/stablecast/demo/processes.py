@@ -1,13 +1,19 @@
-"""Child processes of the demo and of `stablecast up`: each says JSON lines on its standard output."""
+"""Child processes of the demo and of `stablecast up`: each says JSON lines on its standard output.
+
+A child is a session of its own: what is typed at the terminal interrupts the parent alone, which ends its children.
+"""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from stablecast.cli.main import INTERRUPTED
 from stablecast.core.errors import StablecastError
 
 READY_SECONDS = 20.0
@@ -17,8 +23,20 @@ STOP_SECONDS = 10.0
 """How long a child may take to stop cleanly."""
 
 LINE_BYTES = 1 << 20
+"""A report is shorter than this."""
 
 Report = dict[str, Any]
+
+
+def on_ending(callback: Callable[[], object]) -> None:
+    """Call back when a signal asks a parent to end: nothing tells its children, they are sessions of their own.
+
+    SIGINT is left to the caller. Under nohup a hang-up stays ignored.
+    """
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, callback)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, callback)
 
 
 class ChildError(StablecastError):
@@ -26,93 +44,127 @@ class ChildError(StablecastError):
 
 
 class Child:
-    """One process; `on_report` hears every JSON line it says."""
+    """One process, which may be killed and started again."""
 
     def __init__(
         self,
         name: str,
         arguments: list[str],
-        on_report: Callable[[str, Report], None],
+        on_end: Callable[[ChildError], None],
+        *,
+        on_report: Callable[[Report], None] | None = None,
         environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
     ) -> None:
-        """`python -m` `arguments` under a name for people, with additions to the environment."""
+        """Describe `python -m` `arguments`.
+
+        Args:
+            name: For people.
+            arguments: A module and its arguments.
+            on_end: Told when the process ends, once it was ready, though nobody wanted it to.
+            on_report: Told every JSON line that it says.
+            environment: Additions to the environment.
+            log: Where its standard error goes; None leaves it where ours goes.
+        """
         self.name = name
         self._arguments = arguments
+        self._on_end = on_end
         self._on_report = on_report
         self._environment = {**os.environ, **(environment or {})}
+        self._log = log
         self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[None] | None = None
-        self._ready: asyncio.Future[Report] | None = None
+        self._reader: asyncio.Task[int] | None = None
+        self._ending = False
 
     def listen_at(self, address: str) -> None:
         """From the next start on listen at this address."""
         at = self._arguments.index("--listen")
         self._arguments[at + 1] = address
 
-    @property
-    def running(self) -> bool:
-        """Whether the process lives."""
-        return self._process is not None and self._process.returncode is None
-
     async def start(self) -> Report:
         """Start and wait for the ready line. Raises ChildError."""
-        self._ready = asyncio.get_running_loop().create_future()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            *self._arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES,
-            env=self._environment,
-        )
-        self._reader = asyncio.get_running_loop().create_task(self._read(self._process))
+        self._ending = False
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[Report | None] = loop.create_future()
+        with contextlib.nullcontext() if self._log is None else self._log.open("ab") as errors:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                *self._arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                limit=LINE_BYTES,
+                env=self._environment,
+                start_new_session=True,
+            )
+        self._reader = loop.create_task(self._read(self._process, ready))
         try:
-            return await asyncio.wait_for(asyncio.shield(self._ready), READY_SECONDS)
+            report = await asyncio.wait_for(asyncio.shield(ready), READY_SECONDS)
         except TimeoutError:
-            raise ChildError(
-                f"{self.name} was not ready after {READY_SECONDS:g} s; look at its messages above"
-            ) from None
+            raise ChildError(f"{self.name} was not ready after {READY_SECONDS:g} s; {self._last_words()}") from None
+        if report is None:
+            raise self._ended(await self._reader)
+        return report
 
     async def kill(self) -> None:
-        """SIGKILL, as a crash."""
+        """SIGKILL, as a crash; does nothing when the process does not run."""
         await self._end(signal.SIGKILL)
 
     async def stop(self) -> None:
-        """SIGINT, and SIGKILL if that does not end it. Raises ChildError in that case."""
-        if not self.running:
-            await self._end(None)
-            return
+        """SIGINT, and wait; does nothing when the process does not run.
+
+        Raises:
+            ChildError: It did not end in time, or not as it should.
+        """
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                await self._end(signal.SIGINT)
+                status = await self._end(signal.SIGINT)
         except TimeoutError:
             await self.kill()
             raise ChildError(f"{self.name} did not stop within {STOP_SECONDS:g} s of an interrupt") from None
+        if status not in (0, INTERRUPTED):
+            raise self._ended(status)
 
-    async def wait(self) -> int:
-        """Wait until the process ends by itself; returns its exit status."""
-        assert self._process is not None
-        assert self._reader is not None
-        await self._reader
-        return await self._process.wait()
+    async def _end(self, number: signal.Signals) -> int:
+        if self._process is None or self._reader is None or self._process.returncode is not None:
+            return 0
+        self._ending = True
+        self._process.send_signal(number)
+        return await asyncio.shield(self._reader)
 
-    async def _end(self, number: signal.Signals | None) -> None:
-        if self._process is None:
-            return
-        if number is not None and self._process.returncode is None:
-            self._process.send_signal(number)
-        await self.wait()
-
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    async def _read(self, process: asyncio.subprocess.Process, ready: "asyncio.Future[Report | None]") -> int:
+        """Hand over what it says; returns the exit status."""
         assert process.stdout is not None
         async for line in process.stdout:
             report = json.loads(line)
-            if report.get("ready") and self._ready is not None and not self._ready.done():
-                self._ready.set_result(report)
-            self._on_report(self.name, report)
-        await process.wait()
-        if self._ready is not None and not self._ready.done():
-            self._ready.set_exception(
-                ChildError(f"{self.name} ended with status {process.returncode} before it was ready")
-            )
+            if self._on_report is not None:
+                self._on_report(report)
+            if "ready" in report and not ready.done():
+                ready.set_result(report)
+        status = await process.wait()
+        if not ready.done():
+            ready.set_result(None)
+        elif not self._ending:
+            self._on_end(self._ended(status))
+        return status
+
+    def _ended(self, status: int) -> ChildError:
+        return ChildError(f"{self.name} ended with status {status}; {self._last_words()}")
+
+    def _last_words(self) -> str:
+        if self._log is None:
+            return "look at its messages above"
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return f"it said '{lines[-1]}'" if lines else "it said nothing"
+
+
+async def start_all(children: Iterable[Child]) -> list[Report]:
+    """Start some at the same time; when this raises, as `Child.start` does, none is still about to start."""
+    starts = [asyncio.create_task(child.start()) for child in children]
+    try:
+        return await asyncio.gather(*starts)
+    finally:
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, return_exceptions=True)

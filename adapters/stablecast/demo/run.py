@@ -1,230 +1,192 @@
-"""The director: starts everybody, crashes them at seeded instants, and counts at the end."""
+"""The director: starts everybody, crashes them at seeded instants, waits until everything arrived."""
 
 import asyncio
-import random
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.demo.processes import Child, Report
+from stablecast.demo.outcome import Outcome, judge
+from stablecast.demo.plan import KINDS, Crash, plan
+from stablecast.demo.processes import Child, ChildError, Report, start_all
 from stablecast.trace.recording import VARIABLE
-from stablecast.trace.verify import verify_paths
 
 TOPIC = "demo"
 STORES = 3
-SECONDS = 8.0
-"""How long sending takes when nothing crashes."""
 
 LIMIT_SECONDS = 120.0
-"""When the demo gives up."""
-
-KINDS = ("receiver", "source", "store", "all")
-SPREAD = 0.04
-"""A crash comes within this fraction of the messages around its place."""
+"""When the demo gives up, beyond the time that sending takes."""
 
 
 class DemoError(StablecastError):
-    """The demo did not come to its end."""
-
-
-@attrs.frozen
-class Crash:
-    """Who is killed, when so many messages are delivered, and for how long it stays away."""
-
-    kind: str
-    delivered: int
-    pause: float
+    """The demo did not come to its end, or not to a good one."""
 
 
 @attrs.define
 class Progress:
-    """What the processes said last."""
+    """What the processes said last. `lost` numbers are those that the receiver gave up."""
 
     sent: int = 0
     stable: int = 0
     delivered: int = 0
-    lost_for_good: int = 0
+    lost: set[int] = attrs.field(factory=set)
     lbmr: set[int] = attrs.field(factory=set)
     lbttcp: set[int] = attrs.field(factory=set)
     crashes: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(KINDS, 0))
 
 
-@attrs.frozen
-class Outcome:
-    """The demo's result."""
-
-    sent: int
-    delivered: int
-    lost: int
-    duplicates: int
-    redelivered: int
-    crashes: dict[str, int]
-    traces: list[str]
-    verified: bool
-    records: int
-    violations: int
-    ports: dict[str, list[int]]
-
-    @property
-    def good(self) -> bool:
-        """Whether every message arrived once and every trace verifies."""
-        return self.lost == 0 and self.duplicates == 0 and self.verified
-
-
-def plan(messages: int, seed: int) -> list[Crash]:
-    """When who crashes; the same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311  # a schedule, not a secret
-    crashes = []
-    for place, kind in enumerate(KINDS, 1):
-        at = place / (len(KINDS) + 1) + chance.uniform(-SPREAD, SPREAD)
-        crashes.append(Crash(kind, max(1, int(at * messages)), chance.uniform(0.2, 0.6)))
-    return crashes
-
-
 class Demo:
-    """One run."""
+    """One run. `await run()`, then `judge()`; `stage` says what is going on."""
 
-    def __init__(self, messages: int, seed: int, directory: Path) -> None:
-        """Files go to `directory`."""
+    def __init__(self, messages: int, seconds: float, seed: int, directory: Path, tell: Callable[[str], None]) -> None:
+        """Describe a run.
+
+        Args:
+            messages: How many are sent.
+            seconds: How long that takes when nothing crashes.
+            seed: Fixes the crashes.
+            directory: An empty directory for stores, traces and logs.
+            tell: Told each thing that happened.
+        """
         self.messages = messages
-        self.crashes = plan(messages, seed)
         self.progress = Progress()
-        self.changed = asyncio.Event()
         self.stage = "starting"
-        self._chance = random.Random(seed + 1)  # noqa: S311  # which store crashes
+        self._rate = messages / seconds
+        self._limit = LIMIT_SECONDS + seconds
+        self._plan = plan(messages, seed)
+        self._tell = tell
         self._directory = directory
         self._traces = directory / "traces"
         self._ledger = directory / "received"
-        self._addresses: list[str] = []
-        self._resolver = ""
+        self._changed = asyncio.Event()
+        self._trouble: ChildError | None = None
+        self._servers: list[Child] = []
+        self._clients: list[Child] = []
 
-    async def run(self) -> Outcome:
-        """Everything, from the first process to the verdict. Raises DemoError, ChildError."""
-        self._traces.mkdir(parents=True, exist_ok=True)
-        for index in range(STORES):
-            (self._directory / f"store-{index}").mkdir(exist_ok=True)
+    async def run(self) -> None:
+        """Everything up to the end of the last process. Raises DemoError, ChildError."""
+        self._traces.mkdir()
         try:
-            async with asyncio.timeout(LIMIT_SECONDS):
-                await self._start()
-                for crash in self.crashes:
-                    await self._until_delivered(crash.delivered)
-                    await self._crash(crash)
-                self.stage = "finishing"
-                await self._until_delivered(self.messages)
-                await self._until(lambda: self.progress.stable >= self.messages)
+            async with asyncio.timeout(self._limit):
+                await self._play()
+            self.stage = "stopping"
+            for group in (self._clients, self._servers):
+                await asyncio.gather(*(child.stop() for child in group))
         except TimeoutError:
             raise DemoError(
-                f"after {LIMIT_SECONDS:g} s {self.progress.delivered} of {self.messages} messages were delivered; "
-                f"the traces are in {self._traces}"
+                f"after {self._limit:g} s only {self.progress.delivered} of {self.messages} messages were delivered "
+                f"and {self.progress.stable} stable, last stage: {self.stage}"
             ) from None
-        finally:
-            await self._stop()
-        self.stage = "verifying"
-        return await asyncio.get_running_loop().run_in_executor(None, self._judge)
+        finally:  # nobody outlives an interrupt or a failure
+            await asyncio.gather(*(child.kill() for child in (*self._clients, *self._servers)))
+
+    def judge(self) -> Outcome:
+        """Count and replay; takes a moment."""
+        self.stage = "replaying the traces"
+        progress = self.progress
+        ports = {"lbmr": sorted(progress.lbmr), "lbttcp": sorted(progress.lbttcp)}
+        return judge(self.messages, progress.sent, self._ledger, self._traces, progress.crashes, ports)
+
+    async def _play(self) -> None:
+        await self._start()
+        for crash in self._plan:
+            await self._until(lambda crash=crash: self._settled() >= crash.delivered)  # type: ignore[misc]
+            await self._crash(crash)
+        await self._until(lambda: self._settled() >= self.messages)
+        await self._until(lambda: self.progress.stable >= self.messages)
+        self._tell(f"all {self.messages} messages are stable and delivered")
 
     async def _start(self) -> None:
-        self._relay = Child("lbmrd", ["stablecast.cli.main", "lbmrd", "--listen", "127.0.0.1:0", "--json"], self._hear)
-        port = (await self._relay.start())["port"]
+        relay = self._child(self._servers, "lbmrd", "cli.main", "lbmrd", "--listen", "127.0.0.1:0", "--json")
+        port = (await relay.start())["port"]
         self.progress.lbmr.add(port)
-        self._resolver = f"127.0.0.1:{port}"
-        self._stores = [self._store(index, "127.0.0.1:0") for index in range(STORES)]
-        ready = await asyncio.gather(*(store.start() for store in self._stores))
-        self._addresses = [report["address"] for report in ready]
-        self._stores_again()
-        self._receiver = self._child(
-            "receiver", ["stablecast.demo.receiver", *self._common(), "--ledger", str(self._ledger)]
-        )
-        rate = self.messages / SECONDS
-        places = [word for address in self._addresses for word in ("--store", address)]
-        self._source = self._child("source", ["stablecast.demo.source", *self._common(), "--rate", str(rate), *places])
-        await self._receiver.start()
-        await self._source.start()
+        stores = [self._store(index) for index in range(STORES)]
+        ready = await start_all(stores)
+        addresses = [report["address"] for report in ready]
+        for store, address in zip(stores, addresses, strict=True):
+            store.listen_at(address)  # where clients look for it when it comes back
+            self.progress.lbttcp.add(int(address.rpartition(":")[2]))
+        common = ["--topic", TOPIC, "--resolver", f"127.0.0.1:{port}", "--messages", str(self.messages)]
+        places = [word for address in addresses for word in ("--store", address)]
+        rate = ["--rate", str(self._rate)]
+        receiver = self._child(self._clients, "receiver", "demo.receiver", *common, "--ledger", str(self._ledger))
+        source = self._child(self._clients, "source", "demo.source", *common, *rate, *places)
+        await start_all((receiver, source))
+        self._tell(f"lbmrd, {STORES} stores, a receiver and a source are up")
         self.stage = "sending"
 
-    def _store(self, index: int, listen: str) -> Child:
+    def _store(self, index: int) -> Child:
         directory = self._directory / f"store-{index}"
-        arguments = ["stablecast.cli.main", "store", str(directory), "--listen", listen, "--json"]
-        return self._child(f"store {index}", arguments)
+        directory.mkdir()
+        return self._child(
+            self._servers, f"store {index}", "cli.main", "store", str(directory), "--listen", "127.0.0.1:0", "--json"
+        )
 
-    def _child(self, name: str, arguments: list[str]) -> Child:
-        return Child(name, arguments, self._hear, {VARIABLE: str(self._traces)})
-
-    def _stores_again(self) -> None:
-        """From now on a store comes back at the address it had."""
-        for index, address in enumerate(self._addresses):
-            self._stores[index].listen_at(address)
-            self.progress.lbttcp.add(int(address.rpartition(":")[2]))
-
-    def _common(self) -> list[str]:
-        return ["--topic", TOPIC, "--resolver", self._resolver, "--messages", str(self.messages)]
+    def _child(self, group: list[Child], name: str, module: str, *arguments: str) -> Child:
+        child = Child(
+            name,
+            [f"stablecast.{module}", *arguments],
+            self._on_end,
+            on_report=self._hear,
+            environment={VARIABLE: str(self._traces)},
+            log=self._directory / f"{name.replace(' ', '-')}.log",
+        )
+        group.append(child)
+        return child
 
     async def _crash(self, crash: Crash) -> None:
-        victims = {
-            "receiver": [self._receiver],
-            "source": [self._source],
-            "store": [self._stores[self._chance.randrange(STORES)]],
-            "all": [*self._stores, self._receiver, self._source],
-        }[crash.kind]
-        self.stage = f"kill -9 {', '.join(victim.name for victim in victims)}"
+        victims, names = self._victims(crash)
         self.progress.crashes[crash.kind] += 1
+        self._tell(f"kill -9 {names}")
+        self.stage = f"{names} down"
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         await asyncio.gather(*(victim.kill() for victim in victims))
-        await asyncio.sleep(crash.pause)
-        await asyncio.gather(*(victim.start() for victim in victims))
+        await asyncio.sleep(crash.seconds)
+        self.stage = f"{names} starting again"
+        await start_all(victims)
+        self._tell(f"{names} back after {loop.time() - since:.1f} s")
         self.stage = "sending"
 
-    async def _stop(self) -> None:
-        children = [getattr(self, name, None) for name in ("_source", "_receiver")]
-        for child in (*children, *getattr(self, "_stores", []), getattr(self, "_relay", None)):
-            if child is not None:
-                await child.stop()
+    def _victims(self, crash: Crash) -> tuple[list[Child], str]:
+        receiver, source = self._clients
+        _, *stores = self._servers
+        match crash.kind:
+            case "receiver":
+                return [receiver], "receiver"
+            case "source":
+                return [source], "source"
+            case "store":
+                store = stores[crash.choice % len(stores)]
+                return [store], store.name
+            case _:
+                return [*stores, receiver, source], "all stores, receiver and source"
 
-    async def _until_delivered(self, count: int) -> None:
-        await self._until(lambda: self.progress.delivered >= count)
+    def _settled(self) -> int:
+        return self.progress.delivered + len(self.progress.lost)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
-            self.changed.clear()
-            await self.changed.wait()
+            if self._trouble is not None:
+                raise self._trouble
+            self._changed.clear()
+            await self._changed.wait()
 
-    def _hear(self, name: str, report: Report) -> None:
+    def _on_end(self, error: ChildError) -> None:
+        self._trouble = error
+        self._changed.set()
+
+    def _hear(self, report: Report) -> None:
         progress = self.progress
         progress.sent = max(progress.sent, report.get("sent", 0))
         progress.stable = max(progress.stable, report.get("stable", 0))
         progress.delivered = max(progress.delivered, report.get("delivered", 0))
         if "lost" in report:
-            progress.lost_for_good += report["lost"][1] - report["lost"][0] + 1
+            first, last = report["lost"]
+            progress.lost.update(range(first, last + 1))
+            self._tell(f"the receiver gave up messages {first} to {last}")
         ports = report.get("ports", {})
         progress.lbmr.update(ports.get("lbmr", []))
         progress.lbttcp.update(ports.get("lbttcp", []))
-        self.changed.set()
-
-    def _judge(self) -> Outcome:
-        lines = [int(line) for line in self._ledger.read_bytes().splitlines()]
-        again = self._ledger.with_suffix(".again").read_bytes().splitlines()
-        traces = sorted(self._traces.iterdir())
-        summary = verify_paths(traces)
-        expected = set(range(self.messages))
-        return Outcome(
-            sent=self.progress.sent,
-            delivered=len(expected & set(lines)),
-            lost=len(expected - set(lines)),
-            duplicates=len(lines) - len(set(lines)),
-            redelivered=len(again),
-            crashes=self.progress.crashes,
-            traces=[str(path) for path in traces],
-            verified=not summary.violations and bool(summary.records),
-            records=summary.records,
-            violations=len(summary.violations),
-            ports={"lbmr": sorted(self.progress.lbmr), "lbttcp": sorted(self.progress.lbttcp)},
-        )
-
-
-def workplace(keep: Path | None) -> "tempfile.TemporaryDirectory[str] | None":
-    """A directory that goes away at the end, unless the user wants to keep one."""
-    if keep is None:
-        return tempfile.TemporaryDirectory(prefix="stablecast-demo-")
-    keep.mkdir(parents=True, exist_ok=True)
-    return None
+        self._changed.set()

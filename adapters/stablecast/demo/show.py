@@ -1,76 +1,115 @@
 """What a person sees of the demo, and what a machine reads."""
 
 import asyncio
-import json
+import shutil
+import signal
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from stablecast.cli.common import run_loop
-from stablecast.demo.run import Demo, Outcome, workplace
+from stablecast.cli.common import say
+from stablecast.core.errors import StablecastError
+from stablecast.demo.outcome import Outcome
+from stablecast.demo.processes import on_ending
+from stablecast.demo.run import Demo, DemoError
 
-REFRESH_SECONDS = 0.1
+REFRESHES = 10
+"""Pictures per second."""
+
+MAX_PROBLEMS = 5
+"""Problems that are listed for people; the JSON object has all."""
 
 
-def run(messages: int, seed: int, keep: Path | None, as_json: bool) -> int:
-    """Run the demo, show its progress on standard error; returns the exit status."""
-    console = Console(stderr=True)
-    place = workplace(keep)
+def run(messages: int, seconds: float, seed: int, keep: Path | None, as_json: bool) -> int:
+    """Run the demo, show its progress on standard error, its result on standard output; returns the exit status.
+
+    Raises:
+        DemoError, ChildError: It did not come to a good end; the message says what is wrong and what it left where.
+    """
+    console = Console(stderr=True, highlight=False, quiet=as_json and not sys.stderr.isatty())
+    with workplace(keep) as directory:
+        started = time.monotonic()
+        demo = Demo(messages, seconds, seed, directory, lambda text: console.print(_when(started), text))
+        with Live(_View(demo, started), console=console, refresh_per_second=REFRESHES, transient=True):
+            asyncio.run(_interruptible(demo))
+            outcome = demo.judge()
+        if as_json:
+            say(attrs.asdict(outcome))
+        else:
+            Console(highlight=False).print(_table(outcome))
+        if outcome.problems or not outcome.verified:
+            raise DemoError("; ".join(outcome.problems[:MAX_PROBLEMS]) or "there is no trace to judge")
+    return 0
+
+
+@contextmanager
+def workplace(keep: Path | None) -> Iterator[Path]:
+    """A directory that goes away at the end unless somebody wants to look into it: the user, or whoever seeks a fault.
+
+    Raises DemoError if the directory to keep is in use, and with the place added if the body raises a StablecastError.
+    """
+    place = keep or Path(tempfile.mkdtemp(prefix="stablecast-demo-"))
+    place.mkdir(parents=True, exist_ok=True)
+    if any(place.iterdir()):
+        raise DemoError(f"the directory {place} is not empty: name a new one")
+    kept = keep is not None
     try:
-        directory = Path(place.name) if place is not None else keep
-        assert directory is not None
-        outcome = run_loop(_watch(Demo(messages, seed, directory), console))
+        yield place
+    except StablecastError as error:
+        kept = True
+        raise DemoError(f"{error}; stores, traces and logs are in {place}") from error
     finally:
-        if place is not None:
-            place.cleanup()
-    if as_json:
-        print(json.dumps(attrs.asdict(outcome)))
-    else:
-        Console().print(_table(outcome))
-    if not outcome.good:
-        print("stablecast: the demo found something wrong; run it with --keep and look at the traces", file=sys.stderr)
-    return 0 if outcome.good else 1
+        if not kept:
+            shutil.rmtree(place)
 
 
-async def _watch(demo: Demo, console: Console) -> Outcome:
-    columns = (
-        TextColumn("{task.description:>9}"),
-        BarColumn(bar_width=36),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[stage]}"),
-    )
-    with Progress(*columns, console=console) as progress:
-        bars = {
-            name: progress.add_task(name, total=demo.messages, stage="") for name in ("sent", "stable", "delivered")
-        }
-        running = asyncio.get_running_loop().create_task(demo.run())
-        while not running.done():
-            for name, bar in bars.items():
-                stage = demo.stage if name == "delivered" else ""
-                progress.update(bar, completed=getattr(demo.progress, name), stage=stage)
-            await asyncio.wait({running}, timeout=REFRESH_SECONDS)
-        outcome = await running
-        for name, bar in bars.items():
-            progress.update(bar, completed=getattr(demo.progress, name), stage="")
-        return outcome
+async def _interruptible(demo: Demo) -> None:
+    """Run it; whoever hangs up or asks for the end interrupts."""
+    on_ending(lambda: signal.raise_signal(signal.SIGINT))
+    await demo.run()
+
+
+def _when(started: float) -> str:
+    return f"{time.monotonic() - started:6.1f} s "
+
+
+class _View:
+    """The state of a demo as a picture."""
+
+    def __init__(self, demo: Demo, started: float) -> None:
+        self._demo = demo
+        self._started = started
+
+    def __rich__(self) -> Table:
+        demo, progress = self._demo, self._demo.progress
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(justify="right", min_width=9)
+        for name, done in (("sent", progress.sent), ("stable", progress.stable), ("delivered", progress.delivered)):
+            grid.add_row(name, ProgressBar(demo.messages, done, width=40), f"{done}/{demo.messages}")
+        grid.add_row(_when(self._started), demo.stage)
+        return grid
 
 
 def _table(outcome: Outcome) -> Table:
     table = Table(title="stablecast demo", show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
-    verdict = "[green]every message arrived[/]" if outcome.good else "[red]something is wrong[/]"
     crashes = ", ".join(f"{kind} {count}x" for kind, count in outcome.crashes.items())
-    table.add_row("verdict", verdict)
+    table.add_row("verdict", "[red]something is wrong[/]" if outcome.problems else "[green]every message arrived[/]")
     table.add_row("sent", f"{outcome.sent} messages to three stores and one receiver")
+    table.add_row("kill -9", crashes)
     table.add_row("delivered", f"{outcome.delivered}, lost {outcome.lost}, processed twice {outcome.duplicates}")
     table.add_row("redelivered", f"{outcome.redelivered} after crashes, told apart by the receiver's own file")
-    table.add_row("kill -9", crashes)
-    judged = f"{outcome.records} records in {len(outcome.traces)} traces, {outcome.violations} violations"
-    table.add_row("replayed", judged)
+    table.add_row(
+        "replayed", f"{outcome.records} records, {len(outcome.traces)} traces, {outcome.violations} violations"
+    )
     return table

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
+from stablecast.core.units import MILLISECOND
 from stablecast.trace import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
@@ -32,15 +33,11 @@ class Driver(Generic[EventT_contra]):
 
     def feed(self, event: EventT_contra) -> None:
         """Feed one input and perform what follows; does nothing once closed."""
-        self._inputs.append(event)
-        if self._busy or self._closed:
+        if self._closed:
             return
-        self._busy = True
-        try:
-            self._drain()
-        finally:
-            self._busy = False
-        self._rearm()
+        self._inputs.append(event)
+        if not self._busy:
+            self._run(())
 
     def feed_all(self, events: Iterable[EventT_contra]) -> None:
         """Feed several inputs."""
@@ -48,41 +45,43 @@ class Driver(Generic[EventT_contra]):
             self.feed(event)
 
     def close(self) -> None:
-        """Stop: no timer, no more inputs, the recording complete."""
+        """Take no more inputs, and end the recording once those taken before are done with."""
         if self._closed:
             return
         self._closed = True
-        self._inputs.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._driven.close()
+        self._rearm()
+        if not self._busy:
+            self._driven.close()
 
-    def _drain(self) -> None:
-        while self._inputs:
-            for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
+    def _run(self, effects: Iterable[Effect]) -> None:
+        """Perform effects, then feed what waits."""
+        self._busy = True
+        try:
+            for effect in effects:
                 self._perform(effect)
+            while self._inputs:
+                for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
+                    self._perform(effect)
+        finally:
+            self._busy = False
+            if self._closed:
+                self._driven.close()
+        self._rearm()
 
     def _rearm(self) -> None:
-        due = self._driven.machine.next_timeout()
+        due = None if self._closed else self._driven.machine.next_timeout()
         if due == self._due and self._timer is not None:
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._due = due
-        if due is not None and not self._closed:
-            self._timer = self._loop.call_later(max(0, due - time.monotonic_ns()) / 1e9, self._wake)
+        if due is not None:
+            wait = max(0, due - time.monotonic_ns())
+            # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
+            self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
 
     def _wake(self) -> None:
         self._timer = None
         self._due = None
-        if self._busy or self._closed:
-            return
-        self._busy = True
-        try:
-            for effect in self._driven.timeout(time.monotonic_ns()):
-                self._perform(effect)
-            self._drain()
-        finally:
-            self._busy = False
-        self._rearm()
+        self._run(self._driven.timeout(time.monotonic_ns()))

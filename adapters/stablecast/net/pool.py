@@ -1,8 +1,8 @@
 """Outgoing connections to request and store ports, made on demand and kept.
 
-A port answers for the process behind it. A connection that breaks although we did not close it is tried again at once:
-if the port refuses, the process is gone; if it accepts, the peer may have restarted. Both are reported, because
-registrations depend on them (`Gone`, `Reset`).
+A port answers for the process behind it. A connection that breaks although we did not close it is made again at once:
+if the port refuses, the process is gone (`on_gone`). Everything else that goes wrong proves nothing about the process
+and is a break (`on_reset`): a lost connection, a peer out of reach, one that does not take what we say.
 """
 
 import asyncio
@@ -11,66 +11,86 @@ from collections.abc import Callable
 from stablecast.net.address import parse
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
-"""Bytes waiting for one slow peer; beyond that the connection is dropped and counts as broken."""
+"""Bytes waiting for one peer; beyond that they are dropped, and a connection that has them counts as broken."""
 
-RECONNECT_SECONDS = 0.05
-"""Pause before a connection attempt that failed for another reason than refusal is made again."""
-
-CLOSE_SECONDS = 2.0
-"""How long closing waits for a peer to take what is queued."""
+MAX_LINKS = 4096
+"""Connections of one pool; one more makes the oldest hang up, to be made again when there is something to say."""
 
 MAX_ATTEMPTS = 5
-"""Attempts before what is queued for an unreachable peer is dropped; the machines' timers repeat what matters."""
+"""Attempts to reach a peer; then what is queued for it is dropped, for the machines' timers repeat what matters."""
+
+CONNECT_SECONDS = 5.0
+"""How long one attempt may take."""
+
+PAUSE_SECONDS = 0.2
+"""Pause after an attempt that failed, and before a connection that did not last that long is made again."""
+
+CLOSE_SECONDS = 2.0
+"""How long closing waits for unreachable peers, and then for slow ones, until it hangs up on them."""
 
 
 class Link(asyncio.Protocol):
     """One outgoing connection."""
 
     def __init__(self, address: str, on_lost: Callable[["Link"], None]) -> None:
-        """A link to `address`; `on_lost` is called when it broke."""
+        """A link to `address` that is not made yet; `on_lost` is called when it ends, whoever ended it."""
         self.address = address
+        self.task: asyncio.Task[None] | None = None
+        self.made_at: float | None = None
+        self.over = asyncio.Event()
         self._on_lost = on_lost
-        self.transport: asyncio.Transport | None = None
-        self.queued: list[bytes] = []
-        self.queued_bytes = 0
-        self.attempts = 0
-        self.closing = False
-        self._hung_up = asyncio.Event()
+        self._transport: asyncio.Transport | None = None
+        self._queue: list[bytes] = []
+        self._queued_bytes = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits for the connection to be made."""
+        return not self._queue
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Send what was queued meanwhile."""
-        self.transport = transport
-        self.attempts = 0
-        if self.queued:
-            transport.write(b"".join(self.queued))
-            self.queued, self.queued_bytes = [], 0
+        self.made_at = asyncio.get_running_loop().time()
+        self._transport = transport
+        if self._queue:
+            transport.write(b"".join(self._queue))
+            self._empty()
 
     def data_received(self, data: bytes) -> None:
         """Peers answer on our request port; what comes back here is nothing we wait for."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report unless we closed it."""
-        self.transport = None
-        self._hung_up.set()
-        if not self.closing:
-            self._on_lost(self)
+        """Report."""
+        self._transport = None
+        self.over.set()
+        self._on_lost(self)
 
-    async def close(self) -> None:
-        """Hang up once everything written is out."""
-        self.closing = True
-        if self.transport is not None:
-            self.transport.close()
-            await self._hung_up.wait()
+    def write(self, data: bytes) -> bool:
+        """Send now, or when connected; returns False if that was too much and what was queued is dropped."""
+        if self._transport is not None:
+            self._transport.write(data)
+            if self._transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
+                self._transport.abort()
+            return True
+        self._queue.append(data)
+        self._queued_bytes += len(data)
+        if self._queued_bytes <= MAX_QUEUED_BYTES:
+            return True
+        self._empty()
+        return False
 
-    def write(self, data: bytes) -> None:
-        """Send now, or when connected."""
-        if self.transport is None:
-            self.queued.append(data)
-            self.queued_bytes += len(data)
-            return
-        self.transport.write(data)
-        if self.transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
-            self.transport.abort()
+    def hang_up(self) -> None:
+        """Close once everything written is out."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _empty(self) -> None:
+        self._queue, self._queued_bytes = [], 0
 
 
 class Pool:
@@ -82,69 +102,96 @@ class Pool:
         self._on_gone = on_gone
         self._source_ip = source_ip
         self._links: dict[str, Link] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: set[Link] = set()
         self._closed = False
 
+    def __len__(self) -> int:
+        """How many peers there is, or will be, a connection to."""
+        return len(self._links)
+
     def send(self, address: str, data: bytes) -> None:
-        """Send to whoever listens at `address`."""
+        """Send to whoever listens at `address`; does nothing once closed."""
         if self._closed:
             return
         link = self._links.get(address)
         if link is None:
-            link = self._links[address] = Link(address, self._lost)
-            self._connect(link)
-        link.write(data)
-        if link.queued_bytes > MAX_QUEUED_BYTES:
-            self._drop(link)
+            link = self._dial(address, 0.0)
+        if not link.write(data):
+            self._on_reset(address)
 
     async def close(self) -> None:
         """Let what is queued out, so that a last acknowledgement is not lost, and hang up."""
         self._closed = True
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        lost = [asyncio.ensure_future(link.close()) for link in self._links.values()]
+        links = [*self._links.values(), *self._ending]
         self._links.clear()
-        if lost:
-            _, late = await asyncio.wait(lost, timeout=CLOSE_SECONDS)
+        dialling = [link.task for link in links if link.task is not None]
+        for link in links:
+            if link.idle and link.task is not None and link.made_at is None:
+                link.task.cancel()
+        if dialling:
+            _, late = await asyncio.wait(dialling, timeout=CLOSE_SECONDS)
             for task in late:
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await asyncio.gather(*dialling, return_exceptions=True)
+        await self._hang_up([link for link in links if link.made_at is not None])
 
-    def _connect(self, link: Link) -> None:
-        task = asyncio.get_running_loop().create_task(self._dial(link))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    @staticmethod
+    async def _hang_up(links: list[Link]) -> None:
+        for link in links:
+            link.hang_up()
+        ends = [asyncio.ensure_future(link.over.wait()) for link in links]
+        if not ends:
+            return
+        try:
+            await asyncio.wait(ends, timeout=CLOSE_SECONDS)
+        finally:
+            for link in links:
+                link.abort()
+            await asyncio.gather(*ends)
 
-    async def _dial(self, link: Link) -> None:
+    def _dial(self, address: str, pause: float) -> Link:
+        if len(self._links) >= MAX_LINKS:
+            self._evict(next(iter(self._links)))
+        link = self._links[address] = Link(address, self._lost)
+        link.task = asyncio.get_running_loop().create_task(self._connect(link, pause))
+        return link
+
+    def _evict(self, address: str) -> None:
+        """The oldest makes room; it is remembered until it has hung up, so that closing can wait for it."""
+        link = self._links.pop(address)
+        if link.made_at is not None:
+            self._ending.add(link)
+            link.hang_up()
+        elif link.task is not None:
+            link.task.cancel()
+
+    async def _connect(self, link: Link, pause: float) -> None:
         host, port = parse(link.address)
         loop = asyncio.get_running_loop()
-        while link.attempts < MAX_ATTEMPTS:
-            link.attempts += 1
+        report = self._on_reset
+        await asyncio.sleep(pause)
+        for _ in range(MAX_ATTEMPTS):
             try:
-                await loop.create_connection(lambda: link, host, port, local_addr=(self._source_ip, 0))
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await loop.create_connection(lambda: link, host, port, local_addr=(self._source_ip, 0))
             except ConnectionRefusedError:
+                report = self._on_gone
                 break
             except OSError:
-                await asyncio.sleep(RECONNECT_SECONDS)
+                if link.made_at is not None:
+                    return  # Too late, but made: its end is reported by `_lost`.
+                await asyncio.sleep(PAUSE_SECONDS)
             else:
                 return
-        self._links.pop(link.address, None)
-        if not self._closed:
-            self._on_gone(link.address)
+        if self._links.get(link.address) is link:
+            del self._links[link.address]
+            report(link.address)
 
     def _lost(self, link: Link) -> None:
-        self._links.pop(link.address, None)
-        if self._closed:
+        self._ending.discard(link)
+        if self._links.get(link.address) is not link:
             return
-        again = self._links[link.address] = Link(link.address, self._lost)
-        self._connect(again)
-        self._on_reset(link.address)
-
-    def _drop(self, link: Link) -> None:
-        self._links.pop(link.address, None)
-        link.queued, link.queued_bytes = [], 0
-        link.closing = True
+        del self._links[link.address]
+        lived = asyncio.get_running_loop().time() - (link.made_at or 0.0)
+        self._dial(link.address, 0.0 if lived >= PAUSE_SECONDS else PAUSE_SECONDS)
         self._on_reset(link.address)

@@ -31,7 +31,7 @@ def listen(host: str, port: int, option: str) -> socket.socket:
 
 
 def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
-    """A listening socket at the first free port of a range, beyond it at one of the system's choice. Raises PortError."""
+    """A listening socket at the first free port of a range, else at one of the system's choice. Raises PortError."""
     for port in range(ports[0], ports[1] + 1):
         listening = _socket()
         try:

@@ -1,5 +1,6 @@
 """Runs of messages kept by token while a machine decides what becomes of them."""
 
+import struct
 from collections.abc import Iterable, Iterator
 
 from stablecast.core import serial
@@ -11,6 +12,9 @@ from stablecast.transports.wire.lbmc import DATA_HEADER
 
 MAX_RECOVERED_RUN = 64
 """Retransmitted messages put together into one run."""
+
+_LENGTH = struct.Struct(">2xH")
+"""The length of a message, where it begins (`PREFIX` without its first half)."""
 
 
 class Tokens:
@@ -74,22 +78,25 @@ class Tokens:
 
 def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
     """Where `count` messages from the `skip`th on begin and end in a block."""
-    offset = start = 0
-    for number in range(skip + count):
-        if number == skip:
-            start = offset
-        offset += int.from_bytes(block[offset + 2 : offset + 4], "big")
-    return start, offset
+    length_at = _LENGTH.unpack_from
+    start = 0
+    for _ in range(skip):
+        start += length_at(block, start)[0]
+    stop = start
+    for _ in range(count):
+        stop += length_at(block, stop)[0]
+    return start, stop
 
 
 def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
     """The payloads of `count` messages from the `skip`th on."""
+    octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
+    length_at, header = _LENGTH.unpack_from, DATA_HEADER.size
     found: list[bytes] = []
-    offset = 0
-    for number in range(skip + count):
-        stop = offset + int.from_bytes(block[offset + 2 : offset + 4], "big")
-        if number >= skip:
-            found.append(bytes(block[offset + DATA_HEADER.size : stop]))
+    offset, _ = span(octets, skip, 0)
+    for _ in range(count):
+        stop = offset + length_at(octets, offset)[0]
+        found.append(octets[offset + header : stop])
         offset = stop
     return found
 

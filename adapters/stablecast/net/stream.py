@@ -6,7 +6,6 @@ A joiner that does not keep up is dropped, never waited for (P-011): it joins ag
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any
 
 from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
@@ -14,6 +13,12 @@ from stablecast.transports.wire.lbmc import Message
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes waiting for one slow joiner; beyond that it is dropped."""
+
+MAX_JOINERS = 4096
+"""Joiners of one stream; one more is hung up on."""
+
+CLOSE_SECONDS = 2.0
+"""How long closing waits for joiners to take what was written."""
 
 Item = Run | Message
 
@@ -25,12 +30,14 @@ class Subscriber(asyncio.Protocol):
         """A connection to `server`."""
         self._server = server
         self.transport: asyncio.Transport | None = None
+        self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Greet, then it hears everything."""
         self.transport = transport
-        no_delay(transport)
-        transport.set_write_buffer_limits(MAX_QUEUED_BYTES)
+        if self._server.full:
+            transport.abort()
+            return
         transport.write(self._server.greet())
         self._server.subscribers.append(self)
 
@@ -40,6 +47,7 @@ class Subscriber(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It left."""
         self.transport = None
+        self.ended.set()
         if self in self._server.subscribers:
             self._server.subscribers.remove(self)
 
@@ -48,16 +56,23 @@ class StreamServer:
     """Everybody who joined a source's stream."""
 
     def __init__(self, listening: socket.socket, greet: Callable[[], bytes]) -> None:
-        """Serve joiners on a listening socket; `greet` says what each hears first."""
+        """Serve joiners on a listening socket, which is ours from now on; `greet` says what each hears first."""
         self._listening = listening
         self.greet = greet
         self.subscribers: list[Subscriber] = []
         self._server: asyncio.Server | None = None
+        self._closed = False
 
     async def start(self) -> None:
         """Accept joiners."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Subscriber(self), sock=self._listening)
+        self._server = await loop.create_server(lambda: Subscriber(self), sock=self._listening, start_serving=False)
+        await self._server.start_serving()
+
+    @property
+    def full(self) -> bool:
+        """Whether no more joiners are taken."""
+        return self._closed or len(self.subscribers) >= MAX_JOINERS
 
     def write(self, block: bytes) -> None:
         """Send to everybody who keeps up."""
@@ -69,76 +84,88 @@ class StreamServer:
             if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
                 transport.abort()
 
-    def backlog(self) -> int:
-        """Bytes waiting for the slowest joiner."""
-        waiting = (s.transport.get_write_buffer_size() for s in self.subscribers if s.transport is not None)
-        return max(waiting, default=0)
-
     async def close(self) -> None:
-        """Stop accepting, end every stream after what was written."""
-        if self._server is not None:
-            self._server.close()
-        for subscriber in tuple(self.subscribers):
+        """Stop accepting, end every stream after what was written; who does not take that in time is hung up on."""
+        self._closed = True
+        if self._server is None:
+            self._listening.close()
+            return
+        self._server.close()
+        leaving = tuple(self.subscribers)
+        for subscriber in leaving:
             if subscriber.transport is not None:
                 subscriber.transport.close()
-        self.subscribers.clear()
-        if self._server is not None:
-            await self._server.wait_closed()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for subscriber in leaving:
+                    await subscriber.ended.wait()
+        except TimeoutError:
+            pass  # They are aborted below, like those that a cancelled close leaves behind.
+        finally:
+            for subscriber in leaving:
+                if subscriber.transport is not None:
+                    subscriber.transport.abort()
+        for subscriber in leaving:
+            await subscriber.ended.wait()
+        await self._server.wait_closed()
 
 
 class StreamReader(asyncio.Protocol):
     """Decodes what arrives on a connection and hands it over; used for streams and for request ports.
 
-    `on_items` gets the runs and messages of one read, in order. `on_end` is called once, with what was wrong or None.
+    `on_items` gets the runs and messages of one read, in order. `ended` is set with the end of the connection, `error`
+    says what was wrong if it was us who ended it.
     """
 
-    def __init__(self, on_items: Callable[[list[Item]], None], on_end: Callable[[str | None], None]) -> None:
+    def __init__(self, on_items: Callable[[list[Item]], None]) -> None:
         """A connection that is not made yet."""
         self._on_items = on_items
-        self._on_end = on_end
         self._decoder = StreamDecoder()
-        self._error: str | None = None
-        self.transport: asyncio.Transport | None = None
+        self._closing = False
+        self._transport: asyncio.Transport | None = None
+        self.error = ""
+        self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Keep the transport, for pausing and closing."""
-        self.transport = transport
-        no_delay(transport)
+        self._transport = transport
+        if self._closing:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Bytes that are not the protocol end the connection; they never end the program."""
         try:
             items = self._decoder.feed(data)
         except WireError as error:
-            self._error = str(error)
-            if self.transport is not None:
-                self.transport.abort()
+            self.error = str(error)
+            self.abort()
             return
-        if items:
+        if items and not self._closing:
             self._on_items(items)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side left, or talked nonsense."""
-        self.transport = None
-        self._on_end(self._error)
+        """The other side left, or we did."""
+        self._transport = None
+        self.ended.set()
 
     def pause(self) -> None:
         """Read no more for now."""
-        if self.transport is not None and self.transport.is_reading():
-            self.transport.pause_reading()
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
 
     def resume(self) -> None:
         """Read on."""
-        if self.transport is not None and not self.transport.is_reading():
-            self.transport.resume_reading()
+        if self._transport is not None and not self._transport.is_reading():
+            self._transport.resume_reading()
 
-    def close(self) -> None:
-        """Leave."""
-        if self.transport is not None:
-            self.transport.abort()
+    def abort(self) -> None:
+        """Leave; nothing is handed over any more."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
 
-
-def no_delay(transport: asyncio.Transport) -> None:
-    """Small writes go at once; batching is ours."""
-    connected: Any = transport.get_extra_info("socket")
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    async def close(self) -> None:
+        """Leave, and wait until the connection is gone."""
+        self.abort()
+        if self._transport is not None:
+            await self.ended.wait()

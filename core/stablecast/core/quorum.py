@@ -6,6 +6,7 @@ group size, not of the stores that happen to be alive (P-026, T2).
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import assert_never
 
 import attrs
 
@@ -71,3 +72,5 @@ def agree(numbers: Sequence[int], behavior: Consensus, size: int) -> int:
             return ordered[0]
         case Consensus.MAJORITY:
             return ordered[min(quorum_of(size), len(ordered)) - 1]
+        case _:
+            assert_never(behavior)

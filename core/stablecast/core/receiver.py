@@ -150,6 +150,7 @@ class ReceiverSession:
             case LowChosen():
                 if self.state is ReceiverState.CHOOSING:
                     fire(RECEIVER, self, ReceiverStep.CHOSEN, now, event.number)
+                    self._recover(now)
             case RegIdChosen():
                 self.enlistment.on_reg_id(event.store_index, event.reg_id, now, self.outbox)
             case Reset() | Gone():
@@ -194,7 +195,7 @@ class ReceiverSession:
         if self.info is None or event.session != self.config.incarnation:
             self._drop(event, "early-data")
             return
-        first = serial.extend(event.wire_first, self._near)
+        first = serial.extend(event.wire_first, self._high)
         stop = first + event.count
         if event.incarnation == self.config.incarnation:
             belongs = first >= self.resume_point
@@ -256,7 +257,7 @@ class ReceiverSession:
             self.window.learn(high)
             fire(RECEIVER, self, ReceiverStep.INFORMED, now, high)
         elif info.stores:
-            self.window.learn(serial.extend(info.high, self._near))
+            self.window.learn(serial.extend(info.high, self._high))
             self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 
@@ -264,7 +265,7 @@ class ReceiverSession:
         registration = self.enrollment.on_answer(answer, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
-        low, high = offer(answer, self._near)
+        low, high = offer(answer, self._high)
         if high >= low:
             self.window.learn(high)
         flags = RegistrationFlag.OLD if answer.old else RegistrationFlag.NONE
@@ -288,13 +289,9 @@ class ReceiverSession:
 
     @property
     def _high(self) -> int:
-        """The newest number known to exist; one below the resume point before any is."""
-        return self.resume_point - 1 if self.window.high is None else self.window.high
-
-    @property
-    def _near(self) -> int:
-        """What 32-bit numbers are extended near to."""
-        return self.resume_point if self.window.high is None else self.window.high
+        """The newest number that the source sent, as far as is known; the first SRI names one."""
+        assert self.window.high is not None
+        return self.window.high
 
     @property
     def _grants(self) -> list[Registered]:
@@ -361,12 +358,12 @@ class ReceiverSession:
     def ask_low(self, now: int) -> None:
         """Tell the application where recovery would start (P-421)."""
         high = self._high
-        self.low = min(receiver_low(self._grants, self.config.consensus, self._near), high + 1)
+        self.low = min(receiver_low(self._grants, self.config.consensus, self._high), high + 1)
         by_maximum = max(self.low, high - self.config.request_maximum) if self.config.request_maximum else self.low
         self.outbox.append(AskLow(high, by_maximum, self.low))
 
     def begin(self, now: int, wish: int) -> None:
-        """Start to deliver and to recover."""
+        """Start to deliver."""
         high = self._high
         start = start_number(self.low, high, self.config.request_maximum, wish)
         if wish > high + 1:
@@ -374,7 +371,6 @@ class ReceiverSession:
         flags = RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM
         self.outbox.append(Notify(RegistrationComplete(start, flags)))
         self.window.begin(start, self.outbox)
-        self._recover(now)
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""

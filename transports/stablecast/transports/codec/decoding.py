@@ -121,13 +121,19 @@ def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> Message:
     )
 
 
-def _decode_keepalive(header: h.Keepalive, _: lbmc.Message) -> Message:
+def _decode_keepalive(header: h.Keepalive, message: lbmc.Message) -> Message:
     try:
         role = Role(header.type)
     except ValueError as error:
         raise WireError(f"a keepalive of unknown type: {error}") from None
-    respond = bool(header.flags & h.Keepalive.RESPONSE_REQUESTED)
-    return Keepalive(role, join(header.transport_idx, header.topic_idx), header.reg_id, respond)
+    store = find(message, h.StoreId)
+    return Keepalive(
+        role,
+        join(header.transport_idx, header.topic_idx),
+        header.reg_id,
+        bool(header.flags & h.Keepalive.RESPONSE_REQUESTED),
+        -1 if store is None else store.flags & h.StoreId.ID_MASK,
+    )
 
 
 def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:

@@ -154,7 +154,8 @@ def _encode_retransmit_request(m: RetransmitRequest) -> tuple[h.Header, ...]:
 def _encode_keepalive(m: Keepalive) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     flags = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0
-    return (h.Keepalive(flags=flags, type=m.role, transport_idx=session, topic_idx=index, reg_id=m.reg_id),)
+    alive = h.Keepalive(flags=flags, type=m.role, transport_idx=session, topic_idx=index, reg_id=m.reg_id)
+    return (alive, h.StoreId(flags=m.store_index)) if m.store_index >= 0 else (alive,)
 
 
 def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:

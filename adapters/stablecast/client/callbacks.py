@@ -1,0 +1,21 @@
+"""Calling the application from inside the machines' drivers, which must go on whatever it raises."""
+
+import asyncio
+from collections.abc import Callable
+
+from stablecast.core.events import Event
+
+
+def tell(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> None:
+    """Tell the application; what its callback raises goes to the event loop's exception handler."""
+    if on_event is None:
+        return
+    try:
+        on_event(event)
+    except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+        report(f"the on_event callback of {whose} failed", error)
+
+
+def report(message: str, error: Exception) -> None:
+    """Give an exception of the application to the event loop's exception handler."""
+    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})

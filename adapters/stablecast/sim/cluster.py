@@ -1,0 +1,293 @@
+"""Three stores, a source and two receivers: who runs, how they are configured, and what a fault does to them."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import assert_never
+
+from stablecast.core.messages import Role
+from stablecast.core.quorum import Group
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.registration import RegistrationTimes
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.sim.checkers import Checkers, Ledger
+from stablecast.sim.disk import Disk
+from stablecast.sim.network import Network
+from stablecast.sim.process import Process
+from stablecast.sim.receiver import Found, ReceiverProcess
+from stablecast.sim.schedule import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Act, Fault
+from stablecast.sim.source import SourceProcess
+from stablecast.sim.store import StoreProcess
+from stablecast.sim.world import Clock, World
+from stablecast.trace import Recorder
+from stablecast.trace.converter import Endpoint
+from stablecast.transports import codec
+
+TOPIC = "sim"
+HOSTS = {name: f"10.0.0.{number}" for number, name in enumerate(EVERYBODY, 1)}
+STORE_ADDRESSES = tuple(f"{HOSTS[store]}:14567" for store in STORES)
+SOURCE_PORTS = (14371, 14390)
+REQUEST_PORTS = (14391, 14410)
+
+TIMES = RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
+ACTIVITY_NS = 2 * SECOND
+LIFETIME_NS = 600 * SECOND
+RETRY_NS = 150 * MILLISECOND
+GIVE_UP_NS = 10 * SECOND
+CHECK_NS = 100 * MILLISECOND
+"""The documented defaults, three to ten times faster; the lifetime of a source's state is longer than any world."""
+
+ADVERTISE_NS = 150 * MILLISECOND
+DRIFT_PPM = 20_000
+"""Clocks run wrong by at most 2 %; a lease allows for more."""
+
+
+class Cluster:
+    """Everybody, by name. `processes` holds who is called so now; processes that were taken over may live on."""
+
+    def __init__(self, world: World, traces: Path | None = None) -> None:
+        """Nobody runs yet."""
+        self.world = world
+        self.network = Network(world)
+        self.disks = {store: Disk() for store in STORES}
+        self.ledgers = {receiver: Ledger() for receiver in RECEIVERS}
+        self.checkers = Checkers(lambda: world.now, self.disks, self.ledgers)
+        self.processes: dict[str, Process] = {}
+        self._old: list[Process] = []
+        self._everybody: list[Process] = []
+        self._traces = traces
+        self._unsent = 0
+        self._lives = 0
+        rng = world.rng
+        self._clocks = {name: (rng.randrange(SECOND), rng.randint(-DRIFT_PPM, DRIFT_PPM)) for name in EVERYBODY}
+        self._flight = rng.choice((40, 1000))
+        self._receiver_lifetime = rng.choice((0, LIFETIME_NS))
+        for name in EVERYBODY:
+            world.after(rng.randrange(50 * MILLISECOND), partial(self.spawn, name, variant=False))
+
+    # Who runs.
+
+    def spawn(self, name: str, *, variant: bool) -> None:
+        """Start a process; with `variant` a client does not listen where the one before did."""
+        if name in STORES:
+            self._spawn_store(name)
+        elif name == SOURCE:
+            self._spawn_source(variant)
+        else:
+            self._spawn_receiver(name, variant)
+        self._everybody.append(self.processes[name])
+
+    def want(self, count: int) -> None:
+        """The application has messages to send."""
+        source = self.source
+        if source is not None and source.alive:
+            source.want(count)
+        else:
+            self._unsent += count
+
+    @property
+    def source(self) -> SourceProcess | None:
+        """The source's process, if there was one."""
+        process = self.processes.get(SOURCE)
+        assert process is None or isinstance(process, SourceProcess)
+        return process
+
+    def settled(self) -> bool:
+        """Whether everything sent is stable and everybody has it."""
+        source = self.source
+        if source is None or not source.idle:
+            return False
+        return not any(self.checkers.missed(receiver, source.sent_up_to) for receiver in RECEIVERS)
+
+    def calm(self) -> None:
+        """All faults are over: everybody runs, one process each."""
+        for process in self._old:
+            self._kill(process, flush=True)
+        for name in EVERYBODY:
+            self.processes[name].thaw(timers_first=False)
+            if not self.processes[name].alive:
+                self.spawn(name, variant=False)
+
+    def close(self) -> None:
+        """Complete the traces."""
+        for process in self._everybody:
+            for driver in list(process.drivers):
+                driver.close()
+
+    def _clock(self, name: str) -> Clock:
+        return Clock(*self._clocks[name])
+
+    def _name(self, name: str) -> str:
+        return f"{name}.{len(self._everybody)}"
+
+    def _recorder(self, role: Role, name: str, machine: Endpoint) -> Recorder | None:
+        return None if self._traces is None else Recorder(self._traces, role, name, machine, patient=True)
+
+    def _free(self, host: str, ports: tuple[int, int], *, skip: bool) -> str:
+        """The first free port of a host, or the one behind it."""
+        free = [f"{host}:{port}" for port in range(*ports) if f"{host}:{port}" not in self.network.listeners]
+        return free[int(skip)]
+
+    def _spawn_store(self, name: str) -> None:
+        address = f"{HOSTS[name]}:14567"
+        config = StoreConfig(
+            address,
+            self.world.rng.getrandbits(64),
+            source_activity_ns=ACTIVITY_NS,
+            source_lifetime_ns=LIFETIME_NS,
+            receiver_activity_ns=ACTIVITY_NS,
+            receiver_lifetime_ns=self._receiver_lifetime,
+            check_ns=CHECK_NS,
+            retry_ns=RETRY_NS,
+            give_up_ns=GIVE_UP_NS,
+        )
+        store = StoreProcess(self.network, name, config, self._clock(name), self.disks[name], self.checkers)
+        self.processes[name] = store
+        store.recover()
+        store.start(self._recorder(Role.STORE, name, store.machine))
+
+    def _spawn_source(self, variant: bool) -> None:
+        host = HOSTS[SOURCE]
+        self._lives += 1
+        config = SourceConfig(
+            TOPIC,
+            codec.join(self.world.rng.getrandbits(32), self._lives),
+            self._free(host, REQUEST_PORTS, skip=variant),
+            self._free(host, SOURCE_PORTS, skip=variant),
+            tuple(StoreSpec(address) for address in STORE_ADDRESSES),
+            Group(len(STORES)),
+            session_id=1,
+            context=self.world.rng.getrandbits(64),
+            times=TIMES,
+            flight_messages=self._flight,
+            sri_interval_ns=50 * MILLISECOND,
+            sri_maximum=3,
+        )
+        source = SourceProcess(self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers)
+        self.processes[SOURCE] = source
+        self.checkers.clients.append(source)
+        source.start(self._recorder(Role.SOURCE, source.name, source.machine))
+        source.want(self._unsent)
+        self._unsent = 0
+        self._advertise(source, Found(config.transport, codec.split(config.incarnation)[0], config.reply_to))
+
+    def _spawn_receiver(self, name: str, variant: bool) -> None:
+        config = ReceiverConfig(
+            TOPIC,
+            0,
+            self._free(HOSTS[name], REQUEST_PORTS, skip=variant),
+            session_id=2 + RECEIVERS.index(name),
+            context=self.world.rng.getrandbits(64),
+            times=TIMES,
+            retry_ns=RETRY_NS,
+            give_up_ns=GIVE_UP_NS,
+            ack_interval_ns=40 * MILLISECOND,
+            sri_request_interval_ns=200 * MILLISECOND,
+        )
+        process = self._name(name)
+
+        def record(machine: ReceiverSession) -> Recorder | None:
+            return self._recorder(Role.RECEIVER, process, machine)
+
+        receiver = ReceiverProcess(
+            self.network, name, process, config, self._clock(name), self.checkers, record
+        )
+        self.processes[name] = receiver
+        self.checkers.clients.append(receiver)
+        receiver.start()
+
+    def _advertise(self, source: SourceProcess, where: Found) -> None:
+        """What topic resolution does: tell every receiver, again and again; what is lost is told again."""
+        if not source.alive:
+            return
+        for process in () if source.frozen else self._everybody:
+            if isinstance(process, ReceiverProcess) and not self.network.blocked(source.host, process.host):
+                found = partial(process.deliver, partial(process.found, where))
+                self.world.after(self.network.delay(), found)
+        self.world.after(ADVERTISE_NS, lambda: self._advertise(source, where))
+
+    # What goes wrong.
+
+    def suffer(self, fault: Fault) -> None:
+        """A fault begins; what ends it is planned."""
+        process = self.processes.get(fault.who)
+        if process is None:
+            return
+        match fault.act:
+            case Act.CRASH | Act.WIPE:
+                self._kill(process, flush=not fault.variant)
+                if fault.act is Act.WIPE:
+                    self.checkers.on_wipe(fault.who)
+                    self.disks[fault.who].wipe()
+                self._end(fault, partial(self._revive, fault))
+            case Act.CUT:
+                self._cut(fault)
+            case Act.PART | Act.STALL:
+                self._part(fault)
+            case Act.FREEZE:
+                process.freeze()
+                self._end(fault, partial(process.thaw, timers_first=fault.variant))
+            case Act.LEAP:
+                process.leap(fault.span_ms * MILLISECOND)
+            case Act.SLOW:
+                self.disks[fault.who].slow = True
+                self._end(fault, partial(setattr, self.disks[fault.who], "slow", False))
+            case Act.FULL:
+                self.disks[fault.who].full = True
+                self._end(fault, partial(self._revive, fault))
+            case Act.TAKEOVER:
+                self._take_over(process, fault)
+            case _:
+                assert_never(fault.act)
+
+    def _end(self, fault: Fault, action: Callable[[], None]) -> None:
+        self.world.after(fault.span_ms * MILLISECOND, action)
+
+    def _kill(self, process: Process, *, flush: bool) -> None:
+        if not process.alive:
+            return
+        if isinstance(process, SourceProcess):
+            self._unsent += process.wanted
+        process.crash(flush=flush)
+
+    def _revive(self, fault: Fault) -> None:
+        if fault.act is Act.FULL:
+            self.disks[fault.who].full = False
+        if not self.processes[fault.who].alive:
+            self.spawn(fault.who, variant=fault.variant and fault.who in CLIENTS)
+
+    def _take_over(self, process: Process, fault: Fault) -> None:
+        if not process.alive:
+            return
+        process.freeze()
+        self._old.append(process)
+        self.spawn(fault.who, variant=False)
+        self._end(fault, partial(process.thaw, timers_first=fault.variant))
+
+    def _cut(self, fault: Fault) -> None:
+        self.network.cut(HOSTS[fault.who], HOSTS[fault.other], self._everybody)
+
+    def _part(self, fault: Fault) -> None:
+        who = HOSTS[fault.who]
+        others = [HOSTS[fault.other]] if fault.other else [host for host in HOSTS.values() if host != who]
+        pairs = [(who, other) for other in others]
+        if fault.act is Act.PART:
+            pairs += [(other, who) for other in others]
+        for pair in pairs:
+            self.network.block(*pair)
+
+        def heal() -> None:
+            if fault.variant:
+                for other in others:
+                    self.network.cut(who, other, self._everybody)
+            for pair in pairs:
+                self.network.unblock(*pair)
+
+        self._end(fault, heal)
+
+
+def seeded(seed: int, transcript: list[str] | None = None) -> World:
+    """The world of a seed, before anything happened."""
+    return World(Random(f"world {seed}"), transcript=transcript)

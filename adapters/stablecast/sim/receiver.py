@@ -1,0 +1,312 @@
+"""A receiver's process: sessions driven as the client does it, and an application that consumes what they deliver."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+import attrs
+
+from stablecast.core import effects as fx
+from stablecast.core.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
+from stablecast.core.inputs import (
+    Arrived,
+    Consumed,
+    Data,
+    Finish,
+    Gone,
+    History,
+    LowChosen,
+    ReceiverInput,
+    RegIdChosen,
+    Reset,
+    Start,
+)
+from stablecast.core.messages import ConsumptionAck, Message, Refused, Registered, Role, SourceInfo
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.registration import Registration
+from stablecast.core.settings import ReceiverConfig
+from stablecast.core.units import MILLISECOND
+from stablecast.net.runs import Tokens, payloads
+from stablecast.sim.checkers import Checkers
+from stablecast.sim.network import Network
+from stablecast.sim.process import Driver, Item, Joiner, Process, serve
+from stablecast.sim.source import PAYLOAD
+from stablecast.sim.world import Clock
+from stablecast.trace import Driven
+from stablecast.trace.recording import Recorder
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+from stablecast.transports.wire.lbmc import MessageKind
+
+DRAIN_NS = 300 * MILLISECOND
+"""How long a new life of a source waits for the application to finish what an earlier one delivered."""
+
+CONSUME_NS = 10 * MILLISECOND
+"""What the application does with a run takes at most so long."""
+
+
+@attrs.frozen
+class Found:
+    """Where a life of the source listens."""
+
+    transport: str
+    session_id: int
+    request: str
+
+
+@attrs.frozen
+class Batch:
+    """Messages from `first` on that the application has not consumed."""
+
+    session: "Session"
+    sender: int
+    first: int
+    count: int
+
+
+class ReceiverProcess(Process):
+    """One life of a receiver and its application."""
+
+    def __init__(
+        self,
+        network: Network,
+        receiver: str,
+        name: str,
+        config: ReceiverConfig,
+        clock: Clock,
+        checkers: Checkers,
+        record: Callable[[ReceiverSession], Recorder | None],
+    ) -> None:
+        """It has not started; `receiver` is whose process it is, `config` the template of its sessions."""
+        super().__init__(network, name, config.reply_to.partition(":")[0], clock)
+        self.receiver = receiver
+        self.config = config
+        self.checkers = checkers
+        self.record = record
+        self.sessions: dict[int, Session] = {}
+        self._joiners: dict[str, Joiner] = {}
+        self._plans: dict[str, Found] = {}
+        self._finished: list[Session] = []
+        self._history: dict[int, list[tuple[int, int]]] = {}
+        self._queue: deque[Batch] = deque()
+
+    def start(self) -> None:
+        """Listen; sources will be found."""
+        self.listen(self.config.reply_to, serve(self._on_items))
+
+    def every_session(self) -> list["Session"]:
+        """Those whose stream goes on, and those that wait for the application."""
+        return [*self.sessions.values(), *self._finished]
+
+    def registrations(self) -> Iterable[Registration]:
+        """Those of all sessions."""
+        return [held for session in self.every_session() for held in session.machine.enrollment.registrations.values()]
+
+    def broken(self, event: Reset | Gone) -> None:
+        """A connection broke."""
+        for session in self.every_session():
+            session.driver.feed(event)
+
+    # Sources come and go.
+
+    def found(self, where: Found) -> None:
+        """A source listens there; join it once earlier lives' messages are done with, or after a while."""
+        if where.transport in self._joiners or where.transport in self._plans:
+            return
+        self._plans[where.transport] = where
+        self.world.after(DRAIN_NS, lambda: self.deliver(lambda: self._late(where)))
+        self._settle()
+
+    def _late(self, where: Found) -> None:
+        if self._plans.get(where.transport) is where:
+            self._join(where)
+
+    def _join(self, where: Found) -> None:
+        del self._plans[where.transport]
+
+        def items(session_id: int, arrived: list[Item]) -> None:
+            self._on_stream(session_id, arrived, where)
+
+        def ended(gone: bool) -> None:
+            if gone:
+                self._gone(where.transport)
+
+        self._joiners[where.transport] = Joiner(self, where.transport, where.session_id, items, ended)
+
+    def _gone(self, transport: str) -> None:
+        """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
+        self._joiners.pop(transport, None)
+        for session in [session for session in self.sessions.values() if session.transport == transport]:
+            del self.sessions[session.incarnation]
+            self._finished.append(session)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let go of finished sessions whose messages are all consumed; when none is left, join what waits."""
+        for session in [session for session in self._finished if not session.waiting]:
+            self._finished.remove(session)
+            self._history.update(session.history())
+            session.close()
+        if not self._finished:
+            for where in list(self._plans.values()):
+                self._join(where)
+
+    def _on_stream(self, session_id: int, items: list[Item], where: Found) -> None:
+        for item in items:
+            if isinstance(item, Run):
+                session = self.sessions.get(codec.join(session_id, item.topic_index))
+                if session is not None:
+                    session.on_run(item)
+                continue
+            message = codec.decode(item)
+            if isinstance(message, SourceInfo) and message.topic == self.config.topic:
+                self._session_for(message, where).driver.feed(Arrived(message))
+
+    def _session_for(self, info: SourceInfo, where: Found) -> "Session":
+        session = self.sessions.get(info.incarnation)
+        if session is None:
+            config = attrs.evolve(self.config, incarnation=info.incarnation, source_request=where.request)
+            session = self.sessions[info.incarnation] = Session(self, config, where.transport)
+            for finished in self._finished:
+                self._history.update(finished.history())
+            session.start(self._history)
+        return session
+
+    def _on_items(self, items: list[Item]) -> None:
+        recovered: dict[int, list[codec.Recovered]] = {}
+        for item in items:
+            assert not isinstance(item, Run)
+            if item.kind == MessageKind.RETRANSMISSION:
+                retransmission = codec.decode_recovered(item)
+                recovered.setdefault(retransmission.session, []).append(retransmission)
+            else:
+                self._on_control(codec.decode(item))
+        for incarnation, messages in recovered.items():
+            session = self.sessions.get(incarnation)
+            if session is not None:
+                session.on_recovered(messages)
+
+    def _on_control(self, message: Message) -> None:
+        session = self.sessions.get(message.incarnation)
+        mine = not isinstance(message, Registered | Refused) or message.role is Role.RECEIVER
+        if session is not None and mine:
+            session.driver.feed(Arrived(message))
+
+    # The application.
+
+    def take(self, batch: Batch) -> None:
+        """A run to consume, in its turn."""
+        self._queue.append(batch)
+        if len(self._queue) == 1:
+            self._work()
+
+    def _work(self) -> None:
+        self.world.after(int(self.world.rng.random() * CONSUME_NS), lambda: self.deliver(self._consumed))
+
+    def _consumed(self) -> None:
+        batch = self._queue.popleft()
+        session, last = batch.session, batch.first + batch.count - 1
+        self.checkers.on_consumed(self.receiver, batch.sender, batch.first, last + 1)
+        session.waiting -= batch.count
+        session.driver.feed(Consumed(batch.first, last))
+        if not session.waiting and session in self._finished:
+            self._settle()
+        if self._queue:
+            self._work()
+
+
+class Session:
+    """A session with one life of the source."""
+
+    def __init__(self, process: ReceiverProcess, config: ReceiverConfig, transport: str) -> None:
+        """It has not started."""
+        self.incarnation = config.incarnation
+        self.transport = transport
+        self.waiting = 0
+        self.machine = ReceiverSession.create(config)
+        self._process = process
+        self._tokens = Tokens()
+        self._checkers = process.checkers
+        self._receiver = process.receiver
+        driven: Driven[ReceiverInput] = Driven(self.machine, process.record(self.machine))
+        self.driver = Driver(process, driven, self._perform)
+
+    def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
+        """Begin, knowing what the application consumed in earlier sessions."""
+        self._checkers.on_session(self._receiver, self._process.name, self.incarnation, history)
+        for incarnation, ranges in history.items():
+            for first, stop in ranges:
+                self.driver.feed(History(incarnation, first, stop - 1))
+        self.driver.feed(Start())
+
+    def history(self) -> dict[int, list[tuple[int, int]]]:
+        """What was consumed, by the life that sent it."""
+        return {incarnation: list(ranges) for incarnation, ranges in self.machine.lives.consumed.items()}
+
+    def close(self) -> None:
+        """The last acknowledgement, then nothing."""
+        self.driver.feed(Finish())
+        self.driver.close()
+
+    def on_run(self, run: Run) -> None:
+        """Live data."""
+        incarnation = self.incarnation
+        token = self._tokens.keep(run, incarnation)
+        self.driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+
+    def on_recovered(self, messages: list[codec.Recovered]) -> None:
+        """Retransmissions."""
+        for data in self._tokens.keep_recovered(messages):
+            self.driver.feed(data)
+
+    def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Send():
+                if isinstance(effect.message, ConsumptionAck):
+                    self._on_acknowledge(effect.message)
+                self._process.pool.send(effect.to, codec.encode(effect.message))
+            case fx.Deliver():
+                run, sender = self._tokens.use(effect.token, effect.done)
+                self.waiting += effect.count
+                found = [PAYLOAD.unpack(payload) for payload in payloads(run.block, effect.skip, effect.count)]
+                self._checkers.on_delivered(self._process.name, self.incarnation, sender, effect.first, found)
+                self._process.take(Batch(self, sender, effect.first, effect.count))
+            case fx.Discard():
+                self._tokens.drop(effect.token)
+            case fx.AskRegId():
+                self.driver.feed(RegIdChosen(effect.store_index, 0))
+            case fx.AskLow():
+                self.driver.feed(LowChosen(effect.low))
+            case fx.Notify():
+                self._on_notify(effect.event)
+            case (
+                fx.Broadcast()
+                | fx.Release()
+                | fx.Resend()
+                | fx.PersistClient()
+                | fx.PersistMessages()
+                | fx.Cut()
+                | fx.Forget()
+                | fx.SendStored()
+                | fx.Join()
+                | fx.Leave()
+            ):
+                raise AssertionError(f"a receiver does not {type(effect).__name__}")
+            case _:
+                assert_never(effect)
+
+    def _on_acknowledge(self, ack: ConsumptionAck) -> None:
+        self._checkers.on_consumption_ack(self._receiver, self._process.name, self.incarnation, ack.number)
+
+    def _on_notify(self, event: Event) -> None:
+        match event:
+            case RegistrationSuccess():
+                self._checkers.on_registered(self._process, event.store_index, event.reg_id)
+            case RegistrationComplete():
+                self._checkers.on_begin(self._receiver, self._process.name, self.incarnation, event.number)
+            case UnrecoverableLoss():
+                self._checkers.on_loss(
+                    self._receiver, self._process.name, self.incarnation, event.first, event.last + 1
+                )
+            case _:
+                self._checkers.on_oddity(event)

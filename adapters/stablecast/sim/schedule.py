@@ -1,0 +1,135 @@
+"""What is sent and what goes wrong, and when: drawn from a seed, small enough to read, made smaller by `shrink`."""
+
+from enum import IntEnum
+from random import Random
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+
+SOURCE: Final = "source"
+RECEIVERS: Final = ("receiver0", "receiver1")
+STORES: Final = ("store0", "store1", "store2")
+CLIENTS: Final = (SOURCE, *RECEIVERS)
+EVERYBODY: Final = (*CLIENTS, *STORES)
+
+HORIZON_MS: Final = 4000
+"""When every fault is over."""
+
+MAX_FAULTS: Final = 10
+SPANS_MS: Final = (30, 150, 600, 2500)
+"""A fault lasts up to one of these."""
+
+SENDS: Final = (10, 25)
+RUN_MESSAGES: Final = (1, 8, 40)
+"""How often the application sends, and up to one of how many messages."""
+
+
+class ScheduleError(StablecastError):
+    """A file that is no schedule."""
+
+
+class Act(IntEnum):
+    """What can go wrong with `who`."""
+
+    CRASH = 0
+    """Killed and started again after the span; variant: what it wrote is lost, a source comes back at other ports."""
+    CUT = 1
+    """Its connections with `other` break."""
+    PART = 2
+    """It and `other` (or anybody) cannot reach each other; variant: their connections do not survive it."""
+    STALL = 3
+    """Nothing from it reaches `other`."""
+    FREEZE = 4
+    """The process is stopped for the span; variant: its timers come before its mail."""
+    LEAP = 5
+    """The clock of a client leaps forward by the span. Those of stores do not: a lease trusts their rate."""
+    SLOW = 6
+    """A store's disk is slow."""
+    FULL = 7
+    """A store's disk takes nothing more: the store stops, and is started again after the span."""
+    TAKEOVER = 8
+    """A client is frozen, and a second process takes its place; the first wakes up after the span."""
+    WIPE = 9
+    """A store is killed and comes back with an empty disk. Only on demand: its quorum may not survive."""
+
+
+USUAL: Final = tuple(act for act in Act if act is not Act.WIPE)
+
+
+@attrs.frozen
+class Fault:
+    """Something goes wrong, for `span_ms`."""
+
+    at_ms: int
+    act: Act
+    who: str
+    other: str
+    span_ms: int
+    variant: bool
+
+    def __str__(self) -> str:
+        """One line for people."""
+        other = f" and {self.other}" if self.act in (Act.CUT, Act.PART, Act.STALL) else ""
+        variant = ", variant" if self.variant else ""
+        return f"{self.at_ms} ms: {self.act.name.lower()} {self.who}{other} for {self.span_ms} ms{variant}"
+
+
+@attrs.frozen
+class Schedule:
+    """One world. `sends` are (ms, messages)."""
+
+    seed: int
+    sends: tuple[tuple[int, int], ...]
+    faults: tuple[Fault, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        faults = [attrs.asdict(fault) | {"act": fault.act.name} for fault in self.faults]
+        return {"seed": self.seed, "sends": [list(send) for send in self.sends], "faults": faults}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Schedule":
+        """The inverse of `as_json`. Raises ScheduleError."""
+        try:
+            sends = tuple((int(at), int(count)) for at, count in value["sends"])
+            faults = tuple(Fault(**(fault | {"act": Act[fault["act"]]})) for fault in value["faults"])
+            schedule = cls(int(value["seed"]), sends, faults)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ScheduleError(f"not a schedule of the simulator: {error!r}; give a file that it wrote") from error
+        for fault in schedule.faults:
+            if fault.who not in _victims(fault.act) or (fault.other not in EVERYBODY and fault.other):
+                raise ScheduleError(f"'{fault}' concerns nobody here; the names are {', '.join(EVERYBODY)}")
+        return schedule
+
+
+def draw(seed: int, *, wipe: bool = False) -> Schedule:
+    """The schedule of a seed. Each world suffers from a few kinds of faults only, so that all mixtures occur."""
+    rng = Random(f"schedule {seed}")
+    possible = (*USUAL, Act.WIPE) if wipe else USUAL
+    kinds = rng.sample(possible, rng.randint(1, len(possible)))
+    times = sorted(rng.randrange(HORIZON_MS) for _ in range(rng.randint(*SENDS)))
+    sends = tuple((at, rng.randint(1, rng.choice(RUN_MESSAGES))) for at in times)
+    faults = [_fault(rng, rng.choice(kinds)) for _ in range(rng.randint(0, MAX_FAULTS))]
+    return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _victims(act: Act) -> tuple[str, ...]:
+    match act:
+        case Act.LEAP | Act.TAKEOVER:
+            return CLIENTS
+        case Act.SLOW | Act.FULL | Act.WIPE:
+            return STORES
+        case _:
+            return EVERYBODY
+
+
+def _fault(rng: Random, act: Act) -> Fault:
+    at = rng.randrange(HORIZON_MS)
+    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+    who = rng.choice(_victims(act))
+    other = rng.choice([name for name in EVERYBODY if name != who])
+    if act is Act.PART and rng.random() < 0.3:
+        other = ""  # from everybody
+    return Fault(at, act, who, other, span, rng.random() < 0.5)

@@ -1,0 +1,210 @@
+"""A source's process: the source endpoint driven as the client does it, and an application that wants to send."""
+
+import struct
+from collections import deque
+from collections.abc import Iterable
+from typing import assert_never
+
+from stablecast.core import effects as fx
+from stablecast.core import serial
+from stablecast.core.events import Event, QuorumLost, Reclaimed, RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.inputs import Arrived, Gone, Reset, Sent, SourceInput, Start
+from stablecast.core.registration import Registration
+from stablecast.core.settings import SourceConfig
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.units import MILLISECOND
+from stablecast.net.runs import payloads
+from stablecast.sim.checkers import Checkers
+from stablecast.sim.network import Connection, Network
+from stablecast.sim.process import Driver, Item, Process, serve
+from stablecast.sim.world import Clock
+from stablecast.trace import Driven
+from stablecast.trace.recording import Recorder
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+from stablecast.transports.wire.lbmc import DATA_HEADER
+
+PAYLOAD = struct.Struct(">QI")
+"""A payload says who sent it and which number it is: nothing else can be checked from outside."""
+
+FLUSH_NS = MILLISECOND
+"""What the application sends is buffered at most so long, until the end of the loop's turn."""
+
+
+class SourceProcess(Process):
+    """One life of the source."""
+
+    def __init__(self, network: Network, name: str, config: SourceConfig, clock: Clock, checkers: Checkers) -> None:
+        """It has not started."""
+        super().__init__(network, name, config.reply_to.partition(":")[0], clock)
+        self.config = config
+        self.machine = SourceEndpoint.create(config)
+        self.wanted = 0
+        self._checkers = checkers
+        self._session_id, self._topic_index = codec.split(config.incarnation)
+        self._subscribers: list[Connection] = []
+        self._retained: deque[tuple[int, int, bytes]] = deque()
+        self._complete = False
+        self._next = 0
+        self._buffered = 0
+        self._planned = False
+
+    def start(self, recorder: Recorder | None) -> None:
+        """Listen and register."""
+        driven: Driven[SourceInput] = Driven(self.machine, recorder)
+        self._driver = Driver(self, driven, self._perform)
+        self.listen(self.config.reply_to, serve(self._on_items))
+        self.listen(self.config.transport, self._admit)
+        self._driver.feed(Start())
+
+    def want(self, count: int) -> None:
+        """The application has messages to send, as soon as it may."""
+        self.wanted += count
+        self.deliver(self._send)
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything the application wanted was sent and is stable."""
+        return (
+            not self.wanted and not self._buffered and self.machine.can_send and not self.machine.window.unsettled_messages
+        )
+
+    @property
+    def sent_up_to(self) -> int:
+        """The next number."""
+        return self._next
+
+    def registrations(self) -> Iterable[Registration]:
+        """With every store."""
+        return self.machine.enrollment.registrations.values()
+
+    def broken(self, event: Reset | Gone) -> None:
+        """A connection broke."""
+        self._driver.feed(event)
+
+    # Sending.
+
+    def _send(self) -> None:
+        """Take numbers for what there is credit for; it leaves with the next flush."""
+        if not self.machine.can_send:
+            return
+        count = min(self.wanted, self.machine.credit_messages - self._buffered)
+        if count < 1:
+            return
+        self.wanted -= count
+        self._next += count
+        self._buffered += count
+        self._soon()
+
+    def _soon(self) -> None:
+        if not self._planned:
+            self._planned = True
+            delay = int(self.world.rng.random() * FLUSH_NS)
+            self.world.after(delay, lambda: self.deliver(self._turn))
+
+    def _turn(self) -> None:
+        self._planned = False
+        self._flush()
+        self._send()
+
+    def _flush(self) -> None:
+        count, self._buffered = self._buffered, 0
+        if not count:
+            return
+        first = self._next - count
+        pack, size, index = DATA_HEADER.pack, DATA_HEADER.size + PAYLOAD.size, self._topic_index
+        parts = []
+        for number in range(first, first + count):
+            wire = number & 0xFFFF_FFFF
+            parts.append(pack(0, 0, size, index, wire) + PAYLOAD.pack(self.config.incarnation, wire))
+        block = b"".join(parts)
+        self._broadcast(block)
+        self._retained.append((first, self._next, block))
+        self._checkers.on_sent(self.config.incarnation, first, self._next)
+        self._driver.feed(Sent(first, count, count * PAYLOAD.size))
+
+    def _broadcast(self, data: bytes) -> None:
+        for connection in self._subscribers:
+            connection.write(self, data)
+
+    # What arrives.
+
+    def _admit(self, connection: Connection) -> None:
+        """Somebody joined the stream: greet, then it hears everything."""
+        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
+        if connection.broken:
+            return
+        self._flush()
+        hello = codec.greeting(self._session_id)
+        connection.write(self, hello + codec.encode(self.machine.info()) if self.machine.can_send else hello)
+        self._subscribers.append(connection)
+
+    def _on_items(self, items: list[Item]) -> None:
+        for item in items:
+            assert not isinstance(item, Run)
+            message = codec.decode(item)
+            if message.incarnation == self.config.incarnation:
+                self._driver.feed(Arrived(message))
+
+    # What is to be done.
+
+    def _perform(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Send():
+                self.pool.send(effect.to, codec.encode(effect.message))
+            case fx.Broadcast():
+                self._broadcast(codec.encode(effect.message))
+            case fx.Release():
+                self._checkers.on_release(self.config.incarnation, effect.number)
+                while self._retained and self._retained[0][1] <= effect.number:
+                    self._retained.popleft()
+            case fx.Resend():
+                self._resend(effect)
+            case fx.Notify():
+                self._on_notify(effect.event)
+            case (
+                fx.Deliver()
+                | fx.Discard()
+                | fx.AskRegId()
+                | fx.AskLow()
+                | fx.PersistClient()
+                | fx.PersistMessages()
+                | fx.Cut()
+                | fx.Forget()
+                | fx.SendStored()
+                | fx.Join()
+                | fx.Leave()
+            ):
+                raise AssertionError(f"a source does not {type(effect).__name__}")
+            case _:
+                assert_never(effect)
+
+    def _on_notify(self, event: Event) -> None:
+        match event:
+            case RegistrationSuccess():
+                self._checkers.on_registered(self, event.store_index, event.reg_id)
+            case RegistrationComplete():
+                if not self._complete:
+                    self._next = event.number
+                    self._checkers.on_life(self.config.incarnation, event.number)
+                self._complete = True
+            case Stable() if event.flags & StableFlag.STABLE:
+                self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1)
+            case Reclaimed() if event.forced:
+                self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)
+            case QuorumLost():
+                self._flush()
+            case _:
+                self._checkers.on_oddity(event)
+        self._soon()
+
+    def _resend(self, effect: fx.Resend) -> None:
+        parts = []
+        for first, stop, block in self._retained:
+            low, high = max(first, effect.first), min(stop, effect.last + 1)
+            if low < high:
+                for number, payload in enumerate(payloads(block, low - first, high - low), low):
+                    recovered = codec.Recovered(effect.session, self.config.incarnation, serial.wire(number), payload)
+                    parts.append(codec.encode_recovered(recovered))
+        if parts:
+            self.pool.send(effect.to, b"".join(parts))

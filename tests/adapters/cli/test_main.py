@@ -1,0 +1,83 @@
+"""The entry point: what users can mend is one sentence and a status that is not 0."""
+
+import sys
+
+import pytest
+
+from stablecast.cli import main
+from stablecast.core.errors import StablecastError
+from tests.support.program import outcome
+
+
+def test_no_command_shows_the_commands() -> None:
+    status, out, err = outcome()
+    assert status == 2
+    assert all(command in out + err for command in ("demo", "up", "store", "lbmrd", "send", "receive", "verify"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["stroe"], "store"),
+        (["demo", "--messages", "3"], "messages"),
+        (["send"], "topic"),
+        (["send", "orders", "--session-id", "-1"], "session-id"),
+        (["receive", "orders", "--wrong"], "--wrong"),
+        (["receive", "orders"], "--resolver"),
+        (["up", "--stores", "0"], "stores"),
+    ],
+)
+def test_wrong_usage_is_told_without_a_traceback(arguments: list[str], told: str) -> None:
+    status, out, err = outcome(*arguments)
+    assert (status, out) == (2, "")
+    assert told in err
+    assert "Traceback" not in err
+
+
+def _fails(error: BaseException) -> int:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (StablecastError("the thing is wrong: mend it"), "stablecast: the thing is wrong: mend it\n"),
+        (FileNotFoundError(2, "No such file or directory", "x.txt"), "stablecast: No such file or directory (x.txt)\n"),
+        (OSError("odd"), "stablecast: odd\n"),
+    ],
+)
+def test_a_failure_is_one_sentence(error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.guarded(lambda: _fails(error)) == 1
+    assert capsys.readouterr() == ("", sentence)
+
+
+def test_an_interrupt_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.guarded(lambda: _fails(KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bug_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        main.guarded(lambda: _fails(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize("missing", ["typer", "stablecast.core.gone"])
+def test_a_missing_extra_is_told_and_a_missing_module_of_ours_is_a_bug(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "stablecast.cli.app", raising=False)
+    monkeypatch.setitem(sys.modules, "stablecast.cli.cluster", None)
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            if name == "stablecast.cli.app":
+                raise ModuleNotFoundError(f"No module named '{missing}'", name=missing)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError if missing.startswith("stablecast") else SystemExit) as told:
+        main.main()
+    if isinstance(told.value, SystemExit):
+        assert told.value.code == (
+            "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]' (typer is missing)"
+        )

@@ -1,0 +1,112 @@
+"""`stablecast send` and `stablecast receive` against a store: messages through, mistakes told."""
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import lbmrd, outcome, running, store
+
+
+def test_lines_become_stable_messages_and_lines_again(tmp_path: Path) -> None:
+    with lbmrd() as (_, resolver), store(tmp_path) as (_, address):
+        where = ["--resolver", resolver, "--session-id", "7"]
+        with (
+            running("receive", "orders", *where, "--count", "4", "--json") as receiver,
+            running("send", "orders", *where, "--store", address, "--json") as sender,
+        ):
+            sender.write("one\ntwo\n")
+            assert receiver.said() == {"number": 0, "payload": "one", "recovered": False}
+            assert receiver.said()["payload"] == "two"
+            out, err = sender.process.communicate("three\n\u00fc")
+            assert (sender.process.returncode, err) == (0, "")
+            assert [receiver.said()["payload"] for _ in range(2)] == ["three", "\u00fc"]
+            assert receiver.end() == (0, "", "")
+        summary = json.loads(out)
+        assert summary.pop("seconds") > 0
+        assert summary == {"topic": "orders", "sent": 4, "first": 0, "last": 3, "stable": 4}
+
+
+def test_a_source_goes_on_where_it_ended_and_an_interrupted_receiver_too(tmp_path: Path) -> None:
+    with lbmrd() as (_, resolver), store(tmp_path / "store") as (_, address):
+        where = ["--resolver", resolver, "--session-id", "7"]
+        lines = tmp_path / "lines"
+        lines.write_text("a\nb\n")
+        send = ["send", "orders", *where, "--store", address, "--file", str(lines)]
+        assert outcome(*send, "--linger", "0") == (0, "", "2 messages sent, 2 stable\n")
+        with running("receive", "orders", *where) as receiver, running(*send, "--linger", "0.5") as sender:
+            assert [receiver.line() for _ in range(4)] == ["a", "b", "a", "b"]
+            assert sender.end() == (0, "", "2 messages sent, 2 stable\n")
+            receiver.interrupt(signal.SIGTERM)
+            assert receiver.end() == (0, "", "")
+        with running("receive", "orders", *where, "--count", "2", "--json") as again, running(*send) as sender:
+            assert [again.said()["number"] for _ in range(2)] == [4, 5]
+            assert again.end() == (0, "", "")
+
+
+def test_an_interrupted_sender_ends_though_its_input_does_not(tmp_path: Path) -> None:
+    with lbmrd() as (_, resolver), store(tmp_path) as (_, address):
+        where = ["--resolver", resolver, "--session-id", "7"]
+        with running("receive", "t", *where) as receiver, running("send", "t", *where, "--store", address) as sender:
+            sender.write("one\n")
+            assert receiver.line() == "one"
+            sender.interrupt()
+            assert sender.process.wait() == 130
+
+
+def test_nobody_reads_what_is_received(tmp_path: Path) -> None:
+    with lbmrd() as (_, resolver), store(tmp_path) as (_, address):
+        where = ["--resolver", resolver, "--session-id", "7"]
+        with running("receive", "t", *where) as receiver, running("send", "t", *where, "--store", address) as sender:
+            sender.write("one\n")
+            assert receiver.line() == "one"
+            assert receiver.process.stdout is not None
+            receiver.process.stdout.close()
+            sender.write("two\n")
+            assert receiver.process.wait() == 1
+            assert receiver.process.stderr is not None
+            assert receiver.process.stderr.read() == ""
+
+
+def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        status, out, err = outcome("send", "orders", "--store", address, "--timeout", "0.5")
+    assert (status, out) == (1, "")
+    *events, last = err.splitlines()
+    assert last.startswith("stablecast: source 'orders' is not registered with enough stores after 0.5 s: ")
+    assert all(address in event for event in events)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["send", "t", "--store", "127.0.0.1"], "'127.0.0.1' is not an address: write ip:port"),
+        (
+            ["send", "t", "--store", "127.0.0.1:1:x"],
+            "'x' is not a registration ID: write a number from 0 to 4294967295",
+        ),
+        (["send", "t", "--store", "127.0.0.1:1:4294967296"], "'4294967296' is not a registration ID"),
+        (
+            ["send", "t", "--store", "127.0.0.1:1:2:3"],
+            "'127.0.0.1:1:2:3' is not a store: write ip:port or ip:port:regid",
+        ),
+        (["send", "t", "--resolver", "nowhere:1"], "'nowhere' is not an IPv4 address"),
+        (["send", "t", "-o", "ume_flight_sise=1"], "did you mean 'ume_flight_size'?"),
+        (["send", "t", "-o", "ume_flight_size=0"], "option ume_flight_size must lie between 1 and 2147483647, not 0"),
+        (["send", "t", "--file", "/does/not/exist"], "No such file or directory (/does/not/exist)"),
+        (["receive", "t", "--source", "1.2.3.4:x"], "'1.2.3.4:x' is not an address"),
+        (
+            ["receive", "t", "--source", "127.0.0.1:1", "-o", "retransmit_request_intervall=1"],
+            "retransmit_request_interval'?",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments: list[str], told: str) -> None:
+    status, out, err = outcome(*arguments)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("stablecast: ")
+    assert told in err

@@ -1,0 +1,97 @@
+"""`stablecast store` and `stablecast lbmrd` as processes: ready, stopped, refused."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import outcome, running, store
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signals, tmp_path: Path) -> None:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--json") as program:
+        ready = program.said()
+        address = ready["address"]
+        assert ready == {"ready": True, "address": address, "directory": str(tmp_path)}
+        program.interrupt(number)
+        assert program.said() == {"stopped": True, "address": address, "clients": 0, "oddities": {}}
+        assert program.end() == (0, "", "")
+
+
+def test_a_store_for_people(tmp_path: Path) -> None:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0") as program:
+        assert program.line().startswith("store ready to accept registrations at 127.0.0.1:")
+        program.interrupt()
+        assert program.end() == (0, "", "")
+
+
+def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
+    with running("lbmrd", "--listen", "127.0.0.1:0", "--json") as program:
+        assert program.said().keys() == {"ready", "port"}
+        program.interrupt()
+        assert program.said()["stopped"] is True
+        assert program.end() == (0, "", "")
+
+
+@pytest.mark.parametrize("command", ["store", "lbmrd"])
+def test_a_port_in_use(command: str, tmp_path: Path) -> None:
+    directory = [tmp_path] if command == "store" else []
+    with socket.socket() as stream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        taken = stream if command == "store" else datagrams
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        status, out, err = outcome(command, *directory, "--listen", f"127.0.0.1:{port}")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert f"port {port} on 127.0.0.1 is in use: stop " in err
+
+
+@pytest.mark.parametrize(
+    ("listen", "told"),
+    [
+        ("127.0.0.1", "'127.0.0.1' is not an address: write ip:port, for example 127.0.0.1:14567"),
+        ("localhost:80", "'localhost' is not an IPv4 address; host names are not resolved here"),
+        ("192.0.2.1:0", "192.0.2.1 is not an address of this machine: choose another --listen"),
+    ],
+)
+def test_a_wrong_address(listen: str, told: str, tmp_path: Path) -> None:
+    assert outcome("store", tmp_path, "--listen", listen) == (1, "", f"stablecast: {told}\n")
+
+
+def test_a_directory_that_is_missing(tmp_path: Path) -> None:
+    status, out, err = outcome("store", tmp_path / "gone")
+    assert (status, out) == (1, "")
+    assert err == (f"stablecast: there is no journal directory {tmp_path}/gone; create it or correct the path\n")
+
+
+def test_a_directory_in_use(tmp_path: Path) -> None:
+    with store(tmp_path) as (first, _):
+        status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0")
+        assert (status, out) == (1, "")
+        assert err == (
+            f"stablecast: the journal in {tmp_path} is in use by process {first.process.pid}; "
+            "stop that process or use another directory\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("source-check-intervall=5", "did you mean 'source-check-interval'?"),
+        ("source-check-interval=soon", "option source-check-interval wants a whole number, not 'soon'"),
+        ("source-check-interval", "'source-check-interval' is not an option: write name=value"),
+    ],
+)
+def test_a_wrong_option(option: str, told: str, tmp_path: Path) -> None:
+    status, out, err = outcome("store", tmp_path, "--option", option)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert told in err
+
+
+def test_a_trace_that_cannot_be_written_frees_port_and_directory(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0", "--trace", blocked)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert str(blocked) in err

@@ -1,0 +1,54 @@
+"""`stablecast verify` with files and directories."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import outcome, store
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """A directory with the trace of a store that did nothing."""
+    with store(tmp_path / "store", "--trace", tmp_path / "traces") as (program, _):
+        program.interrupt()
+        assert program.end()[0] == 0
+    return tmp_path / "traces"
+
+
+def test_the_traces_of_a_directory(traces: Path) -> None:
+    (traces / "notes.txt").write_text("no trace")
+    (file,) = traces.glob("*.sct")
+    for argument in (traces, file):
+        status, out, err = outcome("verify", argument, "--json")
+        assert (status, err) == (0, "")
+        said = json.loads(out)
+        assert said["violations"] == said["errors"] == said["truncated"] == []
+        assert [found["file"] for found in said["files"]] == [str(file)]
+        assert said["records"] > 0
+
+
+def test_a_truncated_trace(traces: Path) -> None:
+    (file,) = traces.glob("*.sct")
+    file.write_bytes(file.read_bytes()[:-5])
+    status, out, err = outcome("verify", traces, "--json")
+    assert status == 1
+    assert json.loads(out)["truncated"] == [str(file)]
+    assert str(file) in err
+    assert err.count("\n") == 1
+
+
+def test_a_directory_without_traces(tmp_path: Path) -> None:
+    assert outcome("verify", tmp_path) == (
+        1,
+        "",
+        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}\n",
+    )
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    status, _, err = outcome("verify", tmp_path / "gone.sct")
+    assert status == 1
+    assert "gone.sct" in err
+    assert "Traceback" not in err

@@ -1,0 +1,194 @@
+"""The driver: order of inputs and effects, one timer, nothing after closing, no busy loop."""
+
+import asyncio
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from stablecast.core.effects import Effect, Notify
+from stablecast.core.events import Oddity
+from stablecast.core.inputs import Ended, Input
+from stablecast.core.units import MILLISECOND
+from stablecast.net import driver as module
+from stablecast.net.driver import Driver
+from stablecast.trace import Driven
+
+
+@attrs.define
+class Clock:
+    """Stands for `time`."""
+
+    now: int = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+
+@attrs.define
+class Machine:
+    """Says what it was fed; `due` is a deadline that `handle_timeout` moves on when it has passed."""
+
+    due: int | None = None
+    period: int = 0
+    inputs: list[Input] = attrs.field(factory=list)
+    wakes: list[int] = attrs.field(factory=list)
+    outbox: list[Effect] = attrs.field(factory=list)
+
+    def receive(self, event: Input, now: int) -> None:
+        self.inputs.append(event)
+        assert isinstance(event, Ended)
+        self.outbox.append(Notify(Oddity("fed", str(event.incarnation))))
+
+    def handle_timeout(self, now: int) -> None:
+        self.wakes.append(now)
+        if self.due is not None and now >= self.due:
+            self.due += self.period
+            self.outbox.append(Notify(Oddity("woke", str(now))))
+
+    def next_timeout(self) -> int | None:
+        return self.due
+
+    def take_effects(self) -> list[Effect]:
+        effects, self.outbox = self.outbox, []
+        return effects
+
+
+class Recorder:
+    """Knows whether the recording is complete."""
+
+    closed = 0
+
+    def record(self, *_: object) -> None:
+        assert not self.closed
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def driver_of(machine: Machine, perform: Callable[[Effect], None], recorder: Recorder | None = None) -> Driver[Input]:
+    driven: Driven[Input] = Driven(machine, recorder)  # type: ignore[arg-type]
+    return Driver(driven, perform)
+
+
+def text(effect: Effect) -> str:
+    assert isinstance(effect, Notify)
+    assert isinstance(effect.event, Oddity)
+    return effect.event.text
+
+
+async def test_inputs_that_arise_wait_for_the_effects() -> None:
+    machine, performed = Machine(), list[str]()
+
+    def perform(effect: Effect) -> None:
+        said = text(effect)
+        if said == "1":
+            driver.feed_all([Ended(2), Ended(3)])
+        performed.append(said)
+
+    driver = driver_of(machine, perform)
+    driver.feed(Ended(1))
+    assert machine.inputs == [Ended(1), Ended(2), Ended(3)]
+    assert performed == ["1", "2", "3"]
+
+
+async def test_a_machine_that_fails_can_be_fed_again() -> None:
+    machine, failing = Machine(), [True]
+
+    def perform(effect: Effect) -> None:
+        if failing.pop() if failing else False:
+            raise ValueError("once")
+
+    driver = driver_of(machine, perform)
+    with pytest.raises(ValueError, match="once"):
+        driver.feed(Ended(1))
+    driver.feed(Ended(2))
+    assert machine.inputs == [Ended(1), Ended(2)]
+
+
+async def test_closing_ends_the_recording_once() -> None:
+    machine, recorder = Machine(due=1, period=1), Recorder()
+    driver = driver_of(machine, lambda _: None, recorder)
+    driver.feed(Ended(1))
+    driver.close()
+    driver.close()
+    driver.feed(Ended(2))
+    assert machine.inputs == [Ended(1)]
+    assert recorder.closed == 1
+
+
+async def test_what_was_fed_before_closing_is_still_done(clock: Clock) -> None:
+    """A last acknowledgement is said although an effect's callback closes."""
+    machine, recorder, performed = Machine(), Recorder(), list[str]()
+
+    def perform(effect: Effect) -> None:
+        performed.append(text(effect))
+        if text(effect) == "1":
+            driver.feed(Ended(2))
+            driver.close()
+            driver.feed(Ended(3))
+
+    driver = driver_of(machine, perform, recorder)
+    driver.feed(Ended(1))
+    assert performed == ["1", "2"]
+    assert recorder.closed == 1
+
+
+async def test_one_timer_and_no_early_wake(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole milliseconds, rounded up: an event loop that rounds down must not wake us again and again."""
+    planned: list[tuple[float, Callable[[], None]]] = []
+    cancelled: list[float] = []
+
+    class Handle:
+        def __init__(self, wait: float) -> None:
+            self.wait = wait
+
+        def cancel(self) -> None:
+            cancelled.append(self.wait)
+
+    def call_later(wait: float, callback: Callable[[], None]) -> Handle:
+        planned.append((wait, callback))
+        return Handle(wait)
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
+    machine = Machine(due=10 * MILLISECOND + 1, period=5 * MILLISECOND)
+    driver = driver_of(machine, lambda _: None)
+    driver.feed(Ended(1))
+    driver.feed(Ended(2))
+    assert [wait for wait, _ in planned] == [0.011]
+    clock.now = 11 * MILLISECOND
+    planned[0][1]()
+    assert machine.wakes == [11 * MILLISECOND]
+    assert [wait for wait, _ in planned] == [0.011, 0.005]
+    machine.due = None
+    driver.feed(Ended(3))
+    assert cancelled == [0.005]
+    machine.due = 0
+    driver.feed(Ended(4))
+    assert planned[2][0] == 0
+    driver.close()
+    assert cancelled == [0.005, 0]
+
+
+async def test_an_idle_machine_is_left_alone() -> None:
+    """As many wakes as there were deadlines, on the real clock."""
+    woken = asyncio.Event()
+    machine = Machine(due=0, period=20 * MILLISECOND)
+    machine.due = module.time.monotonic_ns() + 20 * MILLISECOND
+
+    def perform(effect: Effect) -> None:
+        if len(machine.wakes) == 5:
+            woken.set()
+
+    driver = driver_of(machine, perform)
+    driver.feed(Ended(1))
+    await woken.wait()
+    driver.close()
+    assert len(machine.wakes) == 5

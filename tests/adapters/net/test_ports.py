@@ -1,0 +1,56 @@
+"""Listening sockets and the sentences about ports that cannot be had."""
+
+import errno
+import socket
+
+import pytest
+
+from stablecast.net.ports import PortError, listen, listen_in_range
+
+LOCAL = "127.0.0.1"
+
+
+def test_any_port() -> None:
+    with listen(LOCAL, 0, "--listen") as listening:
+        assert listening.getsockname()[1] > 0
+        assert not listening.getblocking()
+
+
+def test_a_port_in_use() -> None:
+    with listen(LOCAL, 0, "--listen") as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            PortError, match=f"port {port} on 127.0.0.1 is in use: stop the program .* another --listen"
+        ):
+            listen(LOCAL, port, "--listen")
+
+
+def test_an_address_of_another_machine() -> None:
+    with pytest.raises(PortError, match=r"192\.0\.2\.1 is not an address of this machine: choose another interface"):
+        listen_in_range("192.0.2.1", (14371, 14390))
+
+
+def test_any_other_error_is_told() -> None:
+    with pytest.raises(PortError, match=r"cannot listen at 255\.255\.255\.255:0: "):
+        listen("255.255.255.255", 0, "--listen")
+
+
+def test_the_first_free_port_of_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listen(LOCAL, 0, "a") as first:
+        low = first.getsockname()[1]
+        bound: list[int] = []
+        bind = socket.socket.bind
+
+        class Counting(socket.socket):
+            def bind(self, at: object) -> None:
+                assert isinstance(at, tuple)
+                bound.append(at[1])
+                if at[1] == low + 1:
+                    raise OSError(errno.EADDRINUSE, "in use")
+                bind(self, (LOCAL, 0) if at[1] == low + 2 else at)
+
+        monkeypatch.setattr(socket, "socket", Counting)
+        with listen_in_range(LOCAL, (low, low + 2)):
+            assert bound == [low, low + 1, low + 2]
+        with listen_in_range(LOCAL, (low, low + 1)):
+            assert bound[3:] == [low, low + 1, 0]

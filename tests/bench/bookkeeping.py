@@ -1,0 +1,87 @@
+"""What the core alone costs: a source's and a store's machine, no bytes, no sockets, no disk.
+
+The unit of the machines is the run of messages, so the cost of one message depends on the length of the run; 64 is what
+a busy source of small messages puts into a packet of 8 KB.
+"""
+
+import time
+
+from stablecast.core.effects import Broadcast, Effect, PersistClient, PersistMessages, Send
+from stablecast.core.inputs import Arrived, Data, Persisted, Sent, Start
+from stablecast.core.messages import StableAck
+from stablecast.core.quorum import Group
+from stablecast.core.settings import SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from tests.bench.roles import BenchError
+
+RUN_MESSAGES = 64
+PAYLOAD_BYTES = 100
+FLIGHT_RUNS = 300
+"""Runs in flight: about 20000 messages."""
+
+_SOURCE = SourceConfig("bench", 1, "source", "stream", (StoreSpec("store"),), Group(1), flight_messages=20_000)
+_STORE = StoreConfig("store", seed=1)
+
+
+def registered() -> tuple[SourceEndpoint, StoreEndpoint]:
+    """A source and a store that have met; what would travel between them is handed over."""
+    source, store = SourceEndpoint.create(_SOURCE), StoreEndpoint.create(_STORE)
+    store.receive(Start(), 0)
+    source.receive(Start(), 0)
+    effects: list[Effect] = source.take_effects()
+    while effects:
+        match effects.pop(0):
+            case Send(to="store", message=message) | Broadcast(message=message):
+                store.receive(Arrived(message), 0)
+            case Send(to="source", message=message):
+                source.receive(Arrived(message), 0)
+            case PersistClient(ticket=ticket):
+                store.receive(Persisted(ticket), 0)
+            case _:
+                pass
+        effects += store.take_effects() + source.take_effects()
+    return source, store
+
+
+def source_us(runs: int) -> float:
+    """Microseconds of a message at the source, from sending to stable, with a full flight all the time."""
+    source, _ = registered()
+    first, size = 0, RUN_MESSAGES * PAYLOAD_BYTES
+    started = time.perf_counter()
+    for _ in range(runs):
+        source.receive(Sent(first, RUN_MESSAGES, size), 0)
+        source.take_effects()
+        first += RUN_MESSAGES
+        acked = first - FLIGHT_RUNS * RUN_MESSAGES
+        if acked >= 0:
+            source.receive(Arrived(StableAck(0, 1, acked, acked + RUN_MESSAGES - 1)), 0)
+            source.take_effects()
+    elapsed = time.perf_counter() - started
+    if source.window.unsettled_messages != min(runs, FLIGHT_RUNS - 1) * RUN_MESSAGES:
+        raise BenchError(f"{source.window.unsettled_messages} messages are in flight, which is wrong")
+    return elapsed / first * 1e6
+
+
+def store_us(runs: int) -> float:
+    """Microseconds of a message at the store, from its arrival to its acknowledgement, one run per sync."""
+    _, store = registered()
+    first, acked, size = 0, 0, RUN_MESSAGES * PAYLOAD_BYTES
+    started = time.perf_counter()
+    for token in range(runs):
+        store.receive(Data(1, 1, first, RUN_MESSAGES, size, False, token), 0)
+        for effect in store.take_effects():
+            if isinstance(effect, PersistMessages):
+                store.receive(Persisted(effect.ticket), 0)
+        for effect in store.take_effects():
+            if isinstance(effect, Send) and isinstance(effect.message, StableAck):
+                acked = effect.message.last + 1
+        first += RUN_MESSAGES
+    elapsed = time.perf_counter() - started
+    if acked != first:
+        raise BenchError(f"{acked} of {first} messages were acknowledged")
+    return elapsed / first * 1e6
+
+
+COSTS = {"source": source_us, "store": store_us}
+"""From sending to stable, and from the arrival of data to its acknowledgement."""

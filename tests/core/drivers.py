@@ -1,0 +1,233 @@
+"""Drivers of single endpoints: feed one input, look at what was put out."""
+
+from typing import Any
+
+import attrs
+
+from stablecast.core import effects as fx
+from stablecast.core.events import Event, Oddity
+from stablecast.core.inputs import Arrived, Data, LowChosen, Persisted, Start
+from stablecast.core.messages import Message, RetransmitRequest, Role, SourceInfo, StableAck
+from stablecast.core.quorum import Group
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.registration import RegistrationTimes
+from stablecast.core.repository import Repository
+from stablecast.core.serial import wire
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from tests.core.samples import LIFE, drain, events, info, register, registered, sends
+
+INTERVAL_NS = 10
+RETRY_NS, GIVE_UP_NS = 20, 70
+ACK_NS = 5
+SOURCE: dict[str, Any] = {"reg_id": 50, "reply_to": "source:1"}
+RECEIVER: dict[str, Any] = {
+    "role": Role.RECEIVER,
+    "reg_id": 70,
+    "source_reg_id": 50,
+    "reply_to": "receiver:1",
+    "transport": "",
+}
+"""What a source and a receiver ask a store for, in `register`."""
+
+_STORES = tuple(StoreSpec(f"store{index}:1", index) for index in range(3))
+_RECEIVER = ReceiverConfig(
+    "topic",
+    LIFE,
+    "me:1",
+    "source:1",
+    session_id=9,
+    times=RegistrationTimes(INTERVAL_NS, probe_ns=10_000, silence_ns=30_000),
+    retry_ns=RETRY_NS,
+    give_up_ns=GIVE_UP_NS,
+    ack_interval_ns=ACK_NS,
+    sri_request_interval_ns=100,
+    sri_request_maximum=2,
+)
+REPOSITORY_CONFIG = StoreConfig("store:1", 1, retry_ns=10, give_up_ns=35)
+_SOURCE_ADDRESS = "source:1"
+_STORE = StoreConfig("store:1", 1, check_ns=10, retry_ns=RETRY_NS, give_up_ns=GIVE_UP_NS)
+
+
+class Driver:
+    """Any endpoint; `effects` are those of the last input."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.effects: list[fx.Effect] = []
+        self.tokens = 0
+
+    def feed(self, event: Any, now: int = 0) -> list[Event]:
+        self.machine.receive(event, now)
+        self.effects = self.machine.take_effects()
+        self.machine.check_invariants()
+        return events(self.effects)
+
+    def hear(self, message: Message, now: int = 0) -> list[Event]:
+        return self.feed(Arrived(message), now)
+
+    def sent(self, kind: type[Any]) -> list[tuple[str, Any]]:
+        return [(to, message) for to, message in sends(self.effects) if isinstance(message, kind)]
+
+    def run(self, session: int, life: int, first: int, count: int, recovered: bool, now: int) -> list[Event]:
+        self.tokens += 1
+        return self.feed(Data(session, life, wire(first), count, 0, recovered, self.tokens), now)
+
+
+class SourceDriver(Driver):
+    """A source with three stores."""
+
+    def __init__(self, stores: int = 3, **changes: Any) -> None:
+        times = RegistrationTimes(INTERVAL_NS, probe_ns=1000, silence_ns=3000)
+        config = SourceConfig("topic", LIFE, "source:1", "stream:1", _STORES[:stores], Group(stores), times=times)
+        super().__init__(SourceEndpoint.create(attrs.evolve(config, **changes)))
+
+    @classmethod
+    def active(cls, **changes: Any) -> "SourceDriver":
+        """It may send."""
+        driver = cls(**changes)
+        driver.feed(Start())
+        driver.grant(*range(len(driver.machine.config.stores)))
+        assert driver.machine.can_send
+        return driver
+
+    def grant(self, *indices: int, now: int = 0, **changes: Any) -> list[Event]:
+        told: list[Event] = []
+        for index in indices:
+            generation = self.machine.enrollment.registrations[index].request.generation
+            answer = {"store_index": index, "generation": generation, "reg_id": 50 + index, **changes}
+            told += self.hear(registered(**answer), now)
+        return told
+
+    def infos(self) -> list[SourceInfo]:
+        broadcast = [effect.message for effect in self.effects if isinstance(effect, fx.Broadcast)]
+        return [message for message in broadcast if isinstance(message, SourceInfo)]
+
+
+class ReceiverDriver(Driver):
+    """A receiver's session; `delivered` are the numbers it put out."""
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__(ReceiverSession.create(attrs.evolve(_RECEIVER, **changes)))
+        self.delivered: list[int] = []
+
+    @classmethod
+    def active(cls, high: int = -1, low: int = 0, wish: int | None = None, **changes: Any) -> "ReceiverDriver":
+        """It has three stores and delivers from its low number on."""
+        driver = cls(**changes)
+        driver.feed(Start())
+        driver.inform(1, 1, 1, high=high)
+        driver.grant(0, 1, 2, low=wire(low), high=wire(high))
+        driver.feed(LowChosen(low if wish is None else wish))
+        assert driver.machine.abstract()[0] == "ACTIVE"
+        return driver
+
+    def feed(self, event: Any, now: int = 0) -> list[Event]:
+        told = super().feed(event, now)
+        for effect in self.effects:
+            if isinstance(effect, fx.Deliver):
+                self.delivered += range(effect.first, effect.first + effect.count)
+        return told
+
+    def inform(self, *versions: int, high: int = -1, now: int = 0, **changes: Any) -> list[Event]:
+        return self.hear(info(*versions, high=wire(high), **changes), now)
+
+    def grant(self, *indices: int, now: int = 0, **changes: Any) -> list[Event]:
+        told: list[Event] = []
+        for index in indices:
+            generation = self.machine.enrollment.registrations[index].request.generation
+            answer = {"role": Role.RECEIVER, "store_index": index, "generation": generation, "reg_id": 70 + index}
+            told += self.hear(registered(**{**answer, **changes}), now)
+        return told
+
+    def asked(self) -> list[tuple[int, int]]:
+        return [(message.first, message.last) for _, message in self.sent(RetransmitRequest)]
+
+    def data(self, first: int, count: int, life: int = LIFE, recovered: bool = False, now: int = 0) -> list[Event]:
+        return self.run(LIFE, life, first, count, recovered, now)
+
+
+class StoreDriver(Driver):
+    """A store whose disk syncs when told to."""
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__(StoreEndpoint.create(attrs.evolve(_STORE, **changes)))
+
+    @classmethod
+    def with_source(cls, **changes: Any) -> "StoreDriver":
+        """It has a source that resumed at 0."""
+        driver = cls(**changes)
+        driver.hear(register(**SOURCE))
+        driver.sync()
+        driver.hear(info())
+        driver.sync()
+        return driver
+
+    @classmethod
+    def with_receiver(cls, **changes: Any) -> "StoreDriver":
+        """The same with ten synced messages and a receiver."""
+        driver = cls.with_source(**changes)
+        driver.data(0, 10)
+        driver.sync()
+        driver.hear(register(**RECEIVER))
+        driver.sync()
+        return driver
+
+    def sync(self, now: int = 0) -> None:
+        self.feed(Persisted(self.machine.tickets.last), now)
+
+    def data(self, first: int, count: int, life: int = LIFE, now: int = 0) -> None:
+        self.run(life, life, first, count, False, now)
+
+    def persisted(self) -> list[fx.Client]:
+        return [effect.client for effect in self.effects if isinstance(effect, fx.PersistClient)]
+
+
+class RepositoryDriver:
+    """A repository, its tickets and what waits for the disk."""
+
+    def __init__(self, resume: int | None = 0) -> None:
+        self.machine = Repository.create(REPOSITORY_CONFIG, 50, 2, _SOURCE_ADDRESS, LIFE)
+        self.out: list[fx.Effect] = []
+        self.tokens = 0
+        self.writing: list[tuple[int, int, int]] = []
+        if resume is not None:
+            self.inform(resume, resume - 1)
+
+    def inform(self, low: int, high: int, now: int = 0, **more: Any) -> int | None:
+        more = {"incarnation": self.machine.incarnation, **more}
+        return self.machine.on_info(info(low=wire(low), high=wire(high), **more), 1, now, self.out)
+
+    def data(self, first: int, count: int, life: int | None = None, recovered: bool = False, now: int = 0) -> bool:
+        self.tokens += 1
+        life = self.machine.incarnation if life is None else life
+        run = Data(LIFE, life, wire(first), count, 0, recovered, self.tokens)
+        parts = self.machine.on_data(run, self.tokens, now, self.out)
+        self.writing += [(life, *part) for part in parts]
+        self.machine.check_invariants()
+        return bool(parts)
+
+    def sync(self) -> None:
+        writing, self.writing = self.writing, []
+        for life, start, stop in writing:
+            self.machine.on_synced(life, start, stop, self.out)
+        self.machine.check_invariants()
+
+    def acks(self) -> list[tuple[int, int]]:
+        pairs = sends(drain(self.out))
+        return [
+            (m.first, m.last)
+            for to, m in pairs
+            if isinstance(m, StableAck) and (to, m.store_index) == (_SOURCE_ADDRESS, 2)
+        ]
+
+    def asked(self, kind: type[Any]) -> list[Any]:
+        return [
+            message for to, message in sends(drain(self.out)) if isinstance(message, kind) and to == _SOURCE_ADDRESS
+        ]
+
+
+def code(told: list[Event]) -> list[str]:
+    """What was odd."""
+    return [event.code for event in told if isinstance(event, Oddity)]

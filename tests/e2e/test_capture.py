@@ -1,0 +1,62 @@
+"""The demo on the wire: the public dissectors decode every message of it, and none has anything to complain about.
+
+Needs the right to capture on the loopback interface.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support import tshark
+from tests.support.program import outcome
+
+MISSING = "dumpcap is missing, the capture tests need it: run 'sudo apt-get install -y tshark'"
+BUFFER_MB = "32"
+MESSAGES = 200
+
+
+@contextmanager
+def captured(path: Path) -> Iterator[None]:
+    """Captures what goes over the loopback interface, from before the body to after it."""
+    program = shutil.which("dumpcap")
+    if program is None:
+        pytest.fail(MISSING)
+    command = [program, "-q", "-i", "lo", "-f", "tcp or udp", "-B", BUFFER_MB, "-w", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as dumpcap:
+        try:
+            assert dumpcap.stderr is not None
+            said: list[str] = []
+            while not (line := dumpcap.stderr.readline()).startswith("File:"):
+                assert line, f"dumpcap does not capture (it needs root or its group): {''.join(said)}"
+                said.append(line)
+            yield
+        finally:
+            dumpcap.send_signal(signal.SIGINT)
+            dumpcap.communicate()
+
+
+def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
+    path = tmp_path / "demo.pcapng"
+    with captured(path):
+        status, out, err = outcome("demo", "--json", "--messages", str(MESSAGES), "--seconds", "3")
+    assert (status, err) == (0, "")
+    used = json.loads(out)["ports"]
+    ports = {f"udp.port=={port}": "lbmr" for port in used["lbmr"]}
+    ports |= {f"tcp.port=={port}": "lbttcp" for port in used["lbttcp"]}
+    resolution = f"udp.port in {{{', '.join(map(str, used['lbmr']))}}} and not icmp"
+    streams = f"tcp.port in {{{', '.join(map(str, used['lbttcp']))}}} and tcp.len > 0"
+
+    assert [line for line in tshark.summary(path, ports) if "LBM" in line or "LBT" in line] == []
+    assert tshark.matching(path, ports, "_ws.malformed") == []
+    assert tshark.matching(path, ports, f"{resolution} and not lbmr") == []
+    assert tshark.matching(path, ports, f"{streams} and not lbttcp") == []
+    assert len(tshark.matching(path, ports, resolution)) > 10
+    payloads = tshark.matching(path, ports, f"{streams} and data.data", "data.data")
+    sent = {bytes.fromhex(octets) for line in payloads for octets in line.split(",")}
+    assert {b"message %d" % number for number in range(MESSAGES)} <= sent

@@ -1,0 +1,136 @@
+"""Stores, a relay and contexts of one event loop on the loopback interface, closed with the test; what they leave behind."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.client import Context
+from stablecast.core.events import Event
+from stablecast.core.settings import StoreConfig
+from stablecast.core.units import SECOND
+from stablecast.daemon.store import Store, StoreSettings
+from stablecast.net import ports
+from stablecast.resolver import RelayDaemon
+
+LOCAL = "127.0.0.1"
+FOREVER_NS = 3600 * SECOND
+"""State lifetime of clients: no test is that long."""
+
+
+class Events(list[Event]):
+    """An `on_event` callback that remembers; `await events.first(kind)` waits for one of a kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = asyncio.Event()
+
+    def __call__(self, event: Event) -> None:
+        self.append(event)
+        self._changed.set()
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self if isinstance(event, kind)]
+
+    async def first(self, kind: type[Any], count: int = 1) -> Any:
+        """The `count`th event of a kind, as soon as there is one."""
+        while len(self.of(kind)) < count:
+            self._changed.clear()
+            await self._changed.wait()
+        return self.of(kind)[count - 1]
+
+
+@attrs.define
+class Network:
+    """What was started, by name."""
+
+    stack: AsyncExitStack
+    directory: Path
+    stores: dict[str, Store] = attrs.field(factory=dict)
+    relays: list[RelayDaemon] = attrs.field(factory=list)
+
+    async def store(self, name: str = "store", listen: str = f"{LOCAL}:0", **config: int) -> str:
+        """Start a store (again, with the disk it left); returns its address."""
+        directory = self.directory / name
+        directory.mkdir(exist_ok=True)
+        lifetimes = {"source_lifetime_ns": FOREVER_NS, "receiver_lifetime_ns": FOREVER_NS}
+        settings = StoreConfig(listen, seed=len(name), **{**lifetimes, **config})
+        store = Store(StoreSettings(listen, directory, settings))
+        await store.start()
+        self.stores[name] = store
+        return store.address
+
+    async def stop(self, name: str = "store") -> str:
+        """Stop a store; returns its address, for a restart."""
+        store = self.stores.pop(name)
+        await store.stop()
+        return store.address
+
+    async def context(self, **arguments: Any) -> Context:
+        """An open context that uses the network's relay."""
+        if not self.relays:
+            self.relays.append(await RelayDaemon.start(LOCAL, 0))
+            self.stack.push_async_callback(self.relays[0].close)
+        return await self.stack.enter_async_context(Context(resolver=[self.relays[0].address], **arguments))
+
+    async def close(self) -> None:
+        """Stop the stores."""
+        for name in list(self.stores):
+            await self.stop(name)
+
+
+@asynccontextmanager
+async def network(directory: Path) -> AsyncIterator[Network]:
+    """A network of nothing yet."""
+    async with AsyncExitStack() as stack:
+        started = Network(stack, directory)
+        stack.push_async_callback(started.close)
+        yield started
+
+
+async def drop(context: Context) -> None:
+    """End a context as a crash would: nobody says a last word, the kernel closes the sockets."""
+    for receiver in list(context._receivers.values()):
+        for session in receiver._sessions.values():
+            session._driver.close()
+    for source in list(context._sources.values()):
+        source._driver.close()
+    context.pool.send = lambda *_: None  # type: ignore[method-assign]
+    await context.close()
+
+
+def unused_port() -> int:
+    """A port at which nobody listens."""
+    with ports.listen(LOCAL, 0, "port") as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+def sockets() -> set[str]:
+    """The open TCP and UDP sockets of this process."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except FileNotFoundError:
+            continue  # The one that listed the folder.
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
+
+
+def others() -> set["asyncio.Task[Any]"]:
+    """Every task but this one."""
+    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+
+async def connected(port: int) -> socket.socket:
+    """A raw connection."""
+    raw = socket.socket()
+    raw.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(raw, (LOCAL, port))
+    return raw
