@@ -97,7 +97,14 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     st.builds(m.StableAck, store_index=INDEXES, incarnation=INCARNATIONS, first=U32, last=U32),
     st.builds(m.ConsumptionAck, incarnation=INCARNATIONS, source_reg_id=U32, receiver_reg_id=U32, number=U32),
     REQUESTS,
-    st.builds(m.Keepalive, role=st.sampled_from(m.Role), incarnation=INCARNATIONS, reg_id=U32, respond=st.booleans()),
+    st.builds(
+        m.Keepalive,
+        role=st.sampled_from(m.Role),
+        incarnation=INCARNATIONS,
+        reg_id=U32,
+        respond=st.booleans(),
+        store_index=st.just(-1) | INDEXES,
+    ),
     st.builds(
         m.SourceInfo,
         incarnation=INCARNATIONS,

@@ -191,9 +191,7 @@ class Cluster:
         def record(machine: ReceiverSession) -> Recorder | None:
             return self._recorder(Role.RECEIVER, process, machine)
 
-        receiver = ReceiverProcess(
-            self.network, name, process, config, self._clock(name), self.checkers, record
-        )
+        receiver = ReceiverProcess(self.network, name, process, config, self._clock(name), self.checkers, record)
         self.processes[name] = receiver
         self.checkers.clients.append(receiver)
         receiver.start()

@@ -68,7 +68,9 @@ class Coverage:
         table: dict[Pair, tuple[Row[Any], ...]] = getattr(*CHARTS[name])
         seen = self.seen[name]
         states: Counter[str] = Counter({state.name: 0 for state in type(next(iter(table))[0])})
-        transitions = {f"{state.name}.{event.name}": seen[state, event] for (state, event), rows in table.items() if rows}
+        transitions = {
+            f"{state.name}.{event.name}": seen[state, event] for (state, event), rows in table.items() if rows
+        }
         for (state, _), count in seen.items():
             states[state.name] += count
         for (state, event), rows in table.items():

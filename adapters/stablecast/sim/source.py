@@ -7,7 +7,15 @@ from typing import assert_never
 
 from stablecast.core import effects as fx
 from stablecast.core import serial
-from stablecast.core.events import Event, QuorumLost, Reclaimed, RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.events import (
+    Event,
+    QuorumLost,
+    Reclaimed,
+    RegistrationComplete,
+    RegistrationSuccess,
+    Stable,
+    StableFlag,
+)
 from stablecast.core.inputs import Arrived, Gone, Reset, Sent, SourceInput, Start
 from stablecast.core.registration import Registration
 from stablecast.core.settings import SourceConfig
@@ -66,7 +74,10 @@ class SourceProcess(Process):
     def idle(self) -> bool:
         """Whether everything the application wanted was sent and is stable."""
         return (
-            not self.wanted and not self._buffered and self.machine.can_send and not self.machine.window.unsettled_messages
+            not self.wanted
+            and not self._buffered
+            and self.machine.can_send
+            and not self.machine.window.unsettled_messages
         )
 
     @property

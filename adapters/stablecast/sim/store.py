@@ -127,7 +127,9 @@ class StoreProcess(Process):
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.PersistClient():
-                self._append(Record(effect.ticket, Kind.STATE, partial(client_record, effect.client), effect.client.reg_id))
+                self._append(
+                    Record(effect.ticket, Kind.STATE, partial(client_record, effect.client), effect.client.reg_id)
+                )
             case fx.Cut():
                 self._checkers.on_cut(self.name, effect.source_reg_id, effect.number)
                 self._append(Record(effect.ticket, Kind.CUT, None, effect.source_reg_id, effect.number))
@@ -178,6 +180,4 @@ class StoreProcess(Process):
     def _stored(self, effect: fx.SendStored) -> Iterator[bytes]:
         for number, record in self.disk.read(effect.source_reg_id, effect.first, effect.last + 1):
             payload = payloads(record.block, number - record.first, 1)[0]
-            yield codec.encode_recovered(
-                codec.Recovered(effect.session, record.tag, serial.wire(number), payload)
-            )
+            yield codec.encode_recovered(codec.Recovered(effect.session, record.tag, serial.wire(number), payload))

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from stablecast.core.messages import (
+    ANY_STORE,
     Address,
     ConsumptionAck,
     Keepalive,
@@ -132,7 +133,7 @@ def _decode_keepalive(header: h.Keepalive, message: lbmc.Message) -> Message:
         join(header.transport_idx, header.topic_idx),
         header.reg_id,
         bool(header.flags & h.Keepalive.RESPONSE_REQUESTED),
-        -1 if store is None else store.flags & h.StoreId.ID_MASK,
+        ANY_STORE if store is None else store.flags & h.StoreId.ID_MASK,
     )
 
 
