@@ -1,7 +1,8 @@
 """What a store does when the disk has caught up: grants to answer, messages to call synced.
 
 Each write carries a *ticket*, counted up; `Persisted` names the newest ticket that is synced, and whatever waits for it
-or an earlier one is due, in the order written.
+or an earlier one is due, in the order written. Neighbouring runs of one life come back as one: a sync is acknowledged
+once for each source, however many runs it covered.
 """
 
 from collections import deque
@@ -23,6 +24,14 @@ class Waiting:
     first: int = 0
     stop: int = 0
 
+    def continued_by(self, run: "Waiting") -> bool:
+        """Whether `run` is the next run of the same life."""
+        return (
+            self.generation < 0
+            and run.generation < 0
+            and (self.reg_id, self.incarnation, self.stop) == (run.reg_id, run.incarnation, run.first)
+        )
+
 
 @attrs.define
 class Tickets:
@@ -42,7 +51,11 @@ class Tickets:
 
     def due(self, ticket: int) -> list[Waiting]:
         """Everything up to `ticket` is synced: what waited for that, oldest first."""
-        due = []
+        due: list[Waiting] = []
         while self.waiting and self.waiting[0].ticket <= ticket:
-            due.append(self.waiting.popleft())
+            run = self.waiting.popleft()
+            if due and due[-1].continued_by(run):
+                due[-1] = attrs.evolve(due[-1], ticket=run.ticket, stop=run.stop)
+            else:
+                due.append(run)
         return due
