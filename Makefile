@@ -64,8 +64,10 @@ tools:
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench.bench_pipeline $(ARGS)
 
-soak: .venv tools  ## all tests with many times the property-test examples
-	@$(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
+SOAK_RUNS ?= 200
+
+soak: .venv tools  ## all tests, with many more property-test examples and kills of a store
+	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
 
 clean:  ## remove what builds and tools wrote; .venv stays
 	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache bench.json

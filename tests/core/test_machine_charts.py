@@ -75,7 +75,7 @@ def test_every_pair_is_classified(
     expected = {
         LifetimeChart: 1,
         RegistrationChart: 4,
-        SourceChart: 8,
+        SourceChart: 15,
         ReceiverChart: 9,
     }
     assert len(rejected) == expected[chart]

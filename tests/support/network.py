@@ -1,8 +1,8 @@
-"""Stores, a relay and contexts of one event loop on the loopback interface, closed with the test; what they leave behind."""
+"""Stores, a relay and contexts of one event loop on loopback, closed with the test; and what they leave behind."""
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,12 @@ async def drop(context: Context) -> None:
     await context.close()
 
 
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something holds that no event tells of."""
+    while not condition():  # noqa: ASYNC110  # a white-box condition
+        await asyncio.sleep(0.001)
+
+
 def unused_port() -> int:
     """A port at which nobody listens."""
     with ports.listen(LOCAL, 0, "port") as listening:
@@ -125,7 +131,7 @@ def sockets() -> set[str]:
 
 def others() -> set["asyncio.Task[Any]"]:
     """Every task but this one."""
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 async def connected(port: int) -> socket.socket:

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 
-def children(parent: int) -> list[int]:
-    """The processes that a process started and that it has not waited for."""
+def children(parent: int | None = None) -> list[int]:
+    """The processes that a process, by default this one, started and that it has not waited for."""
+    parent = parent or os.getpid()
     return [
         int(number) for file in Path(f"/proc/{parent}/task").glob("*/children") for number in file.read_text().split()
     ]

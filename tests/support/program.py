@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,10 @@ class Program:
 
 
 @contextmanager
-def running(*arguments: str | Path, cwd: Path | None = None) -> Iterator[Program]:
-    """`stablecast` with these arguments; ended at the end if it still runs."""
+def running(*arguments: str | Path, program: Sequence[str] = PROGRAM) -> Iterator[Program]:
+    """`stablecast`, or another program, with these arguments; ended at the end if it still runs."""
     process = subprocess.Popen(
-        [*PROGRAM, *map(str, arguments)],
-        cwd=cwd,
+        [*program, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": PATH},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

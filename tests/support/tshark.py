@@ -53,6 +53,13 @@ def matching(path: Path, ports: Mapping[str, str], expression: str, field: str =
     return _run(path, ports, (), "-Y", expression, "-T", "fields", "-e", field).splitlines()
 
 
+def cut(path: Path, expression: str) -> Path:
+    """A capture beside this one with the packets that a display filter lets through."""
+    target = path.with_suffix(f".cut{path.suffix}")
+    _run(path, {}, (), "-Y", expression, "-w", str(target))
+    return target
+
+
 def _run(path: Path, ports: Mapping[str, str], options: tuple[str, ...], *output: str) -> str:
     program = shutil.which("tshark")
     if program is None:

@@ -22,7 +22,7 @@ def run_store(directory: Path, listen: str, option: Sequence[str], trace: Path |
     seed = int.from_bytes(os.urandom(8), "big")
     config = options.apply("store", StoreConfig(listen, seed), parse_options(option))
     settings = StoreSettings(address.join(host, port), directory, config, trace)
-    return run_loop(_serve(Store(settings), as_json))
+    return run_loop(serve(Store(settings), as_json))
 
 
 def run_relay(listen: str, as_json: bool) -> int:
@@ -31,7 +31,8 @@ def run_relay(listen: str, as_json: bool) -> int:
     return run_lbmrd(host, port, as_json)
 
 
-async def _serve(store: Store, as_json: bool) -> int:
+async def serve(store: Store, as_json: bool) -> int:
+    """Run a store until it is interrupted or its disk fails; returns the exit status. Raises like `Store.start`."""
     interrupt = _interrupt()
     await store.start()
     for report in store.reports:

@@ -11,7 +11,7 @@ or after `DRAIN_SECONDS`; then what was in hand may be delivered twice.
 import asyncio
 import operator
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -157,7 +157,7 @@ class Receiver:
         self._at += 1
         return message
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """Runs of messages; a run is consumed when the next one is asked for. Ends and raises like the iterator."""
         while True:
             batch = await self._inbox.take()

@@ -17,6 +17,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import effects as fx
+from stablecast.core import serial
 from stablecast.core.events import Oddity
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Persisted, Reset, Start, StoreInput
 from stablecast.core.messages import Role
@@ -145,8 +146,8 @@ class Store:
                     recovered.append(codec.decode_recovered(item))
                 else:
                     self._driver.feed(Arrived(codec.decode(item)))
-            except WireError as error:
-                self.oddities[f"malformed: {error}"] += 1
+            except WireError:
+                self.oddities["malformed-on-request-port"] += 1
         self._driver.feed_all(self._tokens.keep_recovered(recovered))
 
     def _on_stream(self, session_id: int, items: list[Item]) -> None:
@@ -167,8 +168,8 @@ class Store:
     def _on_announcement(self, item: Message) -> None:
         try:
             self._driver.feed(Arrived(codec.decode(item)))
-        except WireError as error:
-            self.oddities[f"malformed: {error}"] += 1
+        except WireError:
+            self.oddities["malformed-on-stream"] += 1
 
     def _on_synced(self, ticket: int) -> None:
         self._driver.feed(Persisted(ticket))
@@ -252,5 +253,6 @@ class Store:
             first, count, incarnation, block = found
             stop = min(first + count, effect.last + 1)
             for payload in payloads(block, number - first, stop - number):
-                yield codec.encode_recovered(codec.Recovered(effect.session, incarnation, number, payload))
+                sent = codec.Recovered(effect.session, incarnation, serial.wire(number), payload)
+                yield codec.encode_recovered(sent)
                 number += 1

@@ -28,6 +28,11 @@ class Outcome:
     ports: Mapping[str, list[int]]
     problems: list[str]
 
+    @property
+    def good(self) -> bool:
+        """Whether every message arrived once and every trace replays."""
+        return self.verified and not self.problems
+
 
 def judge(
     messages: int, sent: int, ledger: Path, traces: Path, crashes: Mapping[str, int], ports: Mapping[str, list[int]]

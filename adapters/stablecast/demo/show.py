@@ -39,14 +39,14 @@ def run(messages: int, seconds: float, seed: int, keep: Path | None, as_json: bo
     with workplace(keep) as directory:
         started = time.monotonic()
         demo = Demo(messages, seconds, seed, directory, lambda text: console.print(_when(started), text))
-        with Live(_View(demo, started), console=console, refresh_per_second=REFRESHES, transient=True):
+        with Live(View(demo, started), console=console, refresh_per_second=REFRESHES, transient=True):
             asyncio.run(_interruptible(demo))
             outcome = demo.judge()
         if as_json:
             say(attrs.asdict(outcome))
         else:
             Console(highlight=False).print(_table(outcome))
-        if outcome.problems or not outcome.verified:
+        if not outcome.good:
             raise DemoError("; ".join(outcome.problems[:MAX_PROBLEMS]) or "there is no trace to judge")
     return 0
 
@@ -82,10 +82,11 @@ def _when(started: float) -> str:
     return f"{time.monotonic() - started:6.1f} s "
 
 
-class _View:
-    """The state of a demo as a picture."""
+class View:
+    """The state of a demo as a picture, anew whenever it is drawn."""
 
     def __init__(self, demo: Demo, started: float) -> None:
+        """Show a demo that started at this reading of `time.monotonic`."""
         self._demo = demo
         self._started = started
 
@@ -104,7 +105,7 @@ def _table(outcome: Outcome) -> Table:
     table.add_column(style="bold")
     table.add_column()
     crashes = ", ".join(f"{kind} {count}x" for kind, count in outcome.crashes.items())
-    table.add_row("verdict", "[red]something is wrong[/]" if outcome.problems else "[green]every message arrived[/]")
+    table.add_row("verdict", "[green]every message arrived[/]" if outcome.good else "[red]something is wrong[/]")
     table.add_row("sent", f"{outcome.sent} messages to three stores and one receiver")
     table.add_row("kill -9", crashes)
     table.add_row("delivered", f"{outcome.delivered}, lost {outcome.lost}, processed twice {outcome.duplicates}")

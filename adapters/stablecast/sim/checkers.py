@@ -125,6 +125,11 @@ class Checkers:
         """The stores whose disks have a message synced."""
         return [name for name, disk in self.disks.items() if holds(disk, life, number)]
 
+    def on_granted(self, store: str, reg_id: int, life: int) -> None:
+        """A store grants a registration."""
+        if self.disks[store].clients.get(reg_id) != life:
+            self.report("P1", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
+
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
         """A store acknowledges messages as synced."""
         disk = self.disks[store]

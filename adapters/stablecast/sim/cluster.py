@@ -165,13 +165,26 @@ class Cluster:
             sri_interval_ns=50 * MILLISECOND,
             sri_maximum=3,
         )
-        source = SourceProcess(self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers)
+        source = SourceProcess(
+            self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers, self._on_over
+        )
         self.processes[SOURCE] = source
         self.checkers.clients.append(source)
         source.start(self._recorder(Role.SOURCE, source.name, source.machine))
         source.want(self._unsent)
         self._unsent = 0
         self._advertise(source, Found(config.transport, codec.split(config.incarnation)[0], config.reply_to))
+
+    def _on_over(self, source: SourceProcess) -> None:
+        """Another life took its place: the process ends, and is started again if nobody else is there."""
+        self.checkers.counts["overtaken"] += 1
+
+        def end() -> None:
+            self._kill(source, flush=True)
+            if not self.processes[SOURCE].alive:
+                self.spawn(SOURCE, variant=False)
+
+        self.world.after(RETRY_NS, end)
 
     def _spawn_receiver(self, name: str, variant: bool) -> None:
         config = ReceiverConfig(
@@ -288,4 +301,4 @@ class Cluster:
 
 def seeded(seed: int, transcript: list[str] | None = None) -> World:
     """The world of a seed, before anything happened."""
-    return World(Random(f"world {seed}"), transcript=transcript)
+    return World(Random(f"world {seed}"), transcript=transcript)  # noqa: S311  # not a secret

@@ -30,7 +30,7 @@ class Kind(IntEnum):
 
 @attrs.define
 class Record:
-    """A record of client or stream `stream`: its state, its messages [first, stop) sent by `tag`, or a cut at `first`."""
+    """A record of client or stream `stream`: its state as of life `tag`, messages [first, stop) of `tag`, or a cut."""
 
     ticket: int
     kind: Kind
@@ -57,13 +57,17 @@ def apply(contents: Contents, record: Record) -> None:
 
 
 class Disk:
-    """What survives the processes of one store. `contents` can be read, `durable` is the synced part of it."""
+    """What survives the processes of one store. `contents` can be read, `durable` is the synced part of it.
+
+    `clients` are the tags of the newest synced states.
+    """
 
     def __init__(self) -> None:
         """An empty disk."""
         self.log: list[Record] = []
         self.contents: Contents = {}
         self.durable: Contents = {}
+        self.clients: dict[int, int] = {}
         self.slow = False
         self.full = False
         self._unsynced: deque[Record] = deque()
@@ -79,7 +83,7 @@ class Disk:
 
     def wipe(self) -> None:
         """A new disk."""
-        self.log, self.contents, self.durable = [], {}, {}
+        self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
 
     def states(self) -> list[bytes]:
         """The newest state record of each client, as behind a checkpoint."""
@@ -112,6 +116,8 @@ class Disk:
     def _commit(self, record: Record) -> None:
         self.log.append(record)
         apply(self.durable, record)
+        if record.kind is Kind.STATE:
+            self.clients[record.stream] = record.tag
 
     def take_batch(self) -> int:
         """How many records a sync that begins now covers."""

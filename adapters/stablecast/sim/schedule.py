@@ -17,13 +17,28 @@ EVERYBODY: Final = (*CLIENTS, *STORES)
 HORIZON_MS: Final = 4000
 """When every fault is over."""
 
-MAX_FAULTS: Final = 10
+FAULTS: Final = (1, 12)
+"""How many faults there are."""
+
+STORMS: Final = (1, 3)
+STORM_MS: Final = 150
+STORM_SHARE: Final = 0.6
+"""Troubles come together: most of what is sent and most faults fall into a few short spans."""
+
 SPANS_MS: Final = (30, 150, 600, 2500)
 """A fault lasts up to one of these."""
 
 SENDS: Final = (10, 25)
 RUN_MESSAGES: Final = (1, 8, 40)
 """How often the application sends, and up to one of how many messages."""
+
+
+SOURCE_SHARE: Final = 0.3
+"""The source suffers more than others: most rules are about its restarts."""
+
+
+AMBUSH_SHARE: Final = 0.3
+"""How often what chance seldom does is arranged, see `_lonely_tail` and `_late_riser`."""
 
 
 class ScheduleError(StablecastError):
@@ -105,14 +120,43 @@ class Schedule:
 
 
 def draw(seed: int, *, wipe: bool = False) -> Schedule:
-    """The schedule of a seed. Each world suffers from a few kinds of faults only, so that all mixtures occur."""
-    rng = Random(f"schedule {seed}")
+    """The schedule of a seed. Each world has its own mixture of kinds of faults."""
+    rng = Random(f"schedule {seed}")  # noqa: S311  # not a secret
     possible = (*USUAL, Act.WIPE) if wipe else USUAL
     kinds = rng.sample(possible, rng.randint(1, len(possible)))
-    times = sorted(rng.randrange(HORIZON_MS) for _ in range(rng.randint(*SENDS)))
+    storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(*STORMS))]
+    times = sorted(_instant(rng, storms) for _ in range(rng.randint(*SENDS)))
     sends = tuple((at, rng.randint(1, rng.choice(RUN_MESSAGES))) for at in times)
-    faults = [_fault(rng, rng.choice(kinds)) for _ in range(rng.randint(0, MAX_FAULTS))]
+    faults = [_fault(rng, rng.choice(kinds), _instant(rng, storms)) for _ in range(rng.randint(*FAULTS))]
+    if rng.random() < AMBUSH_SHARE:
+        at, ambush = _lonely_tail(rng, rng.choice(storms)) if rng.random() < 0.7 else _late_riser(rng)
+        sends = tuple(sorted((*sends, (at, rng.randint(1, 40)))))
+        faults += [
+            attrs.evolve(fault, span_ms=min(fault.span_ms, HORIZON_MS - fault.at_ms))
+            for fault in ambush
+            if fault.at_ms < HORIZON_MS
+        ]
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+
+
+def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
+    """What is sent at `at` reaches one store; the source dies, the store is away, others may hear of the next lives."""
+    alone = rng.choice(STORES)
+    faults = [Fault(max(0, at - 5), Act.STALL, SOURCE, store, 120, False) for store in STORES if store != alone]
+    killed = at + rng.randint(10, 90)
+    away = rng.choice((Act.CRASH, Act.PART, Act.FREEZE))
+    faults.append(Fault(killed, Act.CRASH, SOURCE, "", rng.randint(30, 200), True))
+    faults.append(Fault(killed + rng.randint(0, 20), away, alone, "", rng.randint(300, 1500), rng.random() < 0.5))
+    later = [killed + rng.randint(300, 1200) for _ in range(rng.randint(0, 2))]
+    return at, faults + [Fault(again, Act.CRASH, SOURCE, "", rng.randint(30, 200), True) for again in later]
+
+
+def _late_riser(rng: Random) -> tuple[int, list[Fault]]:
+    """A life of the source that was replaced wakes up when the one that replaced it has sent something and goes."""
+    at, span = rng.randrange(1000), rng.randint(2200, 2700)
+    goes = rng.choice((Act.CRASH, Act.CRASH, Act.FREEZE, Act.PART, Act.TAKEOVER))
+    gone = Fault(at + span + rng.randint(-50, 200), goes, SOURCE, "", rng.randint(30, 2500), rng.random() < 0.5)
+    return at + span - 20, [Fault(at, Act.TAKEOVER, SOURCE, "", span, rng.random() < 0.5), gone]
 
 
 def _victims(act: Act) -> tuple[str, ...]:
@@ -125,10 +169,16 @@ def _victims(act: Act) -> tuple[str, ...]:
             return EVERYBODY
 
 
-def _fault(rng: Random, act: Act) -> Fault:
-    at = rng.randrange(HORIZON_MS)
+def _instant(rng: Random, storms: list[int]) -> int:
+    if rng.random() < STORM_SHARE:
+        return min(rng.choice(storms) + rng.randrange(STORM_MS), HORIZON_MS - 1)
+    return rng.randrange(HORIZON_MS)
+
+
+def _fault(rng: Random, act: Act, at: int) -> Fault:
     span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
-    who = rng.choice(_victims(act))
+    victims = _victims(act)
+    who = SOURCE if SOURCE in victims and rng.random() < SOURCE_SHARE else rng.choice(victims)
     other = rng.choice([name for name in EVERYBODY if name != who])
     if act is Act.PART and rng.random() < 0.3:
         other = ""  # from everybody

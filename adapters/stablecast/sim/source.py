@@ -2,13 +2,14 @@
 
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import assert_never
 
 from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.events import (
     Event,
+    Overtaken,
     QuorumLost,
     Reclaimed,
     RegistrationComplete,
@@ -42,13 +43,22 @@ FLUSH_NS = MILLISECOND
 class SourceProcess(Process):
     """One life of the source."""
 
-    def __init__(self, network: Network, name: str, config: SourceConfig, clock: Clock, checkers: Checkers) -> None:
-        """It has not started."""
+    def __init__(
+        self,
+        network: Network,
+        name: str,
+        config: SourceConfig,
+        clock: Clock,
+        checkers: Checkers,
+        on_over: Callable[["SourceProcess"], None],
+    ) -> None:
+        """It has not started; `on_over` hears when another life took its place."""
         super().__init__(network, name, config.reply_to.partition(":")[0], clock)
         self.config = config
         self.machine = SourceEndpoint.create(config)
         self.wanted = 0
         self._checkers = checkers
+        self._on_over = on_over
         self._session_id, self._topic_index = codec.split(config.incarnation)
         self._subscribers: list[Connection] = []
         self._retained: deque[tuple[int, int, bytes]] = deque()
@@ -205,6 +215,8 @@ class SourceProcess(Process):
                 self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)
             case QuorumLost():
                 self._flush()
+            case Overtaken():
+                self._on_over(self)
             case _:
                 self._checkers.on_oddity(event)
         self._soon()

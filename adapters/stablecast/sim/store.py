@@ -7,7 +7,7 @@ from typing import assert_never
 from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.messages import Role, StableAck
+from stablecast.core.messages import Message, Registered, Role, StableAck
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.daemon.records import client_record, clients_of, forget_record
@@ -106,8 +106,7 @@ class StoreProcess(Process):
             return
         match effect:
             case fx.Send():
-                if isinstance(effect.message, StableAck):
-                    self._check_ack(effect.message)
+                self._check(effect.message)
                 self.pool.send(effect.to, codec.encode(effect.message))
             case fx.PersistMessages():
                 block = self._tokens.block(effect.token, effect.skip, effect.count, effect.done)
@@ -127,17 +126,12 @@ class StoreProcess(Process):
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.PersistClient():
-                self._append(
-                    Record(effect.ticket, Kind.STATE, partial(client_record, effect.client), effect.client.reg_id)
-                )
+                self._remember(effect)
             case fx.Cut():
                 self._checkers.on_cut(self.name, effect.source_reg_id, effect.number)
                 self._append(Record(effect.ticket, Kind.CUT, None, effect.source_reg_id, effect.number))
             case fx.Forget():
-                self._append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
-                if effect.role is Role.SOURCE:
-                    self._checkers.on_cut(self.name, effect.reg_id, 0)
-                    self._append(Record(effect.ticket, Kind.CUT, None, effect.reg_id, 0))
+                self._forget(effect)
             case fx.SendStored():
                 parts = list(self._stored(effect))
                 if parts:
@@ -155,8 +149,26 @@ class StoreProcess(Process):
             case _:
                 assert_never(effect)
 
+    def _remember(self, effect: fx.PersistClient) -> None:
+        client = effect.client
+        state = partial(client_record, client)
+        self._append(Record(effect.ticket, Kind.STATE, state, client.reg_id, tag=client.incarnation))
+
+    def _forget(self, effect: fx.Forget) -> None:
+        self._append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
+        if effect.role is Role.SOURCE:
+            self._checkers.on_cut(self.name, effect.reg_id, 0)
+            self._append(Record(effect.ticket, Kind.CUT, None, effect.reg_id, 0))
+
     def _append(self, record: Record) -> None:
         self._syncer.append(record)
+
+    def _check(self, message: Message) -> None:
+        """What a store says it holds it holds."""
+        if isinstance(message, Registered):
+            self._checkers.on_granted(self.name, message.reg_id, message.incarnation)
+        elif isinstance(message, StableAck):
+            self._check_ack(message)
 
     def _check_ack(self, ack: StableAck) -> None:
         repository = self.machine.repositories.get(self.machine.streams.get(ack.incarnation, 0))

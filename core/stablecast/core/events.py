@@ -94,6 +94,11 @@ class QuorumLost:
 
 
 @attrs.frozen
+class Overtaken:
+    """Another life of the source registered while this one had no quorum. This one is over: make a new source."""
+
+
+@attrs.frozen
 class Stable:
     """`first`..`last` are stable (P-655): at one store (STORE), or as the group rules require (the other flags)."""
 
@@ -151,6 +156,7 @@ SourceEvent = (
     | RegistrationError
     | StoreUnresponsive
     | QuorumLost
+    | Overtaken
     | Stable
     | Confirmed
     | Reclaimed

@@ -38,6 +38,15 @@ def divergence(ours: Sequence[Life], theirs: Sequence[Life]) -> int | None:
     return None
 
 
+def overtaken(ours: Sequence[Life], theirs: Sequence[Life]) -> bool:
+    """Whether their newest life is one that we do not know.
+
+    >>> overtaken([(7, 0), (8, 5)], [(7, 0)]), overtaken([(7, 0), (8, 5)], [(8, 5), (9, 10)]), overtaken([(7, 0)], [])
+    (False, True, False)
+    """
+    return bool(theirs) and all(incarnation != theirs[-1][0] for incarnation, _ in ours)
+
+
 def continued(history: Iterable[Life], incarnation: Incarnation, first: int) -> list[Life]:
     """The history with a new life: what began at or above its first number owns nothing any more."""
     return [*(life for life in history if life[1] < first), (incarnation, first)]

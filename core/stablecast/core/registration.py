@@ -139,6 +139,9 @@ class Registration:
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
             return False
+        if answer.activity_timeout_ms and _lease_end(answer, self.asked_at) <= now:
+            self.ask(now, out)  # The store may have given the RegID to another by now: this answer proves nothing.
+            return False
         self.granted = answer
         return fire(REGISTRATION, self, RegistrationEvent.ANSWER, now, out)
 
@@ -246,9 +249,8 @@ class Registration:
 
     def _lease_from(self, sent_at: int) -> None:
         assert self.granted is not None
-        timeout = self.granted.activity_timeout_ms * MILLISECOND
-        if timeout:
-            self.timers.set(RegistrationTimer.LEASE, sent_at + timeout - timeout // LEASE_MARGIN)
+        if self.granted.activity_timeout_ms:
+            self.timers.set(RegistrationTimer.LEASE, _lease_end(self.granted, sent_at))
 
     def _probe(self, now: int, out: list[Effect]) -> None:
         if self.counts and self.probed_at is None:
@@ -258,6 +260,11 @@ class Registration:
     def abstract(self) -> tuple[str, int, int]:
         """State, RegID asked for and generation: what the registration model sees."""
         return (self.state.name, self.request.reg_id, self.request.generation)
+
+
+def _lease_end(grant: Registered, sent_at: int) -> int:
+    timeout = grant.activity_timeout_ms * MILLISECOND
+    return sent_at + timeout - timeout // LEASE_MARGIN
 
 
 _S = RegistrationState

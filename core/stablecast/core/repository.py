@@ -232,8 +232,10 @@ class Repository:
     def _resume(self, number: int, info: SourceInfo, ticket: int, out: list[Effect]) -> int:
         theirs = unfold(info.lives, number) or continued(self.lives, self.incarnation, number)
         parting = divergence(self.lives, theirs)
-        cut = number if parting is None else min(parting, number)
         newest = self.newest
+        cut = number if parting is None else min(parting, number)
+        if parting is None and self.lives[-1:] == [(self.incarnation, number)]:
+            cut = newest + 1  # Another life registered meanwhile and never sent: what is held is this one's own.
         if not self.held:
             self.trail = number
         self.lost = RangeSet()

@@ -1,12 +1,15 @@
 """The source endpoint: registration at its stores, its stability window, its announcements.
 
     IDLE --start--> REGISTERING --complete--> ACTIVE --lost--> SUSPENDED --complete--> ACTIVE
+                                        SUSPENDED --overtaken--> OVER
     IDLE --start--> ACTIVE                                       (no stores configured: a streaming source, P-028)
 
 * Registration is complete in the first interval only when *all* stores granted, from the second interval on when a
   quorum has (T1). The first completion fixes the *resume point*: one above the consensus of the stores' newest numbers
   (T5). Later grants never move it; stores learn it from the SRI and cut back what an older incarnation left above it.
 * While fewer stores than a quorum count, sending is refused (P-336) and every send would be unsafe.
+* **Overtaken.** Meanwhile another life may have registered. If a store that answers then tells of one we do not know,
+  this life is over: stores would cut back what the other got stable if it announced itself again (formal design, 7.6).
 * An SRI goes out after every change of registration, several times, at an interval (P-221); its version rises, and so
   does the version of the store concerned (P-222).
 """
@@ -25,12 +28,13 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.events import (
     FlightSize,
     Oddity,
+    Overtaken,
     QuorumLost,
     RegistrationComplete,
     RegistrationFlag,
     RegistrationSuccess,
 )
-from stablecast.core.history import continued, fold, newest_history
+from stablecast.core.history import continued, fold, newest_history, overtaken
 from stablecast.core.inputs import Arrived, Gone, Reset, Sent, SourceInput, Start, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
@@ -63,6 +67,7 @@ class SourceState(IntEnum):
     REGISTERING = 1
     ACTIVE = 2
     SUSPENDED = 3
+    OVER = 4
 
 
 class SourceStep(IntEnum):
@@ -71,6 +76,7 @@ class SourceStep(IntEnum):
     START = 0
     COMPLETE = 1
     LOST = 2
+    OVERTAKEN = 3
 
 
 class SourceTimer(IntEnum):
@@ -82,7 +88,7 @@ class SourceTimer(IntEnum):
 class SourceChart(Chart):
     """A source's right to send."""
 
-    states = States.from_enum(SourceState, initial=SourceState.IDLE, use_enum_instance=True)
+    states = States.from_enum(SourceState, initial=SourceState.IDLE, final=SourceState.OVER, use_enum_instance=True)
 
     start = states.IDLE.to(states.REGISTERING, cond="persistent", on="register") | states.IDLE.to(
         states.ACTIVE, unless="persistent", on="open"
@@ -91,6 +97,7 @@ class SourceChart(Chart):
         states.ACTIVE, on="report_complete"
     )
     lost = states.ACTIVE.to(states.SUSPENDED, on="report_lost")
+    overtaken = states.SUSPENDED.to(states.OVER, on="report_overtaken")
 
 
 @attrs.define
@@ -133,6 +140,8 @@ class SourceEndpoint:
 
         Credit granted before a quorum was lost may still be reported as sent afterwards.
         """
+        if self.state is SourceState.OVER:
+            return
         match event:
             case Sent():
                 self._on_sent(event)
@@ -149,6 +158,8 @@ class SourceEndpoint:
 
     def handle_timeout(self, now: int) -> None:
         """Do what is due; spurious and late calls are harmless."""
+        if self.state is SourceState.OVER:
+            return
         self.enrollment.handle_timeout(now, self.outbox)
         if self.timers.pop_expired(now):
             self._announce(now)
@@ -156,6 +167,8 @@ class SourceEndpoint:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
+        if self.state is SourceState.OVER:
+            return None
         due = (self.timers.next(), self.enrollment.next())
         return min((deadline for deadline in due if deadline is not None), default=None)
 
@@ -262,6 +275,11 @@ class SourceEndpoint:
         if registration is None or not isinstance(answer, Registered):
             self._review(now)
             return
+        if self.state is SourceState.SUSPENDED:
+            if overtaken(self.lives, answer.lives):
+                fire(SOURCE, self, SourceStep.OVERTAKEN, now)
+                return
+            self.term = max(self.term, answer.term)
         sending = self.can_send
         newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
@@ -349,6 +367,10 @@ class SourceEndpoint:
         """Too few stores are left: sending is refused until enough have answered."""
         self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.config.group.needed)))
 
+    def report_overtaken(self, now: int) -> None:
+        """Another life has taken our place."""
+        self.outbox.append(Notify(Overtaken()))
+
     def _report_complete(self, flags: RegistrationFlag) -> None:
         self.outbox.append(Notify(RegistrationComplete(self.window.next, flags)))
 
@@ -369,9 +391,10 @@ SOURCE = lower(
     SourceStep,
     ignore={},
     reject={
-        SourceState.IDLE: (SourceStep.COMPLETE, SourceStep.LOST),
-        SourceState.REGISTERING: (SourceStep.START, SourceStep.LOST),
-        SourceState.ACTIVE: (SourceStep.START, SourceStep.COMPLETE),
+        SourceState.IDLE: (SourceStep.COMPLETE, SourceStep.LOST, SourceStep.OVERTAKEN),
+        SourceState.REGISTERING: (SourceStep.START, SourceStep.LOST, SourceStep.OVERTAKEN),
+        SourceState.ACTIVE: (SourceStep.START, SourceStep.COMPLETE, SourceStep.OVERTAKEN),
         SourceState.SUSPENDED: (SourceStep.START, SourceStep.LOST),
+        SourceState.OVER: tuple(SourceStep),
     },
 )

@@ -311,11 +311,12 @@ class StoreEndpoint:
         record.lifetime.on_heard(now)
         cut = repository.on_info(info, self.tickets.draw(), now, self.outbox)
         if cut is not None:
-            self.clients.on_term(record, info.term)
-            self._persist(record)
+            # Receivers first: what a crash leaves of this is all done again unless the source's record is there.
             for receiver in self.clients.receivers_of(reg_id):
                 if self.clients.cut_back(receiver, cut):
                     self._persist(receiver)
+            self.clients.on_term(record, info.term)
+            self._persist(record)
             early, self.early = self.early, []
             for request in early:
                 self._on_register(request, now)

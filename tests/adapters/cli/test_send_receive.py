@@ -70,6 +70,24 @@ def test_nobody_reads_what_is_received(tmp_path: Path) -> None:
             assert receiver.process.stderr.read() == ""
 
 
+def test_a_sender_waits_for_its_store_to_come_back(tmp_path: Path) -> None:
+    with lbmrd() as (_, resolver), store(tmp_path) as (first, address):
+        where = ["--resolver", resolver, "--session-id", "7"]
+        with running("send", "t", *where, "--store", address) as sender, running("receive", "t", *where) as receiver:
+            sender.write("one\n")
+            assert receiver.line() == "one"
+            first.process.kill()
+            assert sender.process.stderr is not None
+            while (line := sender.process.stderr.readline()) != "registered with 0 stores, 1 needed: waiting\n":
+                assert line
+            sender.write("two\n")
+            with store(tmp_path, listen=address):
+                out, err = sender.process.communicate()
+                assert receiver.line() == "two"
+        assert (sender.process.returncode, out) == (0, "")
+        assert err.splitlines()[-1] == "2 messages sent, 2 stable"
+
+
 def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -1,12 +1,17 @@
 """`stablecast store` and `stablecast lbmrd` as processes: ready, stopped, refused."""
 
+import resource
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.program import outcome, running, store
+
+ROOM = 2_000_000
+"""Bytes of a file that a small disk takes; what measures coverage needs some, too."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -33,6 +38,22 @@ def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
         program.interrupt()
         assert program.said()["stopped"] is True
         assert program.end() == (0, "", "")
+
+
+def test_a_store_tells_what_a_crash_left_behind(tmp_path: Path) -> None:
+    with store(tmp_path) as (_, address):
+        assert outcome("send", "t", "--store", address, typed="one\n")[0] == 0
+    (segment,) = tmp_path.glob("*.seg")
+    with segment.open("ab") as file:
+        file.write(b"half a record")
+    with store(tmp_path) as (program, _):
+        program.interrupt()
+        status, _, err = program.end()
+    assert status == 0
+    assert err == (
+        f"{segment} ended in 13 bytes of an unfinished write at {segment.stat().st_size}, which were cut; "
+        "nothing in them was reported stable\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["store", "lbmrd"])
@@ -95,3 +116,68 @@ def test_a_trace_that_cannot_be_written_frees_port_and_directory(tmp_path: Path)
     status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0", "--trace", blocked)
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert str(blocked) in err
+
+
+def test_a_directory_that_cannot_be_written() -> None:
+    """Not even root creates files in /proc."""
+    status, out, err = outcome("store", "/proc")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("stablecast: cannot write to the journal directory /proc: ")
+    assert err.endswith("; give this user access to it\n")
+
+
+def test_a_disk_that_takes_no_more_ends_the_store(tmp_path: Path) -> None:
+    with store(tmp_path) as (program, address):
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (ROOM, ROOM))
+        with running("send", "orders", "--store", address) as sender:
+            sender.write(("x" * 50_000 + "\n") * (ROOM // 50_000 + 1))
+            status, out, err = program.end()
+    assert (status, out) == (1, "")
+    assert err == (
+        f"stablecast: the journal in {tmp_path} cannot be written: [Errno 27] File too large; "
+        "make room or replace the disk, then restart\n"
+    )
+
+
+WAITING = """
+import os, sys
+from functools import partial
+from pathlib import Path
+from threading import Event
+from stablecast.cli.common import run_loop, say
+from stablecast.cli.serve import serve
+from stablecast.daemon.store import Store, StoreSettings
+from stablecast.journal import Journal
+
+def sync(descriptor):
+    if waiting:
+        say({"syncing": True})
+        Event().wait()
+
+waiting = False
+store = Store(StoreSettings("127.0.0.1:0", Path(sys.argv[1]), opened=partial(Journal.open, sync=sync)))
+waiting = True
+run_loop(serve(store, True))
+"""
+"""A store whose disk never answers once it serves."""
+
+
+def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, program=(sys.executable, "-c", WAITING)) as program:
+        address = program.said()["address"]
+        with running("send", "orders", "--store", address):
+            assert program.said() == {"syncing": True}
+            program.interrupt()
+            while _listens(address):
+                assert program.process.poll() is None
+            program.interrupt()
+            assert program.end() == (130, "", "")
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port))).close()
+    except OSError:
+        return False
+    return True

@@ -1,6 +1,7 @@
 """The driver: order of inputs and effects, one timer, nothing after closing, no busy loop."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import attrs
@@ -181,7 +182,7 @@ async def test_an_idle_machine_is_left_alone() -> None:
     """As many wakes as there were deadlines, on the real clock."""
     woken = asyncio.Event()
     machine = Machine(due=0, period=20 * MILLISECOND)
-    machine.due = module.time.monotonic_ns() + 20 * MILLISECOND
+    machine.due = time.monotonic_ns() + 20 * MILLISECOND
 
     def perform(effect: Effect) -> None:
         if len(machine.wakes) == 5:

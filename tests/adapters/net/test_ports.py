@@ -30,9 +30,14 @@ def test_an_address_of_another_machine() -> None:
         listen_in_range("192.0.2.1", (14371, 14390))
 
 
-def test_any_other_error_is_told() -> None:
-    with pytest.raises(PortError, match=r"cannot listen at 255\.255\.255\.255:0: "):
-        listen("255.255.255.255", 0, "--listen")
+def test_any_other_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forbidden(socket.socket):
+        def bind(self, at: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket, "socket", Forbidden)
+    with pytest.raises(PortError, match=r"cannot listen at 127\.0\.0\.1:80: Permission denied"):
+        listen(LOCAL, 80, "--listen")
 
 
 def test_the_first_free_port_of_a_range(monkeypatch: pytest.MonkeyPatch) -> None:

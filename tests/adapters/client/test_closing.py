@@ -1,0 +1,110 @@
+"""Sources that are closed and calls that are cancelled: nothing is lost, nothing is left."""
+
+import asyncio
+
+import pytest
+
+from stablecast.client import (
+    Closed,
+)
+from stablecast.core.events import (
+    Stable,
+)
+from tests.support.network import LOCAL, Network, until, unused_port
+
+
+async def test_a_cancelled_send_was_not_sent(net: Network) -> None:
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size": 1})
+    assert source.try_send(b"one") == 0
+    blocked = asyncio.create_task(source.send(b"never"))
+    await asyncio.sleep(0)
+    blocked.cancel()
+    await asyncio.wait([blocked])
+    assert blocked.cancelled()
+    sent = await source.send(b"two")
+    assert sent.number == 1
+    await sent.stable()
+
+
+async def test_a_cancelled_wait_leaves_no_future(net: Network) -> None:
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()])
+    waits = [asyncio.create_task(source.wait_stable(number)) for number in (5, 5, 6)]
+    await asyncio.sleep(0)
+    assert len(source._stability) == 2
+    for wait in waits:
+        wait.cancel()
+    await asyncio.wait(waits)
+    assert not len(source._stability)
+
+
+async def test_a_cancelled_creation_leaves_nothing(net: Network) -> None:
+    context = await net.context()
+    for turns in range(6):
+        creating = asyncio.create_task(context.source("orders", stores=[f"{LOCAL}:{unused_port()}"], within=None))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        creating.cancel()
+        await asyncio.wait([creating])
+        assert not context._sources
+
+
+async def test_closing_wakes_whoever_waits(net: Network) -> None:
+    context = await net.context()
+    store = await net.store()
+    source = await context.source("orders", stores=[store], options={"ume_flight_size": 1})
+    unregistered = await context.source("trades", stores=[f"{LOCAL}:{unused_port()}"], wait=False)
+    await net.stop()
+    source.try_send(b"x")
+    waits = [
+        asyncio.create_task(wait)
+        for wait in (
+            source.send(b"y"),
+            source.room(),
+            source.wait_stable(0),
+            source.wait_stable_through(0),
+            unregistered.registered(),
+        )
+    ]
+    await asyncio.sleep(0)
+    await source.close()
+    await unregistered.close()
+    await asyncio.wait(waits)
+    assert {type(wait.exception()) for wait in waits} == {Closed}
+
+
+async def test_a_closed_source_does_nothing(net: Network) -> None:
+    context = await net.context()
+    async with await context.source("orders", stores=[await net.store()]) as source:
+        sent = await source.send(b"x")
+        await sent.stable()
+    await source.close()
+    await sent.stable()
+    for refused in (source.send(b"y"), source.wait_stable(1), source.wait_stable_through(1), source.registered()):
+        with pytest.raises(Closed, match="source 'orders' was closed"):
+            await refused
+    with pytest.raises(Closed):
+        source.try_send(b"y")
+    assert source.credit == 0
+    source.flush()
+
+
+async def test_closing_from_a_callback(net: Network) -> None:
+    """What was sent before is on the stream; nothing is told afterwards."""
+    closing: list[asyncio.Task[None]] = []
+    told: list[object] = []
+
+    def on_event(event: object) -> None:
+        told.append(event)
+        if isinstance(event, Stable) and not closing:
+            source.try_send(b"two")
+            closing.append(asyncio.create_task(source.close()))
+
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()], on_event=on_event)
+    await source.send(b"one")
+    await until(lambda: closing)
+    await closing[0]
+    assert source.next_number == 2
+    assert source._machine.window.next == 2

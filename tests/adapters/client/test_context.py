@@ -1,0 +1,244 @@
+"""Contexts: what they refuse, what they route, and that nothing is left of them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from stablecast.client import Closed, Context, RegistrationFailed
+from stablecast.config.options import OptionError
+from stablecast.config.stores import StoreListError
+from stablecast.core.errors import MisuseError, StablecastError
+from stablecast.core.inputs import Gone, Reset
+from stablecast.core.messages import Keepalive, Role
+from stablecast.net import ports
+from stablecast.net.address import AddressError
+from stablecast.net.ports import PortError
+from stablecast.resolver import ResolverError
+from stablecast.trace import TraceError
+from stablecast.transports import codec
+from tests.adapters.net.peers import data
+from tests.support.network import LOCAL, Network, connected, others, sockets, until, unused_port
+from tests.support.traffic import send, source_of, take
+
+
+async def test_a_context_leaves_nothing(net: Network) -> None:
+    """Not even with sources, receivers, sessions, joined streams and messages under way."""
+    store = await net.store()
+    await net.context()
+    before, tasks = sockets(), others()
+    async with Context(resolver=[net.relays[0].address], session_id=3) as context:
+        source = await context.source("orders", stores=[store])
+        receivers = [
+            context.receiver("orders"),
+            context.receiver("trades"),
+            context.receiver("lost", source=f"{LOCAL}:{unused_port()}"),
+        ]
+        await send(source, 10)
+        await take(receivers[0], 5)
+        source.try_send(b"x")
+    await until(lambda: others() == tasks)
+    await until(lambda: sockets() <= before)
+    assert not context._sources
+    assert not context._receivers
+    await context.close()
+
+
+async def test_a_context_can_be_opened_again() -> None:
+    context = Context()
+    for _ in range(2):
+        async with context:
+            assert context.request_address.startswith(f"{LOCAL}:")
+            with pytest.raises(MisuseError, match="the context is open already"):
+                await context.__aenter__()
+
+
+async def test_a_context_that_cannot_open_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sockets()
+
+    async def failing(*_: object, **__: object) -> None:
+        raise ResolverError("no such interface")
+
+    monkeypatch.setattr("stablecast.client.context.Resolver.start", failing)
+    with pytest.raises(ResolverError):
+        async with Context(resolver=[f"{LOCAL}:15380"]):
+            pass
+    assert sockets() <= before
+    with pytest.raises(PortError, match=r"192\.0\.2\.1 is not an address of this machine"):
+        async with Context(interface="192.0.2.1"):
+            pass
+
+
+async def test_a_context_that_is_not_open() -> None:
+    context = Context()
+    with pytest.raises(Closed, match="use it inside 'async with'"):
+        await context.source("orders")
+    with pytest.raises(Closed):
+        context.receiver("orders")
+    await context.close()
+
+
+def test_addresses_are_checked_at_once() -> None:
+    with pytest.raises(AddressError):
+        Context(interface="localhost")
+    with pytest.raises(AddressError):
+        Context(resolver=["127.0.0.1"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"topic": "x" * 500}, MisuseError),
+        ({"topic": ""}, MisuseError),
+        ({"topic": "orders", "stores": ["127.0.0.1:14567:x"]}, StoreListError),
+        ({"topic": "orders", "stores": ["localhost:14567"]}, AddressError),
+        ({"topic": "orders", "options": {"ume_flight_sise": 1}}, OptionError),
+    ],
+)
+async def test_a_source_that_cannot_be(arguments: dict[str, object], error: type[StablecastError]) -> None:
+    before = sockets()
+    async with Context() as context:
+        opened = sockets()
+        with pytest.raises(error):
+            await context.source(**arguments)  # type: ignore[arg-type]
+        assert sockets() <= opened
+        assert not context._sources
+    assert sockets() <= before
+
+
+async def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with Context(trace=tmp_path / "file") as context:
+        opened = sockets()
+        with pytest.raises(TraceError):
+            await context.source("orders")
+        assert sockets() <= opened
+
+
+async def test_a_receiver_that_cannot_be(net: Network) -> None:
+    context = await net.context()
+    with pytest.raises(MisuseError, match="topic name"):
+        context.receiver("x" * 500)
+    with pytest.raises(AddressError):
+        context.receiver("orders", source="nowhere")
+    with pytest.raises(OptionError, match="did you mean 'ume_use_ack_batching'"):
+        context.receiver("orders", options={"ume_use_ack_batchin": 1})
+    async with context.receiver("orders"):
+        with pytest.raises(MisuseError, match=r"has a receiver of 'orders': make another Context .*\(P-242\)"):
+            context.receiver("orders")
+    context.receiver("orders")
+    async with Context() as alone:
+        with pytest.raises(MisuseError, match="nothing says where sources are"):
+            alone.receiver("orders")
+
+
+async def test_a_source_that_is_one_too_many_is_closed(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = await net.context()
+    assert context._resolver is not None
+
+    def refusing(*_: object) -> None:
+        raise MisuseError("one too many")
+
+    monkeypatch.setattr(context._resolver, "add_source", refusing)
+    opened = sockets()
+    with pytest.raises(MisuseError, match="one too many"):
+        await context.source("orders")
+    assert sockets() <= opened
+    assert not context._sources
+
+
+async def test_session_ids_are_inherited_and_overridden(net: Network) -> None:
+    """P-243."""
+    context = await net.context(session_id=3)
+    inherited = await context.source("a")
+    own = await context.source("b", session_id=4)
+    none = await context.source("c", session_id=0)
+    by_option = await context.source("d", options={"ume_session_id": "0x10"})
+    assert [source.config.session_id for source in (inherited, own, none, by_option)] == [3, 4, 0, 16]
+    assert context.receiver("a").config.session_id == 3
+    assert context.receiver("b", session_id=5).config.session_id == 5
+
+
+async def test_closing_while_a_source_registers(net: Network) -> None:
+    context = await net.context()
+    registering = asyncio.create_task(context.source("orders", stores=[f"{LOCAL}:{unused_port()}"], within=None))
+    await until(lambda: context._sources)
+    await context.close()
+    with pytest.raises(Closed):
+        await registering
+
+
+async def test_a_cancelled_close_still_closes(net: Network) -> None:
+    before = sockets()
+    context, source = await source_of(net, "a")
+    await send(source, 5)
+    closing = asyncio.create_task(context.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    await net.stop("a")
+    for relay in net.relays:
+        await relay.close()
+    await until(lambda: sockets() <= before)
+
+
+async def test_the_ports_of_a_context(net: Network) -> None:
+    context = await net.context()
+    source = await context.source("orders")
+    request, stream = (int(at.rpartition(":")[2]) for at in (context.request_address, source.config.transport))
+    assert context.ports()["lbttcp"] == [request, stream]
+    assert len(context.ports()["lbmr"]) == 1
+    async with Context() as alone:
+        assert alone.ports()["lbmr"] == []
+
+
+async def test_sources_listen_in_the_documented_range() -> None:
+    async with Context() as context:
+        source = await context.source("orders")
+        low, high = ports.SOURCE_PORTS
+        assert low <= int(source.config.transport.rpartition(":")[2]) <= high
+
+
+async def test_what_strangers_say_is_counted(net: Network) -> None:
+    """Nothing of it ends the context."""
+    _, source = await source_of(net, "a")
+    context = await net.context()
+    receiver = context.receiver("orders")
+    raw = await connected(int(context.request_address.rpartition(":")[2]))
+    loop = asyncio.get_running_loop()
+    life = source.config.incarnation
+    retransmission = codec.encode_recovered(codec.Recovered(life + 1, life + 1, 5, b"x"))
+    stranger = codec.encode(Keepalive(Role.STORE, 12345, 99, True, 0))
+    await loop.sock_sendall(raw, data(1) + codec.greeting(5) + retransmission + stranger)
+    await until(lambda: context.oddities["malformed-on-request-port"])
+    assert context.oddities == {"data-on-request-port": 1, "malformed-on-request-port": 1}
+    await loop.sock_sendall(raw, b"\xff" * 40)
+    assert not await loop.sock_recv(raw, 1)
+    raw.close()
+    await send(source, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+
+
+async def test_broken_connections_reach_everybody(net: Network) -> None:
+    context, source = await source_of(net, "a")
+    receiver = context.receiver("orders")
+    await send(source, 1)
+    await take(receiver, 1)
+    heard: list[object] = []
+    session = next(iter(receiver._sessions.values()))
+    source.receive = heard.append  # type: ignore[assignment]
+    session.receive = heard.append  # type: ignore[assignment]
+    context.pool._on_reset("1.2.3.4:5")
+    context.pool._on_gone("1.2.3.4:5")
+    assert heard == [Reset("1.2.3.4:5")] * 2 + [Gone("1.2.3.4:5")] * 2
+
+
+async def test_registration_may_take_as_long_as_it_likes(net: Network) -> None:
+    context = await net.context()
+    port = unused_port()
+    source = await context.source("orders", stores=[f"{LOCAL}:{port}"], wait=False)
+    with pytest.raises(RegistrationFailed):
+        await source.registered(0)
+    await net.store(listen=f"{LOCAL}:{port}")
+    await source.registered()
+    await (await source.send(b"x")).stable()

@@ -1,0 +1,181 @@
+"""Receivers against real sources and stores: order, batches, cancellation, bounds, hostile streams."""
+
+import asyncio
+
+import pytest
+
+from stablecast.client import Batch, Context, Message
+from stablecast.client import inbox as inbox_module
+from stablecast.core.errors import MisuseError
+from stablecast.core.events import (
+    Confirmed,
+    RegistrationComplete,
+)
+from stablecast.transports import codec
+from tests.adapters.net.peers import hello, listener
+from tests.support.network import Events, Network, until
+from tests.support.traffic import info, send, source_of, take
+
+
+async def test_messages_arrive_in_order_and_once(net: Network) -> None:
+    _, source = await source_of(net, "a", "b", "c")
+    receiver = (await net.context()).receiver("orders")
+    await send(source, 10)
+    assert await take(receiver, 10) == list(range(10))
+    await send(source, 10)
+    assert await take(receiver, 10) == list(range(10, 20))
+
+
+async def test_one_context_may_have_both_ends(net: Network) -> None:
+    context, source = await source_of(net, "a")
+    receiver = context.receiver("orders")
+    await send(source, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+
+
+async def test_a_late_receiver_gets_everything(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    await send(source, 500)
+    receiver = (await net.context()).receiver("orders")
+    messages = [await anext(receiver) for _ in range(500)]
+    assert [message.sequence_number for message in messages] == list(range(500))
+    assert messages[0].recovered
+    assert messages[0].incarnation == source.config.incarnation
+    assert repr(messages[0]) == "<Message 0, 1 bytes>"
+
+
+async def test_two_receivers_each_get_everything(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    receivers = [(await net.context(session_id=session)).receiver("orders") for session in (1, 2)]
+    await send(source, 100)
+    for receiver in receivers:
+        assert await take(receiver, 100) == list(range(100))
+
+
+async def test_two_topics_in_one_context(net: Network) -> None:
+    context, orders = await source_of(net, "a")
+    trades = await context.source("trades", stores=[net.stores["a"].address])
+    receiving = await net.context()
+    receivers = [receiving.receiver("orders"), receiving.receiver("trades")]
+    await send(orders, 5)
+    await send(trades, 3)
+    assert [await take(receivers[0], 5), await take(receivers[1], 3)] == [[0, 1, 2, 3, 4], [0, 1, 2]]
+
+
+async def test_batches_are_consumed_when_the_next_is_asked_for(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    events = Events()
+    context = await net.context(session_id=1)
+    async with context.receiver("orders", on_event=events) as receiver:
+        await events.first(RegistrationComplete)
+        batches = receiver.batches()
+        await send(source, 3)
+        first = await anext(batches)
+        assert (len(first), first.sequence_number, first.recovered) == (3, 0, False)
+        assert first.payloads() == [b"0", b"1", b"2"]
+        await send(source, 2)
+        second = await anext(batches)
+        assert second.sequence_number == 3
+        second.consumed(1)
+        await batches.aclose()
+    again = context.receiver("orders")
+    assert await take(again, 1) == [4]
+
+
+async def test_confirmed_delivery(net: Network) -> None:
+    events = Events()
+    _, source = await source_of(
+        net,
+        "a",
+        on_event=events,
+        options={"ume_confirmed_delivery_notification": 1, "ume_retention_unique_confirmations": 1},
+    )
+    receiver = (await net.context()).receiver("orders", options={"ume_use_ack_batching": 0})
+    await send(source, 5)
+    await take(receiver, 5)
+    while not events.of(Confirmed) or events.of(Confirmed)[-1].last < 4:
+        await events.first(Confirmed, len(events.of(Confirmed)) + 1)
+    confirmed = events.of(Confirmed)
+    assert confirmed[0].first == 0
+    assert {event.receiver_reg_id for event in confirmed} == {confirmed[0].receiver_reg_id}
+
+
+# Cancellation, bounds, hostile streams.
+
+
+async def test_a_cancelled_wait_loses_nothing(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    for number in range(10):
+        waiting = asyncio.create_task(anext(receiver))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await send(source, 1)
+        assert await take(receiver, 1) == [number]
+
+
+async def test_a_wait_cancelled_when_the_message_is_there(net: Network) -> None:
+    """Whichever comes first: the message is returned now or by the next call, never lost."""
+    _, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    arrived = asyncio.Event()
+    deliver = receiver._inbox.put
+
+    def noted(batch: Batch) -> None:
+        deliver(batch)
+        arrived.set()
+
+    receiver._inbox.put = noted  # type: ignore[method-assign]
+    seen: list[int] = []
+    for _ in range(10):
+        waiting: asyncio.Task[Message] = asyncio.create_task(anext(receiver))
+        arrived.clear()
+        await send(source, 1)
+        await arrived.wait()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        if not waiting.cancelled():
+            seen.append(waiting.result().sequence_number)
+    while len(seen) < 10:
+        seen.append((await anext(receiver)).sequence_number)
+    assert seen == list(range(10))
+
+
+async def test_one_task_reads_a_receiver(net: Network) -> None:
+    receiver = (await net.context()).receiver("orders")
+    waiting: asyncio.Task[Message] = asyncio.create_task(anext(receiver))
+    await asyncio.sleep(0)
+    with pytest.raises(MisuseError, match="read a receiver in one task only"):
+        await anext(receiver)
+    await receiver.close()
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+
+
+async def test_a_full_inbox_stops_reading(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And half an empty one goes on; nothing is lost."""
+    monkeypatch.setattr(inbox_module, "MAX_QUEUED_BYTES", 100_000)
+    _, source = await source_of(net, "a", options={"ume_flight_size": 100_000})
+    events = Events()
+    receiver = (await net.context(session_id=1)).receiver("orders", on_event=events)
+    await events.first(RegistrationComplete)
+    filler = bytes(5000)
+    for _ in range(200):
+        await source.send(b"%d" % source.next_number + b" " + filler)
+        source.flush()
+    await source.wait_stable_through(199)
+    await until(lambda: receiver._paused)
+    numbers = [int((await anext(receiver)).payload.split(b" ")[0]) for _ in range(200)]
+    assert numbers == list(range(200))
+    assert not receiver._paused
+
+
+async def test_a_stream_has_one_source_of_a_topic() -> None:
+    """Whatever a hostile stream announces, it gets one session."""
+    life = codec.join(5, 7)
+    greeting = hello(5) + info(life) + info(codec.join(5, 8)) + info(codec.join(6, 7)) + info(life, "trades")
+    async with listener(greeting) as source, Context() as receiving:
+        receiver = receiving.receiver("orders", source=source.address)
+        await until(lambda: receiving.oddities["foreign-source-on-stream"] >= 2)
+        assert set(receiver._sessions) == {life}

@@ -1,0 +1,177 @@
+"""Receivers and sources that leave, crash and return; stores that do: nothing is missing, little comes twice."""
+
+import pytest
+
+from stablecast.client import Context
+from stablecast.client import receiver as module
+from stablecast.core.events import (
+    RegistrationComplete,
+    StoreUnresponsive,
+)
+from tests.support.network import Events, Network, drop, until
+from tests.support.traffic import send, source_of, take
+
+
+async def test_what_is_in_hand_comes_again_what_came_before_does_not(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    await send(source, 10)
+    context = await net.context(session_id=1)
+    async with context.receiver("orders") as receiver:
+        async for message in receiver:
+            if message.sequence_number == 3:
+                break
+    again = context.receiver("orders")
+    assert await take(again, 7) == list(range(3, 10))
+
+
+async def test_consumed_and_break(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    await send(source, 10)
+    async with Context(resolver=[net.relays[0].address], session_id=1) as context:
+        async for message in context.receiver("orders"):
+            if message.sequence_number == 3:
+                message.consumed()
+                break
+    again = (await net.context(session_id=1)).receiver("orders")
+    assert await take(again, 6) == list(range(4, 10))
+
+
+async def test_a_receiver_that_took_nothing_gets_everything_again(net: Network) -> None:
+    _, source = await source_of(net, "a")
+    await send(source, 3)
+    context = await net.context(session_id=1)
+    async with context.receiver("orders") as receiver:
+        await until(lambda: len(receiver._inbox))
+    assert [message async for message in receiver] == []
+    again = context.receiver("orders")
+    assert await take(again, 3) == [0, 1, 2]
+
+
+async def test_a_receiver_crashes_and_returns(net: Network) -> None:
+    """Delivery is at least once: nothing is missing, what was not acknowledged comes again."""
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 100)
+    context = await net.context(session_id=1)
+    assert await take(context.receiver("orders"), 60) == list(range(60))
+    await drop(context)
+    await send(source, 50)
+    again = (await net.context(session_id=1)).receiver("orders")
+    first = (await anext(again)).sequence_number
+    assert 0 <= first <= 60
+    rest = [(await anext(again)).sequence_number for _ in range(150 - first - 1)]
+    assert [first, *rest] == list(range(first, 150))
+
+
+async def test_a_source_restarts_while_its_receiver_runs(net: Network) -> None:
+    context, source = await source_of(net, "a", "b", "c")
+    events = Events()
+    receiver = (await net.context(session_id=1)).receiver("orders", on_event=events)
+    await send(source, 5)
+    assert await take(receiver, 5) == list(range(5))
+    for life in range(1, 4):
+        await context.close()
+        context, source = await source_of(net, "a", "b", "c")
+        assert source.next_number == 5 * life
+        await send(source, 5)
+        assert await take(receiver, 5) == list(range(5 * life, 5 * life + 5))
+    await events.first(RegistrationComplete, 4)
+
+
+async def test_a_source_crashes_and_returns_at_another_port(net: Network) -> None:
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 5)
+    assert await take(receiver, 5) == list(range(5))
+    await drop(context)
+    context, source = await source_of(net, "a")
+    await send(source, 5)
+    assert await take(receiver, 5) == list(range(5, 10))
+
+
+async def test_a_new_life_waits_until_the_old_one_s_messages_are_consumed(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in hand when the source restarts is delivered once."""
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 3600.0)
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 5)
+    messages = [await anext(receiver) for _ in range(5)]
+    await context.close()
+    await until(lambda: receiver._finished)
+    _, source = await source_of(net, "a")
+    await send(source, 5)
+    await until(lambda: receiver._plans)
+    assert not receiver._joiners
+    messages[-1].consumed()
+    assert not receiver._finished
+    assert await take(receiver, 5) == list(range(5, 10))
+
+
+async def test_a_slow_application_does_not_keep_a_new_life_out(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the drain time what is in hand may come twice; the old session still takes what is consumed."""
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 3)
+    first = await anext(receiver)
+    await context.close()
+    _, source = await source_of(net, "a")
+    await send(source, 3)
+    await until(lambda: receiver._sessions)
+    first.consumed()
+    numbers: list[int] = []
+    while not numbers or numbers[-1] < 5:
+        numbers.append((await anext(receiver)).sequence_number)
+    assert numbers[:2] == [1, 2]
+    assert numbers[-3:] == [3, 4, 5]
+    assert len(numbers) <= 8
+
+
+async def test_sessions_that_are_never_consumed_are_given_up(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_FINISHED", 1)
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    lives: list[int] = []
+    for _ in range(3):
+        context, source = await source_of(net, "a")
+        await send(source, 1)
+        lives.append(source.config.incarnation)
+        await until(lambda: len(receiver._inbox) >= len(lives))
+        await context.close()
+        await until(lambda: not receiver._sessions)
+    assert len(receiver._finished) == 1
+
+
+async def test_a_store_restarts(net: Network) -> None:
+    events = Events()
+    _, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders", on_event=events)
+    await send(source, 5)
+    assert await take(receiver, 5) == list(range(5))
+    address = await net.stop("a")
+    await events.first(StoreUnresponsive)
+    await net.store("a", listen=address)
+    await source.registered()
+    await send(source, 5)
+    assert await take(receiver, 5) == list(range(5, 10))
+
+
+async def test_one_of_three_stores_is_down(net: Network) -> None:
+    _, source = await source_of(net, "a", "b", "c")
+    await send(source, 20)
+    await net.stop("b")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 20)
+    assert await take(receiver, 40) == list(range(40))
+
+
+async def test_a_streaming_source(net: Network) -> None:
+    """P-028: from now on."""
+    events = Events()
+    context = await net.context()
+    source = await context.source("orders")
+    receiver = (await net.context()).receiver("orders", on_event=events)
+    await until(lambda: receiver._sessions)
+    await source.send(b"0")
+    assert await take(receiver, 1) == [0]

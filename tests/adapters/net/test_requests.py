@@ -1,0 +1,73 @@
+"""The request port."""
+
+import asyncio
+
+import pytest
+
+from stablecast.net import ports
+from stablecast.net import requests as module
+from stablecast.net.requests import RequestPort
+from stablecast.net.stream import Item
+from tests.adapters.net.peers import LOCAL, data
+from tests.support.network import connected
+
+
+async def port_of() -> tuple[RequestPort, int, "asyncio.Queue[Item]"]:
+    heard: asyncio.Queue[Item] = asyncio.Queue()
+
+    def take(items: list[Item]) -> None:
+        for item in items:
+            heard.put_nowait(item)
+
+    listening = ports.listen(LOCAL, 0, "port")
+    port = RequestPort(listening, take)
+    await port.start()
+    return port, listening.getsockname()[1], heard
+
+
+async def test_peers_are_heard() -> None:
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    peers = [await connected(number), await connected(number)]
+    for peer in peers:
+        await loop.sock_sendall(peer, data(1))
+        await heard.get()
+    await port.close()
+    for peer in peers:
+        assert not await loop.sock_recv(peer, 1)
+        peer.close()
+
+
+async def test_nonsense_is_counted_and_ends_one_connection() -> None:
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    good, bad = await connected(number), await connected(number)
+    await loop.sock_sendall(good, data(1))
+    await heard.get()
+    await loop.sock_sendall(bad, b"\xff" * 40)
+    assert not await loop.sock_recv(bad, 1)
+    await loop.sock_sendall(good, data(2))
+    await heard.get()
+    assert port.malformed == 1
+    await port.close()
+    assert port.malformed == 1
+    good.close()
+    bad.close()
+
+
+async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PEERS", 1)
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    first = await connected(number)
+    await loop.sock_sendall(first, data(1))
+    await heard.get()
+    second = await connected(number)
+    assert not await loop.sock_recv(second, 1)
+    await port.close()
+    first.close()
+    second.close()
+
+
+async def test_a_port_that_never_started_closes_its_socket() -> None:
+    await RequestPort(ports.listen(LOCAL, 0, "port"), lambda _: None).close()

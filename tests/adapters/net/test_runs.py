@@ -1,0 +1,67 @@
+"""Runs behind tokens: bytes are kept until their last use, retransmissions are put together."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core import serial
+from stablecast.net.runs import MAX_RECOVERED_RUN, Tokens, payloads, span
+from stablecast.transports.codec import Recovered, join
+from stablecast.transports.lbttcp import Run
+from tests.adapters.net.peers import data
+
+SESSION = join(9, 4)
+LIFE = join(5, 7)
+PAYLOADS = st.lists(st.binary(max_size=20), min_size=1, max_size=12)
+
+
+def run_of(contents: list[bytes], first: int = 1) -> Run:
+    block = b"".join(data(serial.wire(first + place), payload) for place, payload in enumerate(contents))
+    return Run(7, serial.wire(first), len(contents), sum(map(len, contents)), block)
+
+
+@given(PAYLOADS, st.data(), st.booleans())
+def test_parts_of_a_block(contents: list[bytes], draw: st.DataObject, view: bool) -> None:
+    skip = draw.draw(st.integers(0, len(contents)))
+    count = draw.draw(st.integers(0, len(contents) - skip))
+    block = run_of(contents).block
+    assert payloads(memoryview(block) if view else block, skip, count) == contents[skip : skip + count]
+    start, stop = span(block, skip, count)
+    assert payloads(block[start:stop], 0, count) == contents[skip : skip + count]
+
+
+def test_a_run_is_kept_until_its_last_use() -> None:
+    tokens = Tokens()
+    run = run_of([b"a", b"bb", b"ccc"])
+    token = tokens.keep(run, LIFE)
+    assert tokens.use(token, done=False) == (run, LIFE)
+    assert payloads(tokens.block(token, 1, 1, done=False), 0, 1) == [b"bb"]
+    assert tokens.block(token, 0, 3, done=True) is run.block
+    assert not len(tokens)
+    tokens.drop(tokens.keep(run, LIFE))
+    assert not len(tokens)
+
+
+def test_neighbours_become_one_run() -> None:
+    """Across the wrap of the numbers, and not across a gap, another life or another session."""
+    tokens = Tokens()
+    top = serial.MODULUS - 1
+    messages = [
+        Recovered(SESSION, LIFE, top, b"a"),
+        Recovered(SESSION, LIFE, 0, b"bb"),
+        Recovered(SESSION, LIFE, 2, b"c"),
+        Recovered(SESSION, join(6, 7), 3, b"d"),
+        Recovered(join(9, 5), join(6, 7), 4, b"e"),
+    ]
+    found = list(tokens.keep_recovered(messages))
+    assert [(event.wire_first, event.count) for event in found] == [(top, 2), (2, 1), (3, 1), (4, 1)]
+    assert [event.incarnation for event in found] == [LIFE, LIFE, join(6, 7), join(6, 7)]
+    assert all(event.recovered for event in found)
+    run, sender = tokens.use(found[0].token, done=True)
+    assert (payloads(run.block, 0, 2), run.payload_bytes, sender) == ([b"a", b"bb"], 3, LIFE)
+
+
+def test_a_run_of_retransmissions_is_bounded() -> None:
+    tokens = Tokens()
+    messages = [Recovered(SESSION, LIFE, number, b"x") for number in range(MAX_RECOVERED_RUN + 1)]
+    assert [event.count for event in tokens.keep_recovered(messages)] == [MAX_RECOVERED_RUN, 1]
+    assert list(tokens.keep_recovered([])) == []

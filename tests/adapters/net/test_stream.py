@@ -1,0 +1,169 @@
+"""The stream server and the reader of streams."""
+
+import asyncio
+
+import pytest
+
+from stablecast.net import ports
+from stablecast.net import stream as module
+from stablecast.net.stream import Item, StreamReader, StreamServer
+from stablecast.transports.lbttcp import Run
+from tests.adapters.net.peers import LOCAL, data, hello, listener
+from tests.support.network import connected
+
+
+class Reader(StreamReader):
+    """Remembers what it read."""
+
+    def __init__(self) -> None:
+        super().__init__(self._take)
+        self.items: list[Item] = []
+        self.made = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    def _take(self, items: list[Item]) -> None:
+        self.items += items
+        self._changed.set()
+
+    async def read(self, count: int) -> list[Item]:
+        while len(self.items) < count:
+            self._changed.clear()
+            await self._changed.wait()
+        return self.items
+
+
+async def reader_at(address: tuple[str, int]) -> Reader:
+    reader = Reader()
+    await asyncio.get_running_loop().create_connection(lambda: reader, *address)
+    return reader
+
+
+async def server_of(greeting: bytes = hello(5)) -> tuple[StreamServer, tuple[str, int]]:
+    listening = ports.listen(LOCAL, 0, "port")
+    server = StreamServer(listening, lambda: greeting)
+    await server.start()
+    return server, listening.getsockname()
+
+
+async def test_everybody_hears_the_greeting_and_then_the_same() -> None:
+    server, at = await server_of()
+    readers = [await reader_at(at), await reader_at(at)]
+    for reader in readers:
+        await reader.read(1)
+    server.write(data(1) + data(2))
+    for reader in readers:
+        run = (await reader.read(2))[1]
+        assert isinstance(run, Run)
+        assert (run.first, run.count) == (1, 2)
+    await server.close()
+    for reader in readers:
+        await reader.ended.wait()
+        assert not reader.error
+
+
+async def test_what_was_written_arrives_although_the_server_closes() -> None:
+    server, at = await server_of()
+    reader = await reader_at(at)
+    await reader.read(1)
+    reader.pause()
+    server.write(data(1, bytes(60_000)) * 10)
+    closing = asyncio.create_task(server.close())
+    reader.resume()
+    await closing
+    await reader.ended.wait()
+    assert sum(item.count for item in reader.items if isinstance(item, Run)) == 10
+
+
+async def test_a_joiner_that_left_is_forgotten() -> None:
+    server, at = await server_of()
+    reader = await reader_at(at)
+    await reader.read(1)
+    subscriber = server.subscribers[0]
+    await reader.close()
+    await subscriber.ended.wait()
+    assert not server.subscribers
+    server.write(data(1))
+    await server.close()
+
+
+async def test_a_joiner_that_does_not_keep_up_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-011: the others do not wait for it."""
+    monkeypatch.setattr(module, "MAX_QUEUED_BYTES", 1 << 20)
+    server, at = await server_of()
+    deaf = await connected(at[1])
+    reader = await reader_at(at)
+    await reader.read(1)
+    slow, good = server.subscribers
+    number = 0
+    while not slow.ended.is_set():
+        number += 1
+        server.write(data(number, bytes(60_000)))
+        await reader.read(number + 1)
+        await asyncio.sleep(0)
+    assert server.subscribers == [good]
+    deaf.close()
+    await reader.close()
+    await server.close()
+
+
+async def test_closing_does_not_wait_for_a_deaf_joiner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CLOSE_SECONDS", 0.0)
+    server, at = await server_of()
+    deaf = await connected(at[1])
+    reader = await reader_at(at)
+    await reader.read(1)
+    server.write(bytes(16 << 20))
+    await reader.close()
+    await server.close()
+    assert not server.subscribers
+    deaf.close()
+
+
+async def test_no_more_joiners_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_JOINERS", 1)
+    server, at = await server_of()
+    first = await reader_at(at)
+    await first.read(1)
+    second = await reader_at(at)
+    await second.ended.wait()
+    assert not second.items
+    await first.close()
+    await server.close()
+
+
+async def test_a_server_that_never_started_closes_its_socket() -> None:
+    await StreamServer(ports.listen(LOCAL, 0, "port"), lambda: b"").close()
+
+
+async def test_nonsense_ends_the_connection_and_nothing_else() -> None:
+    async with listener(b"\xff" * 40) as peer:
+        reader = await reader_at((LOCAL, int(peer.address.rpartition(":")[2])))
+        await reader.ended.wait()
+        assert reader.error
+        assert not reader.items
+
+
+async def test_reading_pauses() -> None:
+    async with listener(data(1)) as peer:
+        reader = await reader_at((LOCAL, int(peer.address.rpartition(":")[2])))
+        await reader.read(1)
+        reader.pause()
+        reader.pause()
+        (await peer.connection()).transport.write(data(2))
+        await asyncio.sleep(0)
+        assert len(reader.items) == 1
+        reader.resume()
+        reader.resume()
+        await reader.read(2)
+        await reader.close()
+        await reader.close()
+        reader.resume()
+
+
+async def test_a_reader_that_was_closed_before_its_connection_hangs_up() -> None:
+    async with listener(data(1)) as peer:
+        reader = Reader()
+        await reader.close()
+        await asyncio.get_running_loop().create_connection(lambda: reader, LOCAL, int(peer.address.rpartition(":")[2]))
+        await reader.ended.wait()
+        assert not reader.items

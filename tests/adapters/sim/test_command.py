@@ -1,0 +1,54 @@
+"""`stablecast sim`: what it prints, writes and returns."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stablecast.sim import command
+from stablecast.sim.command import Options, run_sim
+from stablecast.sim.schedule import ScheduleError
+from stablecast.trace import verify_paths
+from tests.adapters.sim.planted import quorum_off_by_one
+
+
+def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run_sim(Options(4, jobs=2, directory=tmp_path), as_json=True) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["seeds"], result["violations"], result["failures"]) == (4, 0, [])
+    assert {"registration", "lifetime", "source", "receiver"} == set(result["coverage"])
+    assert result["coverage"]["source"]["states"]["ACTIVE"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_chunks_go_to_several_processes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "CHUNK_SEEDS", 1)
+    assert run_sim(Options(3, first=7, jobs=2), as_json=False) == 0
+    assert "3 seeds, 0 violations" in capsys.readouterr().out
+
+
+def test_a_failing_seed_is_shrunk_traced_and_replayed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        quorum_off_by_one(patch)
+        assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=True) == 1
+        result = json.loads(capsys.readouterr().out)
+        failure = result["failures"][0]
+        assert result["violations"] >= 1
+        assert (failure["seed"], failure["violations"][0]["name"]) == (3, "S1 StableByQuorum")
+        schedule = Path(failure["schedule"])
+        assert run_sim(Options(1, directory=tmp_path / "again"), as_json=False, replay=schedule) == 1
+        assert "S1 StableByQuorum" in capsys.readouterr().out
+    assert run_sim(Options(1), as_json=True, replay=schedule) == 0  # the fault is mended
+    summary = verify_paths([schedule.parent / "traces"])
+    assert {report.role for report in summary.files} >= {"SOURCE", "STORE"}
+    assert "S1" in {violation.rule for violation in summary.violations}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"seed": 1}'])
+def test_what_is_no_schedule_is_one_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "schedule.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ScheduleError, match="give a file that"):
+        run_sim(Options(1), as_json=True, replay=path)

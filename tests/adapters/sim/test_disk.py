@@ -1,0 +1,79 @@
+"""The disk: what a sync covers, what a crash leaves."""
+
+from random import Random
+
+import pytest
+
+from stablecast.core.units import SECOND
+from stablecast.sim.disk import Disk, Kind, Record, Syncer
+from stablecast.sim.world import World
+
+
+def messages(ticket: int, first: int, stop: int, tag: int = 7) -> Record:
+    return Record(ticket, Kind.MESSAGES, None, 1, first, stop, tag, b"")
+
+
+def state(ticket: int, body: bytes) -> Record:
+    return Record(ticket, Kind.STATE, lambda: body, 5, tag=ticket)
+
+
+def test_a_ticket_is_reported_when_all_its_records_are_synced() -> None:
+    disk = Disk()
+    for record in (messages(1, 0, 2), messages(1, 4, 6), messages(2, 6, 7)):
+        disk.append(record)
+    assert disk.commit(1) == 0
+    assert disk.commit(1) == 1
+    assert disk.commit(1) == 2
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(0.0, [(0, 3)]), (0.5, [(0, 4)]), (1.0, [(0, 5)])])
+def test_a_crash_keeps_a_beginning_of_what_was_not_synced(keep: float, kept: list[tuple[int, int]]) -> None:
+    disk = Disk()
+    for number in range(5):
+        disk.append(messages(number + 1, number, number + 1))
+    disk.commit(3)
+    disk.crash(keep)
+    assert disk.extents(1) == kept
+
+
+def test_cuts_and_later_records_win() -> None:
+    disk = Disk()
+    for record in (messages(1, 0, 9), Record(2, Kind.CUT, None, 1, 4), messages(3, 4, 6, tag=8)):
+        disk.append(record)
+    assert disk.extents(1) == [(0, 6)]
+    assert [record.tag for _, record in disk.read(1, 3, 6)] == [7, 8, 8]
+    assert disk.extents(2) == []
+
+
+def test_the_newest_states_are_kept() -> None:
+    disk = Disk()
+    for ticket in (1, 2, 3):
+        disk.append(state(ticket, b"%d" % ticket))
+    disk.commit(2)
+    disk.crash(0)
+    assert (disk.states(), disk.clients) == ([b"2"], {5: 2})
+    disk.wipe()
+    assert disk.states() == []
+
+
+def test_syncs_cover_what_was_there_when_they_began() -> None:
+    world, disk, synced = World(Random(3)), Disk(), list[int]()
+    syncer = Syncer(world, disk, synced.append, pytest.fail)
+    for ticket in (1, 2):
+        syncer.append(messages(ticket, ticket, ticket + 1))
+    world.run(1)
+    syncer.append(messages(3, 3, 4))
+    world.run(SECOND)
+    assert synced == [2, 3]
+
+
+def test_a_full_disk_fails_for_good() -> None:
+    world, disk, failed = World(Random(3)), Disk(), list[bool]()
+    syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: failed.append(True))
+    disk.full = True
+    syncer.append(messages(1, 0, 1))
+    world.run(SECOND)
+    disk.full = False
+    syncer.append(messages(2, 1, 2))
+    world.run(2 * SECOND)
+    assert (failed, disk.durable) == ([True], {})

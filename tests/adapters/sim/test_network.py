@@ -1,0 +1,119 @@
+"""Connections: ordered bytes that stall, break and are told of."""
+
+from random import Random
+
+import pytest
+
+from stablecast.core.inputs import Gone, Reset
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.sim.network import Connection, Network
+from stablecast.sim.process import Process
+from stablecast.sim.world import Clock, World
+
+ADDRESS = "b:1"
+
+
+class Listener(Process):
+    """Notes what arrives."""
+
+    def __init__(self, network: Network, host: str) -> None:
+        super().__init__(network, host, host, Clock(0, 0))
+        self.heard = b""
+        self.accepted: list[Connection] = []
+        self.lost = 0
+        self.told: list[Reset | Gone] = []
+
+    def accept(self, connection: Connection) -> None:
+        self.accepted.append(connection)
+        connection.on_data = self.hear
+        connection.on_lost[False] = self.lose
+
+    def hear(self, data: bytes) -> None:
+        self.heard += data
+
+    def lose(self) -> None:
+        self.lost += 1
+
+    def broken(self, event: Reset | Gone) -> None:
+        self.told.append(event)
+
+
+@pytest.fixture
+def network() -> Network:
+    return Network(World(Random(1)))
+
+
+def pair(network: Network) -> tuple[Listener, Listener]:
+    first, second = Listener(network, "a"), Listener(network, "b")
+    second.listen(ADDRESS, second.accept)
+    return first, second
+
+
+def test_bytes_arrive_in_order_in_any_pieces(network: Network) -> None:
+    first, second = pair(network)
+    parts = [bytes([number]) * number for number in range(1, 200)]
+    for part in parts:
+        first.pool.send(ADDRESS, part)
+        network.world.run(network.world.now + MILLISECOND // 3)
+    network.world.run(network.world.now + SECOND)
+    assert second.heard == b"".join(parts)
+
+
+def test_a_partition_delays_and_loses_nothing(network: Network) -> None:
+    first, second = pair(network)
+    network.block("a", "b")
+    first.pool.send(ADDRESS, b"x")
+    network.world.run(SECOND)
+    assert not second.heard
+    network.unblock("a", "b")
+    network.world.run(2 * SECOND)
+    assert (second.heard, first.told) == (b"x", [])
+
+
+def test_nobody_listening_is_gone(network: Network) -> None:
+    first, second = pair(network)
+    second.crash()
+    first.pool.send(ADDRESS, b"x")
+    network.world.run(SECOND)
+    assert first.told == [Gone(ADDRESS)]
+
+
+def test_a_crash_resets_and_then_refuses(network: Network) -> None:
+    first, second = pair(network)
+    first.pool.send(ADDRESS, b"x")
+    network.world.run(SECOND)
+    second.crash()
+    network.world.run(2 * SECOND)
+    assert first.told == [Reset(ADDRESS), Gone(ADDRESS)]
+
+
+def test_a_cut_resets_and_connects_anew(network: Network) -> None:
+    first, second = pair(network)
+    first.pool.send(ADDRESS, b"x")
+    network.world.run(SECOND)
+    network.cut("a", "b", [first, second])
+    network.world.run(2 * SECOND)
+    first.pool.send(ADDRESS, b"y")
+    network.world.run(3 * SECOND)
+    assert (first.told, second.heard, second.lost, len(second.accepted)) == ([Reset(ADDRESS)], b"xy", 1, 2)
+
+
+@pytest.mark.parametrize(("flush", "heard"), [(True, b"last"), (False, b"")])
+def test_what_a_dying_process_wrote_may_still_arrive(network: Network, flush: bool, heard: bytes) -> None:
+    first, second = pair(network)
+    first.pool.send(ADDRESS, b"")
+    network.world.run(SECOND)
+    first.pool.send(ADDRESS, b"last")
+    first.crash(flush=flush)
+    network.world.run(2 * SECOND)
+    assert (second.heard, second.lost) == (heard, 1)
+
+
+def test_a_frozen_process_reads_its_mail_when_it_runs_again(network: Network) -> None:
+    first, second = pair(network)
+    second.freeze()
+    first.pool.send(ADDRESS, b"x")
+    network.world.run(SECOND)
+    assert (second.heard, first.told) == (b"", [])
+    second.thaw(timers_first=True)
+    assert second.heard == b"x"

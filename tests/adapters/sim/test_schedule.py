@@ -1,0 +1,46 @@
+"""Schedules: drawn, written down, read again."""
+
+import json
+
+import pytest
+
+from stablecast.sim.schedule import HORIZON_MS, USUAL, Act, Schedule, ScheduleError, draw
+
+
+def test_schedules_survive_json() -> None:
+    for seed in range(30):
+        schedule = draw(seed)
+        assert Schedule.from_json(json.loads(json.dumps(schedule.as_json()))) == schedule
+
+
+def test_everything_is_over_at_the_horizon() -> None:
+    faults = [fault for seed in range(200) for fault in draw(seed).faults]
+    assert all(0 <= fault.at_ms < HORIZON_MS and 0 <= fault.span_ms <= HORIZON_MS - fault.at_ms for fault in faults)
+    assert {fault.act for fault in faults} == set(USUAL)
+    assert str(faults[0])
+
+
+def test_disks_are_wiped_only_on_demand() -> None:
+    assert any(fault.act is Act.WIPE for seed in range(50) for fault in draw(seed, wipe=True).faults)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"seed": 1, "sends": [[1]], "faults": []},
+        {"seed": 1, "sends": [], "faults": [{"act": "CRASH"}]},
+        {"seed": 1, "sends": [], "faults": [{"act": "EAT"}]},
+    ],
+)
+def test_what_is_no_schedule_is_refused(value: object) -> None:
+    with pytest.raises(ScheduleError, match="not a schedule"):
+        Schedule.from_json(value)
+
+
+@pytest.mark.parametrize(("act", "who", "other"), [("FULL", "source", ""), ("CUT", "store0", "moon")])
+def test_faults_of_nobody_are_refused(act: str, who: str, other: str) -> None:
+    fault = {"at_ms": 1, "act": act, "who": who, "other": other, "span_ms": 1, "variant": False}
+    with pytest.raises(ScheduleError, match="concerns nobody"):
+        Schedule.from_json({"seed": 1, "sends": [], "faults": [fault]})

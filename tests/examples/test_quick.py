@@ -1,0 +1,35 @@
+"""The two short programs that the README shows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.examples.programs import example
+from tests.support.defaults import default_cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[None]:
+    with default_cluster(tmp_path):
+        yield
+
+
+def test_orders_arrive_and_are_not_repeated(cluster: None, tmp_path: Path) -> None:
+    """The receiver is interrupted between two runs of the source, and goes on."""
+    with example("quick_receiver.py", tmp_path) as receiver:
+        with example("quick_source.py", tmp_path) as source:
+            receiver.until("message 2: plums")
+            assert receiver.interrupt() == 0
+            assert source.end() == 0
+        assert source.lines == [
+            f"{item} is stable as message {n}" for n, item in enumerate(("apples", "pears", "plums"))
+        ]
+        assert receiver.lines == ["message 0: apples", "message 1: pears", "message 2: plums"]
+        assert not receiver.error() + source.error()
+    with example("quick_source.py", tmp_path) as source, example("quick_receiver.py", tmp_path) as receiver:
+        receiver.until("message 5: plums")
+        assert receiver.interrupt() == 0
+        assert receiver.lines[-3:] == ["message 3: apples", "message 4: pears", "message 5: plums"]
+        assert receiver.lines[:-3] in ([], ["message 2: plums"])
+        assert source.end() == 0

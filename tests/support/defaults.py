@@ -1,0 +1,25 @@
+"""A store and a relay at the addresses that examples and documents name, for one test at a time on this machine."""
+
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.program import running, store
+
+STORE = "127.0.0.1:14567"
+RELAY = "127.0.0.1:15380"
+LOCK = Path(tempfile.gettempdir()) / "stablecast-tests-default-addresses.lock"
+
+
+@contextmanager
+def default_cluster(directory: Path) -> Iterator[None]:
+    """Ready when entered."""
+    lifetimes = ("--option", "source-state-lifetime=3600000", "--option", "receiver-state-lifetime=3600000")
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with running("lbmrd", "--listen", RELAY, "--json") as relay:
+            relay.said()
+            with store(directory / "store", *lifetimes, listen=STORE):
+                yield

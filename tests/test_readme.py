@@ -1,0 +1,179 @@
+"""What the README shows works: its Python programs run, its commands exist.
+
+A Python block is a whole program unless `<!-- fragment -->` stands on the line before it. A program that names the default
+addresses gets a store and a relay there. A program that does not end by itself is interrupted once it has printed
+something, or after the others have ended.
+"""
+
+import ast
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.support.defaults import RELAY, STORE, default_cluster
+from tests.support.program import PATH
+from tests.support.tree import ROOT
+
+README = ROOT / "README.md"
+FRAGMENT = "<!-- fragment -->"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECONDS = 30
+"""How long a program may take that ends by itself."""
+INTERRUPTED = (0, 1, 130, -signal.SIGINT)
+"""Exit statuses of a program that Ctrl-C ended."""
+
+
+@attrs.frozen
+class Block:
+    """A fenced block: its language, its text, its line in the document, and whether it is a fragment."""
+
+    language: str
+    text: str
+    line: int
+    fragment: bool
+
+    @property
+    def endless(self) -> bool:
+        """Whether the program receives until it is interrupted."""
+        return "async for" in self.text and "break" not in self.text
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a document, in order."""
+    for found in FENCE.finditer(text):
+        before = text[: found.start()].rstrip().rsplit("\n", 1)[-1].strip()
+        yield Block(found[1], found[2], text.count("\n", 0, found.start()) + 1, before == FRAGMENT)
+
+
+def of_readme(language: str) -> list[Block]:
+    """The blocks of one language; none as long as there is no README."""
+    text = README.read_text(encoding="utf-8") if README.exists() else ""
+    return [block for block in blocks(text) if block.language == language]
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The command lines of a console block: what follows `$ `, continued lines joined, pipes cut."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ ")]
+
+
+def start(program: Block, directory: Path) -> "subprocess.Popen[str]":
+    """Run a program in a directory."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program.text],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": PATH, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(programs: list[Block], directory: Path) -> None:
+    """Run programs: the endless ones first, together with the others one by one."""
+    endless = [(program, start(program, directory)) for program in programs if program.endless]
+    try:
+        for program in [program for program in programs if not program.endless]:
+            with start(program, directory) as process:
+                _, error = process.communicate(timeout=SECONDS)
+                assert process.returncode == 0, f"README.md:{program.line}: {error}"
+        for program, process in endless:
+            assert process.stdout is not None
+            assert process.stdout.readline(), f"README.md:{program.line}: printed nothing"
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=SECONDS)
+            assert process.returncode in INTERRUPTED, f"README.md:{program.line}: {error}"
+    finally:
+        for _, process in endless:
+            process.kill()
+            process.communicate()
+
+
+def test_the_python_programs_run(tmp_path: Path) -> None:
+    programs = [block for block in of_readme("python") if not block.fragment]
+    alone = [program for program in programs if STORE not in program.text and RELAY not in program.text]
+    run(alone, tmp_path)
+    together = [program for program in programs if program not in alone]
+    if together:
+        with default_cluster(tmp_path):
+            run(together, tmp_path)
+
+
+def test_the_fragments_are_python() -> None:
+    for block in of_readme("python"):
+        compile(block.text, f"README.md:{block.line}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_the_commands_exist() -> None:
+    """Each `stablecast ...` names a command that has help, each `make ...` a target."""
+    targets = re.findall(r"^([.\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named: set[str] = set()
+    for block in of_readme("console"):
+        for command in commands(block):
+            match command:
+                case ["make", *arguments]:
+                    wanted = [argument for argument in arguments if "=" not in argument]
+                    assert set(wanted) <= set(targets), f"README.md:{block.line}: {command}"
+                case [program, subcommand, *_] if Path(program).name == "stablecast" and subcommand[0] != "-":
+                    named.add(subcommand)
+                case _:
+                    pass
+    for subcommand in sorted(named):
+        shown = subprocess.run(
+            [sys.executable, "-m", "stablecast.cli.main", subcommand, "--help"],
+            env={**os.environ, "PYTHONPATH": PATH},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert shown.returncode == 0, f"stablecast {subcommand}: {shown.stderr}"
+
+
+# The test's own reading of documents.
+
+SAMPLE = """\
+Text.
+
+```python
+print("whole")
+```
+
+<!-- fragment -->
+```python
+await source.send(b"x")
+```
+
+```console
+$ make test  # everything
+output
+$ stablecast send orders \\
+    --store 127.0.0.1:14567
+```
+"""
+
+
+def test_blocks_are_found() -> None:
+    whole, fragment, console = blocks(SAMPLE)
+    assert (whole.language, whole.text, whole.line, whole.fragment) == ("python", 'print("whole")\n', 3, False)
+    assert (fragment.fragment, fragment.line) == (True, 8)
+    assert commands(console) == [["make", "test"], ["stablecast", "send", "orders", "--store", "127.0.0.1:14567"]]
+
+
+def test_programs_that_fail_are_named(tmp_path: Path) -> None:
+    run([Block("python", "print(1)", 1, fragment=False)], tmp_path)
+    with pytest.raises(AssertionError, match=r"README\.md:7: .*\n?.*"):
+        run([Block("python", "raise SystemExit('no')", 7, fragment=False)], tmp_path)
+
+
+def test_an_endless_program_is_interrupted(tmp_path: Path) -> None:
+    text = "import time\nprint('async for')\ntime.sleep(3600)"
+    run([Block("python", text, 1, fragment=False)], tmp_path)
