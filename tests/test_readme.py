@@ -1,8 +1,8 @@
 """What the README shows works: its Python programs run, its commands exist.
 
-A Python block is a whole program unless `<!-- fragment -->` stands on the line before it. A program that names the default
-addresses gets a store and a relay there. A program that does not end by itself is interrupted once it has printed
-something, or after the others have ended.
+A Python block is a whole program unless `<!-- fragment -->` stands on the line before it. A program that names the
+default addresses gets a store and a relay there. A program that does not end by itself runs beside the others and is
+interrupted once they have ended and it has printed something.
 """
 
 import ast

@@ -63,6 +63,17 @@ def granted(times: RegistrationTimes = TIMES) -> Store:
     return store
 
 
+def test_a_grant_that_comes_when_its_lease_is_over_proves_nothing() -> None:
+    """The process was stopped meanwhile: the store may have given the RegID to another."""
+    store = Store()
+    store.start(now=1)
+    assert not store.grant(1 + LEASE_NS)
+    assert not store.machine.counts
+    assert store.asked().generation == 2
+    assert store.grant(LEASE_NS + 5)
+    assert store.machine.timers.deadline(RegistrationTimer.LEASE) == 1 + 2 * LEASE_NS
+
+
 def test_a_request_is_repeated_until_it_is_answered() -> None:
     store = Store()
     first = store.start(now=3)

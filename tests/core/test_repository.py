@@ -191,6 +191,20 @@ def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() ->
     shop.machine.check_invariants()
 
 
+def test_a_life_that_comes_back_finds_what_it_left() -> None:
+    """Another life registered meanwhile and sent nothing."""
+    shop = RepositoryDriver()
+    shop.data(0, 10)
+    shop.sync()
+    shop.machine.begin_life(9, "other:1", 1)
+    shop.machine.begin_life(LIFE, "source:1", 1)
+    drain(shop.out)
+    assert shop.inform(0, 9, lives=((LIFE, 0),)) == 10
+    assert [effect for effect in shop.out if isinstance(effect, fx.Cut)] == []
+    assert shop.machine.available(0, 10) == [(0, 10)]
+    shop.machine.check_invariants()
+
+
 def test_a_life_that_was_missed_is_where_the_cut_goes() -> None:
     """Ours: life 7 sent 0 to 9. The source's: life 8 used 5 to 9 again, life 9 resumes at 10."""
     shop = RepositoryDriver()

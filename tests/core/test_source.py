@@ -9,6 +9,7 @@ from stablecast.core.events import (
     Event,
     FlightSize,
     Oddity,
+    Overtaken,
     QuorumLost,
     RegistrationComplete,
     RegistrationFlag,
@@ -188,6 +189,31 @@ def test_a_store_that_came_back_empty_is_told_of_and_no_longer_counts() -> None:
     assert told[0] == RegistrationSuccess(0, "store0:1", 50, 0, -1, RegistrationFlag.NONE)
     assert [event for event in driver.hear(stable(1, 0, 2)) if StableFlag.STABLE in event.flags] == []  # type: ignore[union-attr]
     assert Stable(0, 2, 0, StableFlag.STORE) in driver.hear(stable(0, 0, 2))
+
+
+def test_a_life_that_was_replaced_is_over() -> None:
+    """What another life registered meanwhile may have sent would be cut back if this one announced itself again."""
+    driver = SourceDriver.active()
+    for store in (0, 1):
+        driver.feed(Gone(f"store{store}:1"), 100)
+    driver.feed(Tick(), 100 + INTERVAL_NS)
+    driver.effects.clear()
+    told = driver.grant(0, now=120, old=True, term=3, lives=((LIFE, 0), (9, 0)), lives_term=2)
+    assert told == [Overtaken()]
+    assert driver.infos() == []
+    assert not driver.machine.can_send
+    assert driver.grant(1, now=121) + driver.feed(Sent(0, 1, 10)) + driver.feed(Tick(), 10**12) == []
+    assert driver.machine.next_timeout() is None
+
+
+def test_a_life_that_was_not_replaced_goes_on_with_the_newest_term() -> None:
+    driver = SourceDriver.active()
+    for store in (0, 1):
+        driver.feed(Gone(f"store{store}:1"), 100)
+    driver.feed(Tick(), 100 + INTERVAL_NS)
+    driver.grant(0, now=120, old=True, term=7, lives=((LIFE, 0),), lives_term=2)
+    assert driver.machine.can_send
+    assert driver.machine.info().term == 7
 
 
 def test_a_late_store_raises_the_version() -> None:

@@ -8,6 +8,8 @@ import pytest
 from tests.examples.programs import example
 from tests.support.defaults import default_cluster
 
+ITEMS = ("apples", "pears", "plums")
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[None]:
@@ -22,14 +24,12 @@ def test_orders_arrive_and_are_not_repeated(cluster: None, tmp_path: Path) -> No
             receiver.until("message 2: plums")
             assert receiver.interrupt() == 0
             assert source.end() == 0
-        assert source.lines == [
-            f"{item} is stable as message {n}" for n, item in enumerate(("apples", "pears", "plums"))
-        ]
-        assert receiver.lines == ["message 0: apples", "message 1: pears", "message 2: plums"]
-        assert not receiver.error() + source.error()
+            assert not receiver.error() + source.error()
+        assert source.lines == [f"{item} is stable as message {number}" for number, item in enumerate(ITEMS)]
+        assert receiver.lines == [f"message {number}: {item}" for number, item in enumerate(ITEMS)]
     with example("quick_source.py", tmp_path) as source, example("quick_receiver.py", tmp_path) as receiver:
         receiver.until("message 5: plums")
         assert receiver.interrupt() == 0
-        assert receiver.lines[-3:] == ["message 3: apples", "message 4: pears", "message 5: plums"]
+        assert receiver.lines[-3:] == [f"message {number}: {item}" for number, item in enumerate(ITEMS, 3)]
         assert receiver.lines[:-3] in ([], ["message 2: plums"])
         assert source.end() == 0

@@ -13,7 +13,7 @@ from stablecast.config import options
 from stablecast.core.settings import StoreConfig
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address
-from stablecast.resolver.command import run_lbmrd
+from stablecast.resolver import RelayDaemon
 
 
 def run_store(directory: Path, listen: str, option: Sequence[str], trace: Path | None, as_json: bool) -> int:
@@ -28,7 +28,7 @@ def run_store(directory: Path, listen: str, option: Sequence[str], trace: Path |
 def run_relay(listen: str, as_json: bool) -> int:
     """Run the lbmrd relay; see `stablecast lbmrd --help`."""
     host, port = address.parse(listen)
-    return run_lbmrd(host, port, as_json)
+    return run_loop(serve_relay(host, port, as_json))
 
 
 async def serve(store: Store, as_json: bool) -> int:
@@ -46,6 +46,19 @@ async def serve(store: Store, as_json: bool) -> int:
     await store.stop()
     if as_json:
         say({"stopped": True, **store.statistics()})
+    return 0
+
+
+async def serve_relay(interface: str, port: int, as_json: bool) -> int:
+    """Run a relay until it is interrupted; returns the exit status. Raises like `RelayDaemon.start`."""
+    interrupt = _interrupt()
+    relay = await RelayDaemon.start(interface, port)
+    say({"ready": True, "port": relay.port} if as_json else f"lbmrd is ready on {relay.address}")
+    await interrupt
+    statistics = relay.statistics()
+    await relay.close()
+    counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in statistics.items())
+    say({"stopped": True, **statistics} if as_json else f"lbmrd stopped: {counts}")
     return 0
 
 

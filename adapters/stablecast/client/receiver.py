@@ -4,8 +4,9 @@
 receiver.batches()` does the same for whole runs and costs nothing per message. What the application has in hand when it
 leaves the loop is not acknowledged unless it says `consumed()`.
 
-When a life of the source is over, what it delivered may still be consumed. The next life is joined once that is done,
-or after `DRAIN_SECONDS`; then what was in hand may be delivered twice.
+When a life of the source is over, its session goes on to recover what is missing from the stores, and what it
+delivered may still be consumed. The next life is joined once that is done, or after `DRAIN_SECONDS`; then the old
+session delivers no more, and what was in hand may be delivered twice.
 """
 
 import asyncio
@@ -42,13 +43,13 @@ REPORT_SECONDS = 0.01
 """A consumed message is reported at the latest with the first message taken this long after it."""
 
 DRAIN_SECONDS = 1.0
-"""How long a new life of a source waits for the application to finish what an earlier one delivered."""
+"""How long a new life of a source waits until an earlier one is recovered and consumed."""
 
 REJOIN_SECONDS = 0.2
 """Pause before a source whose address was given is looked for again."""
 
 MAX_FINISHED = 16
-"""Ended sessions with messages in the application's hands; of one more the oldest is given up."""
+"""Ended sessions that are not recovered or not consumed yet; of one more the oldest is given up."""
 
 MAX_REG_ID = 0xFFFF_FFFF
 
@@ -214,7 +215,7 @@ class Receiver:
             joiner.pause()
 
     def _gone(self, transport: str) -> None:
-        """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
+        """The life that listened there is over."""
         self._joiners.pop(transport, None)
         for session in [session for session in self._sessions.values() if session.transport == transport]:
             del self._sessions[session.incarnation]
@@ -233,10 +234,10 @@ class Receiver:
             self._settle()
 
     def _settle(self) -> None:
-        """Let go of finished sessions whose messages are all consumed; when none is left, join what waits."""
+        """Let go of sessions that have delivered everything, all of it consumed; when none is left, join what waits."""
         too_many = len(self._finished) - MAX_FINISHED
         for place, session in enumerate(tuple(self._finished)):
-            if not session.waiting or place < too_many:
+            if not (session.waiting or session.recovering) or place < too_many:
                 self._finished.remove(session)
                 self._remember(session)
                 session.close()
@@ -295,6 +296,8 @@ class Receiver:
         self._sessions[info.incarnation] = session
         self._context.met_source(self.topic)
         for finished in self._finished:
+            if finished.shares_source(info):
+                finished.stop()
             self._remember(finished)
         session.start(self._history)
         return session
@@ -343,17 +346,20 @@ class Receiver:
 
     def on_control(self, message: ControlMessage) -> None:
         """A control message that came to the request port for one of the sessions."""
-        session = self._sessions.get(message.incarnation)
-        if session is not None:
+        for session in self._of(message.incarnation):
             session.on_message(message)
 
     def on_recovered(self, incarnation: int, messages: list[codec.Recovered]) -> None:
         """Retransmissions that came to the request port."""
-        session = self._sessions.get(incarnation)
-        if session is not None:
+        for session in self._of(incarnation):
             session.on_recovered(messages)
 
     def on_broken(self, event: Reset | Gone) -> None:
         """A store's connection broke."""
         for session in (*self._sessions.values(), *self._finished):
             session.receive(event)
+
+    def _of(self, incarnation: int) -> list[Session]:
+        """The sessions with this life, if any: normally one."""
+        live = self._sessions.get(incarnation)
+        return [session for session in self._finished if session.incarnation == incarnation] + ([live] if live else [])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from stablecast.client.message import Batch
 from stablecast.core import effects as fx
+from stablecast.core.events import UnrecoverableLoss
 from stablecast.core.inputs import (
     Arrived,
     Consumed,
@@ -16,8 +17,8 @@ from stablecast.core.inputs import (
     RegIdChosen,
     Start,
 )
-from stablecast.core.messages import Message, Role
-from stablecast.core.receiver import ReceiverSession
+from stablecast.core.messages import Message, Role, SourceInfo
+from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.core.settings import ReceiverConfig
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
@@ -41,6 +42,7 @@ class Session:
         self.incarnation = config.incarnation
         self.transport = transport
         self.ended = False
+        self._stopped = False
         self.waiting = 0
         self._receiver = receiver
         self._pool = pool
@@ -61,6 +63,22 @@ class Session:
     def history(self) -> dict[int, list[tuple[int, int]]]:
         """What was consumed, by the life that sent it."""
         return {incarnation: list(ranges) for incarnation, ranges in self._machine.lives.consumed.items()}
+
+    @property
+    def recovering(self) -> bool:
+        """Whether messages are still to be had from the stores."""
+        machine = self._machine
+        return machine.state is ReceiverState.ACTIVE and bool(machine.requests or machine.window.missing())
+
+    def shares_source(self, info: SourceInfo) -> bool:
+        """Whether this is the announcement of another life of the same source."""
+        known = () if self._machine.info is None else self._machine.info.stores
+        places = {(store.address, store.source_reg_id) for store in known}
+        return any((store.address, store.source_reg_id) in places for store in info.stores)
+
+    def stop(self) -> None:
+        """Deliver no more: a new life's session does; what was delivered may still be consumed."""
+        self._stopped = True
 
     def receive(self, event: ReceiverInput) -> None:
         """Feed the machine."""
@@ -96,6 +114,8 @@ class Session:
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Deliver():
                 run, sender = self._tokens.use(effect.token, effect.done)
+                if self._stopped:
+                    return
                 self.waiting += effect.count
                 self._receiver.deliver(
                     Batch(run, effect.skip, effect.count, effect.first, sender, effect.recovered, self._consumed)
@@ -111,7 +131,7 @@ class Session:
                 if low is not None:
                     self._driver.feed(LowChosen(low))
             case fx.Notify():
-                if not self.ended:
+                if not self.ended or isinstance(effect.event, UnrecoverableLoss):
                     self._receiver.on_notify(effect.event)
             case (
                 fx.Broadcast()

@@ -14,7 +14,7 @@ from stablecast.core.events import Event, Oddity
 from stablecast.core.quorum import quorum_of
 from stablecast.core.ranges import RangeSet
 from stablecast.core.registration import Registration
-from stablecast.sim.disk import Disk
+from stablecast.sim.disk import Contents, Disk
 from stablecast.sim.rules import Violation
 
 Lives = dict[int, RangeSet]
@@ -72,6 +72,8 @@ class Checkers:
     order: dict[int, int] = attrs.field(factory=dict)
     sent: Lives = attrs.field(factory=dict)
     forced: Lives = attrs.field(factory=dict)
+    excused: Lives = attrs.field(factory=dict)
+    wiped: list[Contents] = attrs.field(factory=list)
     released: dict[int, int] = attrs.field(factory=dict)
     sessions: dict[tuple[str, int], Session] = attrs.field(factory=dict)
 
@@ -101,12 +103,15 @@ class Checkers:
         self.counts["stable"] += stop - first
         self.stable_lives.setdefault(life, RangeSet()).add(first, stop)
         for number in range(first, stop):
+            holders = self.holders(life, number)
+            if len(holders) < needed and any(_shows(wiped, life, number) for wiped in self.wiped):
+                self._excuse(life, number)
+                continue
+            if len(holders) < needed:
+                self.report("S1", f"number {number} is called stable and synced at {holders}, it needs {needed}")
             other = self.stable.setdefault(number, life)
             if other != life:
                 self.report("S2", f"number {number} is stable for life {other:#x} and for life {life:#x}")
-            holders = self.holders(life, number)
-            if len(holders) < needed:
-                self.report("S1", f"number {number} is called stable and synced at {holders}, it needs {needed}")
 
     def on_forced(self, life: int, first: int, stop: int) -> None:
         """The source's limit forced copies out."""
@@ -115,7 +120,7 @@ class Checkers:
     def on_release(self, life: int, stop: int) -> None:
         """The source lets go of its copies below `stop`."""
         first, self.released[life] = self.released[life], stop
-        allowed = [lives[life] for lives in (self.stable_lives, self.forced) if life in lives]
+        allowed = [lives[life] for lives in (self.stable_lives, self.forced, self.excused) if life in lives]
         for low, high in _without([(first, stop)], allowed):
             self.report("C1", f"the copies of {low}..{high - 1} are gone, they are not stable yet")
 
@@ -156,7 +161,12 @@ class Checkers:
             holders = self.holders(life, number)
             if store in holders and len(holders) - 1 < needed:
                 del self.stable[number]
-                self.stable_lives[life].remove(number, number + 1)
+                self._excuse(life, number)
+        self.wiped.append(self.disks[store].durable)
+
+    def _excuse(self, life: int, number: int) -> None:
+        self.stable_lives[life].remove(number, number + 1)
+        self.excused.setdefault(life, RangeSet()).add(number, number + 1)
 
     # Registrations.
 
@@ -267,7 +277,11 @@ class Checkers:
 
 def holds(disk: Disk, life: int, number: int) -> bool:
     """Whether a disk has a message synced."""
-    for numbers in disk.durable.values():
+    return _shows(disk.durable, life, number)
+
+
+def _shows(contents: Contents, life: int, number: int) -> bool:
+    for numbers in contents.values():
         record = numbers.get(number)
         if record is not None and record.tag == life:
             return True

@@ -6,7 +6,12 @@ from random import Random
 
 import attrs
 
+from stablecast.core.errors import InvariantError
+
 MILLION = 1_000_000
+
+MAX_EVENTS = 2_000_000
+"""Things that happen in one world, a hundred times the usual; more means that somebody does not come to rest."""
 
 
 @attrs.define
@@ -35,10 +40,12 @@ class World:
         heappush(self._queue, (self.now + delay, self._serial, action))
 
     def run(self, until: int) -> None:
-        """Let time pass."""
+        """Let time pass. Raises InvariantError when far too much happens, and whatever the processes raise."""
         queue = self._queue
         while queue and queue[0][0] <= until:
-            self.now, _, action = heappop(queue)
+            self.now, serial, action = heappop(queue)
+            if serial > MAX_EVENTS:
+                raise InvariantError(f"the world does not come to rest: {serial} things have happened")
             action()
         self.now = until
 

@@ -18,7 +18,9 @@ def test_lines_become_stable_messages_and_lines_again(tmp_path: Path) -> None:
             running("send", "orders", *where, "--store", address, "--json") as sender,
         ):
             sender.write("one\ntwo\n")
-            assert receiver.said() == {"number": 0, "payload": "one", "recovered": False}
+            first = receiver.said()
+            assert isinstance(first.pop("recovered"), bool)  # Live or from the store: whichever was quicker.
+            assert first == {"number": 0, "payload": "one"}
             assert receiver.said()["payload"] == "two"
             out, err = sender.process.communicate("three\n\u00fc")
             assert (sender.process.returncode, err) == (0, "")

@@ -1,5 +1,6 @@
 """Receivers and sources that leave, crash and return; stores that do: nothing is missing, little comes twice."""
 
+import attrs
 import pytest
 
 from stablecast.client import Context
@@ -8,6 +9,7 @@ from stablecast.core.events import (
     RegistrationComplete,
     StoreUnresponsive,
 )
+from stablecast.core.messages import Keepalive, Role
 from tests.support.network import Events, Network, drop, until
 from tests.support.traffic import send, source_of, take
 
@@ -175,3 +177,53 @@ async def test_a_streaming_source(net: Network) -> None:
     await until(lambda: receiver._sessions)
     await source.send(b"0")
     assert await take(receiver, 1) == [0]
+
+
+async def test_a_source_leaves_while_a_receiver_recovers(net: Network) -> None:
+    """The stores have what is missing, and its session goes on to ask for it."""
+    context, source = await source_of(net, "a", "b", "c", options={"ume_flight_size": 10_000})
+    await send(source, 5000)
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    numbers = await take(receiver, 10)
+    assert next(iter(receiver._sessions.values())).recovering
+    await context.close()
+    numbers += await take(receiver, 4990)
+    assert numbers == list(range(5000))
+    assert not receiver._finished
+
+
+async def test_a_new_life_ends_the_recovery_of_the_old_one(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the old session still gets, the new one delivers."""
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)
+    context, source = await source_of(net, "a", options={"ume_flight_size": 10_000})
+    await send(source, 3000)
+    receiver = (await net.context(session_id=1)).receiver(
+        "orders", options={"retransmit_request_outstanding_maximum": 1}
+    )
+    numbers = await take(receiver, 10)
+    await context.close()
+    await source_of(net, "a")
+    await until(lambda: receiver._sessions)
+    old = receiver._finished[0]
+    assert old.recovering
+    while numbers[-1] < 2999:
+        numbers += await take(receiver, 1)
+    assert sorted(set(numbers)) == list(range(3000))
+    assert numbers.count(2999) == 1
+
+
+async def test_an_ended_session_is_still_told(net: Network) -> None:
+    """Keepalives keep its registrations alive, so that late consumption is acknowledged."""
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 2)
+    await anext(receiver)
+    await context.close()
+    await until(lambda: receiver._finished)
+    session = receiver._finished[0]
+    heard: list[object] = []
+    session.on_message = heard.append  # type: ignore[method-assign, assignment]
+    message = Keepalive(Role.STORE, session.incarnation, 1, False, 0)
+    receiver.on_control(message)
+    receiver.on_control(attrs.evolve(message, incarnation=session.incarnation + 1))
+    assert heard == [message]

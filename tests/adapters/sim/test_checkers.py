@@ -12,7 +12,7 @@ MAX_SEEDS = 20
 
 @pytest.mark.parametrize(("plant", "rule", "seed"), PLANTED)
 def test_a_planted_fault_is_seen(plant: Plant, rule: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`seed` is where it showed when this was written; a few more are tried, as worlds change with what they contain."""
+    """`seed` is where it showed when this was written; more are tried, as worlds change with what they contain."""
     plant(monkeypatch)
     for candidate in range(seed, seed + MAX_SEEDS):
         found = [violation.rule for violation in run(draw(candidate)).violations]

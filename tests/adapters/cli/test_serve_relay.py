@@ -12,24 +12,17 @@ from typing import Any
 
 import pytest
 
-from stablecast.resolver import command
 from stablecast.resolver.endpoint import bind
 from stablecast.transports.wire import lbmr
 from tests.support.tree import LAYERS, ROOT
 
-PROGRAM = """
-import sys
-from stablecast.resolver.command import run_lbmrd
-sys.exit(run_lbmrd("127.0.0.1", int(sys.argv[1]), sys.argv[2] == "json"))
-"""
-
 
 @contextmanager
-def lbmrd(form: str, port: int = 0) -> Iterator[subprocess.Popen[str]]:
+def lbmrd(*form: str, port: int = 0) -> Iterator[subprocess.Popen[str]]:
     """A relay process that does not outlive the test."""
     path = os.pathsep.join(str(ROOT / layer) for layer in LAYERS)
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(port), form],
+        [sys.executable, "-m", "stablecast.cli.main", "lbmrd", "--listen", f"127.0.0.1:{port}", *form],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -53,7 +46,7 @@ def said(process: subprocess.Popen[str]) -> Any:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ready_work_stop(number: signal.Signals) -> None:
-    with lbmrd("json") as process:
+    with lbmrd("--json") as process:
         ready = said(process)
         assert ready == {"ready": True, "port": ready["port"]}
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
@@ -67,7 +60,7 @@ def test_ready_work_stop(number: signal.Signals) -> None:
 
 
 def test_for_people() -> None:
-    with lbmrd("text") as process:
+    with lbmrd() as process:
         assert line(process).startswith("lbmrd is ready on 127.0.0.1:")
         process.terminate()
         assert line(process).startswith("lbmrd stopped: clients 0, received 0, forwarded 0")
@@ -77,13 +70,7 @@ def test_for_people() -> None:
 def test_a_port_in_use_is_one_sentence_and_status_1() -> None:
     with bind("127.0.0.1", (0,)) as taken:
         port = taken.getsockname()[1]
-        with lbmrd("text", port) as process:
+        with lbmrd(port=port) as process:
             out, err = process.communicate()
             assert (process.returncode, out) == (1, "")
-    assert err == f"port {port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port\n"
-
-
-def test_without_uvloop_the_standard_loop_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert command._loop_factory() is not None
-    monkeypatch.setitem(sys.modules, "uvloop", None)
-    assert command._loop_factory() is None
+    assert err == f"stablecast: port {port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port\n"
