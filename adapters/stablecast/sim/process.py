@@ -73,7 +73,7 @@ class Process:
         """The clock leaps forward."""
         self.clock.offset += span
         for driver in self.drivers:
-            driver.rearm()
+            driver.on_leap()
 
     def crash(self, *, flush: bool = True) -> None:
         """It is killed; with `flush` what it wrote still leaves the host."""
@@ -103,6 +103,7 @@ class Driver(Generic[EventT_contra]):
         self._inputs: deque[EventT_contra] = deque()
         self._busy = False
         self._closed = False
+        self._shown: int | None = None
         self._due: int | None = None
         process.drivers.append(self)
 
@@ -127,15 +128,21 @@ class Driver(Generic[EventT_contra]):
 
     def rearm(self) -> None:
         """Wake up when the machine wants to."""
-        process = self._process
         due = self._driven.machine.next_timeout()
+        if due == self._shown:
+            return
+        self._shown = due
         if due is None:
             self._due = None
             return
-        instant = process.clock.when(due)
-        if instant != self._due:
-            self._due = instant
-            process.world.at(instant, lambda: self._wake(instant))
+        process = self._process
+        instant = self._due = process.clock.when(due)
+        process.world.at(instant, lambda: self._wake(instant))
+
+    def on_leap(self) -> None:
+        """The clock shows something else now."""
+        self._shown = None
+        self.rearm()
 
     def wake_if_due(self) -> None:
         """The process ran again: timers may have passed."""
@@ -143,8 +150,7 @@ class Driver(Generic[EventT_contra]):
         if due is not None and due <= self._process.now():
             self._tick()
         else:
-            self._due = None
-            self.rearm()
+            self.on_leap()
 
     def _wake(self, instant: int) -> None:
         process = self._process
@@ -153,7 +159,7 @@ class Driver(Generic[EventT_contra]):
         self._tick()
 
     def _tick(self) -> None:
-        self._due = None
+        self._shown = self._due = None
         self._busy = True
         now = self._process.now()
         effects = self._driven.timeout(now)
