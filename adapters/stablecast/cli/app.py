@@ -8,6 +8,7 @@ import typer
 from stablecast.cli import cluster, receive, send, serve, verify
 from stablecast.config.options import MAX_SESSION_ID
 from stablecast.demo import show
+from stablecast.sim import command as sim
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -106,6 +107,22 @@ def receive_command(
         raise typer.BadParameter("nothing says where sources are: give --resolver ip:port or --source ip:port")
     job = receive.Job(topic, resolver or [], source, session_id, count, option or [], trace, as_json)
     raise typer.Exit(receive.run(job))
+
+
+@app.command("sim")
+def sim_command(
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 200,
+    first: Annotated[int, typer.Option(help="The first one.", min=0)] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one per core.", min=0)] = 0,
+    wipe: Annotated[bool, typer.Option("--wipe", help="Stores may also lose their disks.")] = False,
+    directory: Annotated[Path, typer.Option(help="Gets schedule and traces of failing seeds.")] = Path(
+        "stablecast-sim"
+    ),
+    replay: Annotated[Path | None, typer.Option(help="Run this schedule again instead.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the endpoints in seeded worlds of crashes, partitions and lost writes, watched by independent checkers."""
+    raise typer.Exit(sim.run_sim(sim.Options(seeds, first, jobs, wipe, directory), as_json, replay))
 
 
 @app.command("verify")

@@ -75,9 +75,10 @@ class Joiner:
     async def _stay_joined(self, host: str, port: int) -> None:
         """One connection, from its beginning to its end."""
         reader = self._reader = StreamReader(self._on_read)
-        self._greeted = False
+        self._greeted = connected = False
         try:
             await asyncio.get_running_loop().create_connection(lambda: reader, host, port)
+            connected = True
             if self._paused:
                 reader.pause()
             await reader.ended.wait()
@@ -87,7 +88,9 @@ class Joiner:
             return  # Out of reach: the life may go on, and so do we.
         finally:
             self._reader = None
-            await reader.close()
+            reader.abort()
+            if connected:  # A connection cancelled while it was made may never report its end.
+                await reader.ended.wait()
         if not self._over:
             self._on_end(False)
 
