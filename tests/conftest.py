@@ -5,11 +5,15 @@ so that a red build is red again; at a desk each run tries new ones. `make soak`
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
 SOAK_EXAMPLES = 5_000
 """Examples of each property test in `make soak`, unless the test says otherwise."""
+
+# Started in the background of a shell, pytest ignores SIGINT, and all programs that it starts would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)

@@ -58,7 +58,7 @@ def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
     assert [line for line in tshark.summary(path, ports) if "LBM" in line or "LBT" in line] == []
     assert tshark.matching(path, ports, "_ws.malformed") == []
     assert tshark.matching(path, ports, f"{resolution} and not icmp and not lbmr") == []
-    assert tshark.matching(path, ports, f"{streams} and tcp.len > 0 and not lbttcp") == []
+    assert tshark.matching(path, ports, f"{streams} and tcp.len > 0 and not lbttcp and not tcp.reassembled_in") == []
     assert len(tshark.matching(path, ports, "lbmr and not icmp")) > 10
     payloads = tshark.matching(path, ports, "lbttcp and data.data", "data.data")
     sent = {bytes.fromhex(octets) for line in payloads for octets in line.split(",")}

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -40,7 +39,7 @@ def run(messages: int, seconds: float, seed: int, keep: Path | None, as_json: bo
         started = time.monotonic()
         demo = Demo(messages, seconds, seed, directory, lambda text: console.print(_when(started), text))
         with Live(View(demo, started), console=console, refresh_per_second=REFRESHES, transient=True):
-            asyncio.run(_interruptible(demo))
+            _run(demo)
             outcome = demo.judge()
         if as_json:
             say(attrs.asdict(outcome))
@@ -72,9 +71,19 @@ def workplace(keep: Path | None) -> Iterator[Path]:
             shutil.rmtree(place)
 
 
+def _run(demo: Demo) -> None:
+    """Run it to its end. Raises KeyboardInterrupt when it was told to end."""
+    try:
+        asyncio.run(_interruptible(demo))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
 async def _interruptible(demo: Demo) -> None:
     """Run it; whoever hangs up or asks for the end interrupts."""
-    on_ending(lambda: signal.raise_signal(signal.SIGINT))
+    running = asyncio.current_task()
+    assert running is not None
+    on_ending(running.cancel)
     await demo.run()
 
 
