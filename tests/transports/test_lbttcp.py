@@ -46,7 +46,7 @@ def flat(found: list[Run | Message]) -> list[Message]:
             case Run():
                 messages += [
                     Message(MessageKind.DATA, item.topic_index, (item.first + n) & LAST, (), bytes(payload))
-                    for n, payload in enumerate(payloads(item))
+                    for n, payload in enumerate(payloads(item.block, 0, item.count))
                 ]
             case Message():
                 messages.append(item)
@@ -84,8 +84,8 @@ def test_runs_describe_their_block(messages: list[Message]) -> None:
     for item in StreamDecoder().feed(stream):
         if isinstance(item, Run):
             assert item.kind == MessageKind.DATA
-            assert len(payloads(item)) == item.count > 0
-            assert sum(map(len, payloads(item))) == item.payload_bytes
+            assert len(payloads(item.block, 0, item.count)) == item.count > 0
+            assert sum(map(len, payloads(item.block, 0, item.count))) == item.payload_bytes
             assert len(item.block) == item.payload_bytes + item.count * DATA_HEADER.size
 
 
@@ -137,7 +137,7 @@ def test_a_whole_read_is_used_as_it_is() -> None:
     (run,) = StreamDecoder().feed(stream)
     assert isinstance(run, Run)
     assert run.block is stream
-    assert all(isinstance(payload, bytes) for payload in payloads(run))
+    assert all(isinstance(payload, bytes) for payload in payloads(run.block, 0, run.count))
 
 
 def test_part_of_a_read_is_not_copied() -> None:

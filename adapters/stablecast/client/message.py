@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from stablecast.core import serial
-from stablecast.net.runs import payloads
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, payloads
 
 
 class Batch:

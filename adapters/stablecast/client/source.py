@@ -34,10 +34,10 @@ from stablecast.core.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
-from stablecast.net.runs import payloads
 from stablecast.net.stream import StreamServer
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
+from stablecast.transports.lbttcp import payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 
 FLUSH_BYTES = 32 * 1024

@@ -30,11 +30,11 @@ from stablecast.net.driver import Driver
 from stablecast.net.joiner import Joiner
 from stablecast.net.pool import Pool
 from stablecast.net.requests import RequestPort
-from stablecast.net.runs import Tokens, payloads
+from stablecast.net.runs import Tokens
 from stablecast.net.stream import Item
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, payloads
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message, MessageKind
 

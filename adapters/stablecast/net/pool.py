@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from stablecast.net.address import parse
+from stablecast.net.keepalive import keep_alive
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 """Bytes waiting for one peer; beyond that they are dropped, and a connection that has them counts as broken."""
@@ -52,6 +53,7 @@ class Link(asyncio.Protocol):
         """Send what was queued meanwhile."""
         self.made_at = asyncio.get_running_loop().time()
         self._transport = transport
+        keep_alive(transport)
         if self._queue:
             transport.write(b"".join(self._queue))
             self._empty()

@@ -1,20 +1,16 @@
 """Runs of messages kept by token while a machine decides what becomes of them."""
 
-import struct
 from collections.abc import Iterable, Iterator
 
 from stablecast.core import serial
 from stablecast.core.inputs import Data
 from stablecast.core.messages import Incarnation
 from stablecast.transports.codec import Recovered, split
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, span
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 MAX_RECOVERED_RUN = 64
 """Retransmitted messages put together into one run."""
-
-_LENGTH = struct.Struct(">2xH")
-"""The length of a message, where it begins (`PREFIX` without its first half)."""
 
 
 class Tokens:
@@ -74,31 +70,6 @@ class Tokens:
         run = Run(topic_index, first.wire_number, len(messages), size, b"".join(parts))
         token = self.keep(run, first.incarnation)
         return Data(first.session, first.incarnation, first.wire_number, len(messages), size, True, token)
-
-
-def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
-    """Where `count` messages from the `skip`th on begin and end in a block."""
-    length_at = _LENGTH.unpack_from
-    start = 0
-    for _ in range(skip):
-        start += length_at(block, start)[0]
-    stop = start
-    for _ in range(count):
-        stop += length_at(block, stop)[0]
-    return start, stop
-
-
-def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
-    """The payloads of `count` messages from the `skip`th on."""
-    octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
-    length_at, header = _LENGTH.unpack_from, DATA_HEADER.size
-    found: list[bytes] = []
-    offset, _ = span(octets, skip, 0)
-    for _ in range(count):
-        stop = offset + length_at(octets, offset)[0]
-        found.append(octets[offset + header : stop])
-        offset = stop
-    return found
 
 
 def _continues(before: Recovered, message: Recovered) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from stablecast.net.keepalive import keep_alive
 from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
@@ -35,6 +36,7 @@ class Subscriber(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Greet, then it hears everything."""
         self.transport = transport
+        keep_alive(transport)
         if self._server.full:
             transport.abort()
             return
@@ -129,6 +131,7 @@ class StreamReader(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """Keep the transport, for pausing and closing."""
         self._transport = transport
+        keep_alive(transport)
         if self._closing:
             transport.abort()
 

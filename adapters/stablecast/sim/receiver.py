@@ -26,7 +26,7 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import Registration
 from stablecast.core.settings import ReceiverConfig
 from stablecast.core.units import MILLISECOND
-from stablecast.net.runs import Tokens, payloads
+from stablecast.net.runs import Tokens
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Item, Joiner, Process, serve
@@ -35,7 +35,7 @@ from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, payloads
 from stablecast.transports.wire.lbmc import MessageKind
 
 DRAIN_NS = 300 * MILLISECOND

@@ -22,7 +22,6 @@ from stablecast.core.registration import Registration
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.units import MILLISECOND
-from stablecast.net.runs import payloads
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.network import Connection, Network
 from stablecast.sim.process import Driver, Item, Process, serve
@@ -30,7 +29,7 @@ from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 PAYLOAD = struct.Struct(">QI")

@@ -11,7 +11,7 @@ from stablecast.core.messages import Message, Registered, Role, StableAck
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.daemon.records import client_record, clients_of, forget_record
-from stablecast.net.runs import Tokens, payloads
+from stablecast.net.runs import Tokens
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.disk import Disk, Kind, Record, Syncer
 from stablecast.sim.network import Network
@@ -20,7 +20,7 @@ from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, payloads
 from stablecast.transports.wire.lbmc import MessageKind
 
 

@@ -1,18 +1,22 @@
 """Receivers against real sources and stores: order, batches, cancellation, bounds, hostile streams."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from stablecast.client import Batch, Context, Message
 from stablecast.client import inbox as inbox_module
+from stablecast.client import receiver as module
+from stablecast.core.effects import Release
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import (
     Confirmed,
     RegistrationComplete,
 )
+from stablecast.trace import TraceError
 from stablecast.transports import codec
-from tests.adapters.net.peers import hello, listener
+from tests.adapters.net.peers import data, hello, listener
 from tests.support.network import Events, Network, until
 from tests.support.traffic import info, send, source_of, take
 
@@ -179,3 +183,76 @@ async def test_a_stream_has_one_source_of_a_topic() -> None:
         receiver = receiving.receiver("orders", source=source.address)
         await until(lambda: receiving.oddities["foreign-source-on-stream"] >= 2)
         assert set(receiver._sessions) == {life}
+
+
+async def test_nonsense_on_a_stream_is_counted() -> None:
+    life = codec.join(5, 7)
+    async with listener(hello(5) + codec.greeting(5) + info(life)) as source, Context() as receiving:
+        receiver = receiving.receiver("orders", source=source.address)
+        await until(lambda: receiver._sessions)
+        assert receiving.oddities == {"malformed-on-stream": 1}
+
+
+async def test_a_stream_that_is_found_while_the_inbox_is_full_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read of it until there is room."""
+    monkeypatch.setattr(inbox_module, "MAX_QUEUED_BYTES", 1)
+    streams = [hello(session) + info(codec.join(session, 7)) for session in (5, 6)]
+    async with listener(streams[0]) as one, listener(streams[1]) as two, Context() as receiving:
+        receiver = receiving.receiver("orders", source=one.address)
+        await until(lambda: receiver._sessions)
+        (await one.connection()).transport.write(data(0))
+        await until(lambda: receiver._paused)
+        receiver.found(two.address, 6, "")
+        await two.connection()
+        assert len(receiver._sessions) == 1
+        assert (await anext(receiver)).payload == b"x"
+        await until(lambda: len(receiver._sessions) == 2)
+
+
+class _Unconsumed:
+    """A finished session."""
+
+    waiting = 1
+    recovering = False
+
+
+async def test_closing_twice_and_while_a_life_waits(net: Network) -> None:
+    receiver = (await net.context()).receiver("orders")
+    receiver._finished.append(_Unconsumed())  # type: ignore[arg-type]
+    receiver.found("127.0.0.1:1", 5, "")
+    assert receiver._plans
+    receiver._finished.clear()
+    await receiver.close()
+    await receiver.close()
+    assert [batch async for batch in receiver.batches()] == []
+
+
+async def test_a_trace_that_cannot_be_written_is_told(net: Network, tmp_path: Path) -> None:
+    """By the iterator: there is nobody else to tell."""
+    (tmp_path / "file").write_text("")
+    await source_of(net, "a")
+    receiver = (await net.context(trace=tmp_path / "file")).receiver("orders")
+    with pytest.raises(TraceError):
+        await anext(receiver)
+
+
+async def test_effects_of_others_are_refused(net: Network) -> None:
+    await source_of(net, "a")
+    receiver = (await net.context()).receiver("orders")
+    await until(lambda: receiver._sessions)
+    session = next(iter(receiver._sessions.values()))
+    with pytest.raises(AssertionError, match="a receiver does not Release"):
+        session._perform(Release(1))
+
+
+async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LIVES", 2)
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    for life in range(4):
+        context, source = await source_of(net, "a")
+        await send(source, 1)
+        assert await take(receiver, 1) == [life]
+        await context.close()
+        await until(lambda: not receiver._sessions)
+        assert len(receiver._history) <= 2
+    assert len(receiver._history) == 2

@@ -24,6 +24,7 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         if self.listener.deaf:
             transport.pause_reading()
+            asyncio.get_running_loop().call_soon(transport.pause_reading)  # uvloop begins to read after this method
         transport.write(self.listener.greeting)
         self.listener.connections.append(self)
         self.listener.changed.set()

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core import serial
-from stablecast.net.runs import MAX_RECOVERED_RUN, Tokens, payloads, span
+from stablecast.net.runs import MAX_RECOVERED_RUN, Tokens
 from stablecast.transports.codec import Recovered, join
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, payloads, span
 from tests.adapters.net.peers import data
 
 SESSION = join(9, 4)

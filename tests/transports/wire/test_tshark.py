@@ -21,7 +21,8 @@ CLIENT, STORE = ("10.0.0.2", 40010), ("10.0.0.3", 14567)
 NAMES = {
     h.Ack: "ume_ack", h.AckId: "ume_ack_id", h.Batch: "batch", h.Capability: "ume_capability",
     h.ClientLifetime: "ume_client_lifetime", h.CtxInst: "ctxinst", h.CtxInstD: "ctxinst", h.CtxInstR: "ctxinst",
-    h.ElectionToken: "ume_psrc_election_token", h.ExtendedOption: "extopt", h.Fragment: "frag", h.Keepalive: "ume_keepalive",
+    h.ElectionToken: "ume_psrc_election_token", h.ExtendedOption: "extopt", h.Fragment: "frag",
+    h.Keepalive: "ume_keepalive",
     h.LjInfo: "ume_lj_info", h.LjiReq: "lji_req", h.Otid: "otid", h.Preg: "ume_preg", h.PregResp: "ume_preg_resp",
     h.ProxyElection: "ume_pser", h.ProxySource: "ume_proxy_src", h.RangedAck: "ume_ranged_ack",
     h.ReceiverKeepalive: "ume_receiver_keepalive", h.Request: "tcp_request", h.RxReq: "ume_rxreq",

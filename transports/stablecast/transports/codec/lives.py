@@ -1,7 +1,7 @@
 """The history of a source on the wire: an extended option of our own, which peers that do not know it may ignore.
 
-Data of the option: term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first number
-(32 bits). More than one header has room for comes in fragments, as the option provides.
+Data of the option: term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first
+number (32 bits). More than one header has room for comes in fragments, as the option provides.
 """
 
 import struct
