@@ -72,7 +72,7 @@ class Inbox:
             self._taking = False
         batch = self._queue.popleft()
         self._bytes -= batch.size + BATCH_BYTES
-        if self.full and self._bytes < MAX_QUEUED_BYTES // 2:
+        if self.full and self._bytes <= MAX_QUEUED_BYTES // 2:
             self.full = False
             self._on_room()
         return batch

@@ -19,6 +19,7 @@ from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.events import (
     Event,
+    Overtaken,
     QuorumLost,
     Reclaimed,
     RegistrationComplete,
@@ -102,11 +103,14 @@ class Source:
         self._credit_bytes = NO_LIMIT
         self._flush_planned = False
         self._retained: deque[tuple[int, int, bytes]] = deque()
-        self._stability = Stability(config.topic)
+        self._stability = Stability()
+        if not config.stores:
+            self._stability.close(f"source '{config.topic}' has no stores: nothing that it sends becomes stable")
         self._changed = asyncio.Event()
         self._troubles: deque[str] = deque(maxlen=MAX_TROUBLES)
         self._begun = False
-        self._closed = False
+        self._closed = self._over = False
+        self._farewell = f"source '{config.topic}' was closed"
 
     async def __aenter__(self) -> "Source":
         """The source itself."""
@@ -115,8 +119,6 @@ class Source:
     async def __aexit__(self, *_: object) -> None:
         """Close."""
         await self.close()
-
-    # Life.
 
     async def start(self, stream: StreamServer) -> None:
         """Let joiners in, and register."""
@@ -132,8 +134,8 @@ class Source:
         try:
             async with asyncio.timeout(within):
                 while not self._may_send():
-                    if self._closed:
-                        raise self._closing()
+                    if self._over:
+                        raise Closed(self._farewell)
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
@@ -146,11 +148,11 @@ class Source:
         if self._closed:
             return
         self.flush()
-        self._closed = True
+        self._closed = self._over = True
         self._credit = 0
         self._driver.close()
         self._changed.set()
-        self._stability.close()
+        self._stability.close(self._farewell)
         try:
             if self.stream is not None:
                 await self.stream.close()
@@ -243,25 +245,22 @@ class Source:
         self._driver.feed(SentInput(first, count, payload_bytes))
 
     async def wait_stable(self, number: int) -> None:
-        """Wait until message `number` is stable; without stores there is nothing to wait for.
+        """Wait until message `number` is stable.
 
-        Raises NotStable if it was reclaimed by force (P-323), Closed on closing.
+        Raises NotStable if it was reclaimed by force (P-323), Closed on closing, and always without stores.
         """
         self.flush()
-        if self.config.stores:
-            await self._stability.wait(number)
+        await self._stability.wait(number)
 
     @property
     def stable_through(self) -> int:
         """The last extended number up to which everything sent in this life is stable."""
-        return self._stability.through if self.config.stores else self._next - 1
+        return self._stability.through
 
     async def wait_stable_through(self, number: int) -> None:
         """Wait until everything of this life up to `number` is stable. Raises like `wait_stable`."""
         self.flush()
-        while self.config.stores and not self._stability.check_through(number):
-            if self._closed:
-                raise self._closing()
+        while not self._stability.check_through(number):
             self._changed.clear()
             await self._changed.wait()
 
@@ -285,7 +284,7 @@ class Source:
         return number
 
     def _may_send(self) -> bool:
-        return self._begun and not self._closed and self._machine.can_send
+        return self._begun and not self._over and self._machine.can_send
 
     def _fits(self, size: int) -> bool:
         return self._credit >= 1 and size <= self._credit_bytes
@@ -294,16 +293,13 @@ class Source:
         """Raise if a message can not be sent now, or ever; otherwise help to make room for it."""
         if not isinstance(payload, bytes):
             raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
-        if self._closed:
-            raise self._closing()
+        if self._over:
+            raise Closed(self._farewell)
         if size > self._largest:
             raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {self._largest} bytes")
         if not self._may_send():
             raise NotRegistered("not currently registered with enough stores")
         self.flush()
-
-    def _closing(self) -> Closed:
-        return Closed(f"source '{self.topic}' was closed")
 
     def _planned_flush(self) -> None:
         self._flush_planned = False
@@ -358,6 +354,10 @@ class Source:
                 self._troubles.append(event.text)
             case QuorumLost():
                 self.flush()
+            case Overtaken():
+                self._over = True
+                self._farewell = f"another life of source '{self.topic}' has taken its place: make a new source"
+                self._stability.close(self._farewell)
         self._renew_credit()
         tell(self._on_event, event, f"source '{self.topic}'")
 

@@ -17,14 +17,13 @@ MAX_RANGES = 1024
 class Stability:
     """One source's stable messages and the futures of those who wait for one."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self) -> None:
         """Nothing was sent."""
         self.through = -1
-        self._topic = topic
         self._trail = 0
         self._stable = RangeSet()
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
-        self._closed = False
+        self._farewell = ""
 
     def __len__(self) -> int:
         """How many messages are waited for."""
@@ -36,11 +35,13 @@ class Stability:
         self.through = number - 1
 
     def check_through(self, number: int) -> bool:
-        """Whether everything of this life up to `number` is stable. Raises NotStable if that can never be."""
+        """Whether everything of this life up to `number` is stable. Raises NotStable or Closed if that can never be."""
         if self.through >= number:
             return True
         if self.through + 1 < self._trail:
             raise NotStable(_lost(self.through + 1))
+        if self._farewell:
+            raise Closed(self._farewell)
         return False
 
     async def wait(self, number: int) -> None:
@@ -49,8 +50,8 @@ class Stability:
             return
         if number < self._trail:
             raise NotStable(_lost(number))
-        if self._closed:
-            raise self._closing()
+        if self._farewell:
+            raise Closed(self._farewell)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(number, []).append(future)
         try:
@@ -75,12 +76,12 @@ class Stability:
         self._trail = max(self._trail, last + 1)
         self._wake(first, last, NotStable)
 
-    def close(self) -> None:
-        """Nobody waits any more."""
-        self._closed = True
+    def close(self, farewell: str) -> None:
+        """Nobody waits any more; `farewell` says why."""
+        self._farewell = self._farewell or farewell
         for future in [future for futures in self._waiting.values() for future in futures]:
             if not future.done():
-                future.set_exception(self._closing())
+                future.set_exception(Closed(self._farewell))
         self._waiting.clear()
 
     def _wake(self, first: int, last: int, failure: type[NotStable] | None) -> None:
@@ -95,9 +96,6 @@ class Stability:
                         future.set_result(None)
                     else:
                         future.set_exception(failure(_lost(number)))
-
-    def _closing(self) -> Closed:
-        return Closed(f"source '{self._topic}' was closed")
 
 
 def _lost(number: int) -> str:

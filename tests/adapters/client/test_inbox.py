@@ -44,8 +44,8 @@ async def test_full_and_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
         await inbox.take()
         fullness.append(inbox.full)
-    assert fullness == [False] * 4 + [True] * 4 + [False]
-    assert room == [1]
+    assert fullness == [False] * 4 + [True] * 3 + [False] * 2
+    assert room == [2]
 
 
 async def test_a_failure_comes_after_what_was_delivered() -> None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from stablecast.client import (
+    Closed,
     Context,
     NotRegistered,
     RegistrationFailed,
@@ -12,6 +13,7 @@ from stablecast.client import (
 from stablecast.client.source import MAX_RESEND, TURN_MESSAGES
 from stablecast.core.effects import Deliver, Resend
 from stablecast.core.events import (
+    Overtaken,
     QuorumLost,
     RegistrationComplete,
     RegistrationError,
@@ -126,13 +128,10 @@ async def test_a_new_life_goes_on_where_the_last_one_ended(net: Network) -> None
 
 
 async def test_a_streaming_source_needs_no_store(net: Network) -> None:
-    """P-028. There is nothing to wait for."""
+    """P-028."""
     context = await net.context()
     source = await context.source("orders")
-    sent = await source.send(b"one")
-    await sent.stable()
-    await source.wait_stable_through(sent.number)
-    assert source.stable_through == 0
+    await source.send(b"one")
     assert await source.send_many([b"x"] * (2 * TURN_MESSAGES)) == 2 * TURN_MESSAGES
 
 
@@ -212,3 +211,27 @@ async def test_effects_of_others_are_refused(net: Network) -> None:
     source = await context.source("orders")
     with pytest.raises(AssertionError, match="a source does not Deliver"):
         source._perform(Deliver(1, 0, 1, 0, False, True))
+
+
+async def test_a_source_that_another_life_replaced_says_so(net: Network) -> None:
+    """Whoever waits for it learns that it is in vain; a new source is needed (formal design, 7.3)."""
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()])
+    waiting = asyncio.create_task(source.wait_stable(7))
+    await asyncio.sleep(0)
+    source._on_notify(Overtaken())
+    with pytest.raises(Closed, match="another life of source 'orders'"):
+        await waiting
+    with pytest.raises(Closed, match="make a new source"):
+        source.try_send(b"x")
+
+
+async def test_a_streaming_source_never_calls_anything_stable(net: Network) -> None:
+    context = await net.context()
+    source = await context.source("ticks")
+    sent = await source.send(b"x")
+    with pytest.raises(Closed, match="has no stores"):
+        await sent.stable()
+    with pytest.raises(Closed, match="has no stores"):
+        await source.wait_stable_through(sent.number)
+    assert source.stable_through == -1

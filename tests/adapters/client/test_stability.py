@@ -15,7 +15,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted).
 
 @given(RANGES)
 def test_through_is_the_end_of_what_is_stable(ranges: list[tuple[int, int]]) -> None:
-    stability, stable = Stability("t"), set[int]()
+    stability, stable = Stability(), set[int]()
     stability.begin(5)
     for first, last in ranges:
         stability.on_stable(first, last)
@@ -29,7 +29,7 @@ def test_through_is_the_end_of_what_is_stable(ranges: list[tuple[int, int]]) -> 
 
 
 async def test_waiting() -> None:
-    stability = Stability("t")
+    stability = Stability()
     stability.begin(10)
     waits = [asyncio.create_task(stability.wait(number)) for number in (10, 11, 11, 12)]
     await asyncio.sleep(0)
@@ -43,7 +43,7 @@ async def test_waiting() -> None:
 
 
 async def test_what_was_let_go_of_is_never_stable() -> None:
-    stability = Stability("t")
+    stability = Stability()
     stability.begin(0)
     stability.on_stable(0, 1)
     lost = asyncio.create_task(stability.wait(3))
@@ -64,26 +64,26 @@ async def test_what_was_let_go_of_is_never_stable() -> None:
 
 async def test_a_wait_that_was_cancelled_may_be_resolved() -> None:
     """Both in one turn of the loop."""
-    stability = Stability("t")
+    stability = Stability()
     waits = [asyncio.create_task(stability.wait(number)) for number in (1, 2, 3)]
     await asyncio.sleep(0)
     for wait in waits:
         wait.cancel()
     stability.on_stable(1, 1)
     stability.on_reclaimed(0, 2)
-    stability.close()
+    stability.close("source 'orders' was closed")
     await asyncio.wait(waits)
     assert all(wait.cancelled() for wait in waits)
     assert not len(stability)
 
 
 async def test_closing() -> None:
-    stability = Stability("orders")
+    stability = Stability()
     stability.begin(0)
     stability.on_stable(0, 0)
     wait = asyncio.create_task(stability.wait(1))
     await asyncio.sleep(0)
-    stability.close()
+    stability.close("source 'orders' was closed")
     with pytest.raises(Closed, match="source 'orders' was closed"):
         await wait
     with pytest.raises(Closed):
@@ -94,7 +94,7 @@ async def test_closing() -> None:
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather is a stable message called not stable than the other way round."""
     monkeypatch.setattr(module, "MAX_RANGES", 3)
-    stability = Stability("t")
+    stability = Stability()
     stability.begin(0)
     for number in range(0, 20, 2):
         stability.on_stable(number, number)
