@@ -2,6 +2,7 @@
 
 import pytest
 
+from stablecast.core import inputs
 from stablecast.core.events import QuorumLost, RegistrationComplete, Stable, StoreUnresponsive, UnrecoverableLoss
 from stablecast.core.receiver import ReceiverState
 from stablecast.core.units import MILLISECOND, SECOND
@@ -253,3 +254,21 @@ def test_a_frozen_source_does_no_harm() -> None:
     cluster.world.run(SECOND)
     assert (101, 14) in cluster.stable()
     cluster.check()
+
+
+def test_a_slow_application_is_not_flooded_by_its_history() -> None:
+    """What is recovered waits for the application; so no more is asked for than it may hold, until it has caught up."""
+    cluster = Cluster.started(receivers=0)
+    for _ in range(8):
+        cluster.source.send(1000)
+        cluster.world.run(20 * MILLISECOND)
+    cluster.start_receiver("slow")
+    node = cluster.applications["slow"].sessions[-1]
+    node.consuming = False
+    cluster.world.run(10 * SECOND)
+    held = len(node.delivered)
+    assert node.machine.config.proximity < held <= node.machine.config.proximity + node.machine.config.window
+    node.consuming = True
+    node.feed(inputs.Consumed(0, held - 1))
+    cluster.world.run(10 * SECOND)
+    assert node.numbers == list(range(8000))

@@ -70,7 +70,7 @@ class Joiner:
             started = loop.time()
             await self._stay_joined(host, port)
             if not self._over:
-                await asyncio.sleep(started + RETRY_SECONDS - loop.time())
+                await asyncio.sleep(RETRY_SECONDS - (loop.time() - started))
 
     async def _stay_joined(self, host: str, port: int) -> None:
         """One connection, from its beginning to its end."""

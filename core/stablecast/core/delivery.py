@@ -108,6 +108,13 @@ class DeliveryWindow:
             gaps = [gap for low, high in gaps for gap in passed.missing(low, high)]
         return gaps
 
+    @property
+    def unconsumed(self) -> int:
+        """Messages delivered that the application is not done with, counted from the first such."""
+        if self.next is None:
+            return 0
+        return self.next - self.skipped.contiguous_from(self.consumed.contiguous_from(self.acked + 1))
+
     def on_consumed(self, start: int, stop: int) -> None:
         """The application is done with [start, stop)."""
         self.consumed.add(max(start, self.acked + 1), stop)

@@ -222,6 +222,7 @@ class ReceiverSession:
         self.window.on_consumed(event.first, event.last + 1)
         self.lives.on_consumed(event.first, event.last + 1)
         self._plan_ack(now)
+        self._recover(now)
 
     def _plan_ack(self, now: int) -> None:
         if self.config.ack_mode is AckMode.IMMEDIATE:
@@ -303,7 +304,8 @@ class ReceiverSession:
 
     def _recover(self, now: int) -> None:
         """Ask for what is missing, as far as the window allows."""
-        if self.state is not ReceiverState.ACTIVE or not self.enrollment:
+        behind = self.window.unconsumed > self.config.proximity  # More would only wait for the application.
+        if self.state is not ReceiverState.ACTIVE or not self.enrollment or behind:
             return
         if not self.requests:
             gaps = self.window.missing()
