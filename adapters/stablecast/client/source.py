@@ -139,9 +139,9 @@ class Source:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            why = "; ".join(dict.fromkeys(self._troubles)) or "no store answered."
+            why = "; ".join(trouble.rstrip(".") for trouble in dict.fromkeys(self._troubles)) or "no store answered"
             missing = f"source '{self.topic}' is not registered with enough stores after {within:g} s"
-            raise RegistrationFailed(f"{missing}: {why} Start the stores or correct their addresses.") from None
+            raise RegistrationFailed(f"{missing}: {why}; start the stores or correct their addresses") from None
 
     async def close(self) -> None:
         """Send what is buffered, say nothing more. What is not stable yet stays at the stores that have it."""
