@@ -16,10 +16,10 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test lint types tools bench soak clean
+.PHONY: help .venv demo test lint types tools trace-rows bench soak clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[.a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv: $(STAMP)  ## build the environment (EXTRAS=all adds Spark)
 
@@ -60,6 +60,9 @@ tools:
 	        exit 1; \
 	    }; \
 	done
+
+trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: every rule, and who shows it)
+	@$(BIN)/python -m tests.rows $(ARGS)
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench.bench_pipeline $(ARGS)

@@ -10,7 +10,7 @@ from typing import Any
 from stablecast.core import effects as fx
 from stablecast.core.events import RegistrationComplete
 from stablecast.core.inputs import Arrived, Data, Persisted, Sent, Start
-from stablecast.core.quorum import Group
+from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
@@ -21,7 +21,9 @@ COUNT, SIZE = 3, 100
 END = 250 * MILLISECOND
 
 source = SourceEndpoint.create(
-    SourceConfig("orders", LIFE, reply_to="source", transport="stream", stores=(StoreSpec("store"),), group=Group(1))
+    SourceConfig(
+        "orders", LIFE, reply_to="source", transport="stream", stores=(StoreSpec("store"),), groups=GroupRules((1,))
+    )
 )
 store = StoreEndpoint.create(StoreConfig("store", seed=1))
 names: dict[str, Any] = {"source": source, "store": store}

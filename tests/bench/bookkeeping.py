@@ -9,7 +9,7 @@ import time
 from stablecast.core.effects import Broadcast, Effect, PersistClient, PersistMessages, Send
 from stablecast.core.inputs import Arrived, Data, Persisted, Sent, Start
 from stablecast.core.messages import StableAck
-from stablecast.core.quorum import Group
+from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
@@ -20,7 +20,7 @@ PAYLOAD_BYTES = 100
 FLIGHT_RUNS = 300
 """Runs in flight: about 20000 messages."""
 
-_SOURCE = SourceConfig("bench", 1, "source", "stream", (StoreSpec("store"),), Group(1), flight_messages=20_000)
+_SOURCE = SourceConfig("bench", 1, "source", "stream", (StoreSpec("store"),), GroupRules((1,)), flight_messages=20_000)
 _STORE = StoreConfig("store", seed=1)
 
 

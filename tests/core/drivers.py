@@ -6,16 +6,28 @@ import attrs
 
 from stablecast.core import effects as fx
 from stablecast.core.events import Event, Oddity
-from stablecast.core.inputs import Arrived, Data, LowChosen, Persisted, Start
-from stablecast.core.messages import Message, RetransmitRequest, Role, SourceInfo, StableAck
-from stablecast.core.quorum import Group
+from stablecast.core.inputs import Arrived, Data, LowChosen, Persisted, Start, Tick
+from stablecast.core.messages import (
+    ConsumptionAck,
+    LateJoinRequest,
+    Message,
+    Pace,
+    RetransmitRequest,
+    Role,
+    SourceInfo,
+    StableAck,
+    Wishes,
+)
+from stablecast.core.quorum import GroupRules
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import RegistrationTimes
 from stablecast.core.repository import Repository
 from stablecast.core.serial import wire
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.terms import Terms
+from stablecast.core.tickets import Tickets
 from tests.core.samples import LIFE, drain, events, info, register, registered, sends
 
 INTERVAL_NS = 10
@@ -31,7 +43,7 @@ RECEIVER: dict[str, Any] = {
 }
 """What a source and a receiver ask a store for, in `register`."""
 
-_STORES = tuple(StoreSpec(f"store{index}:1", index) for index in range(3))
+_STORES = tuple(StoreSpec(f"store{index}:1", 40 + index) for index in range(3))
 _RECEIVER = ReceiverConfig(
     "topic",
     LIFE,
@@ -47,7 +59,13 @@ _RECEIVER = ReceiverConfig(
 )
 REPOSITORY_CONFIG = StoreConfig("store:1", 1, retry_ns=10, give_up_ns=35)
 _SOURCE_ADDRESS = "source:1"
+_NO_WISHES = Wishes()
+_KEPT = {field.name for field in attrs.fields(RepositoryConfig)}
 _STORE = StoreConfig("store:1", 1, check_ns=10, retry_ns=RETRY_NS, give_up_ns=GIVE_UP_NS)
+
+
+def _rules(stores: int) -> GroupRules:
+    return GroupRules((stores,)) if stores else GroupRules()
 
 
 class Driver:
@@ -76,11 +94,20 @@ class Driver:
 
 
 class SourceDriver(Driver):
-    """A source with three stores."""
+    """A source with three stores, or those of `specs`."""
 
-    def __init__(self, stores: int = 3, **changes: Any) -> None:
+    def __init__(self, stores: int = 3, specs: tuple[StoreSpec, ...] = (), **changes: Any) -> None:
+        specs = specs or _STORES[:stores]
         times = RegistrationTimes(INTERVAL_NS, probe_ns=1000, silence_ns=3000)
-        config = SourceConfig("topic", LIFE, "source:1", "stream:1", _STORES[:stores], Group(stores), times=times)
+        config = SourceConfig(
+            "topic",
+            LIFE,
+            "source:1",
+            "stream:1",
+            specs,
+            _rules(len(specs)),
+            times=times,
+        )
         super().__init__(SourceEndpoint.create(attrs.evolve(config, **changes)))
 
     @classmethod
@@ -123,6 +150,15 @@ class ReceiverDriver(Driver):
         assert driver.machine.abstract()[0] == "ACTIVE"
         return driver
 
+    @classmethod
+    def joining(cls, **changes: Any) -> "ReceiverDriver":
+        """A source without stores that sent 2 to 9 was found; it is asked what it still has."""
+        driver = cls(**changes)
+        driver.inform(high=9, low=2)
+        driver.feed(Tick(), 0)
+        assert driver.sent(LateJoinRequest) == [("source:1", LateJoinRequest(LIFE, 1, "me:1"))]
+        return driver
+
     def feed(self, event: Any, now: int = 0) -> list[Event]:
         told = super().feed(event, now)
         for effect in self.effects:
@@ -152,7 +188,20 @@ class StoreDriver(Driver):
     """A store whose disk syncs when told to."""
 
     def __init__(self, **changes: Any) -> None:
+        kept = {name: changes.pop(name) for name in list(changes) if name in _KEPT}
+        changes.setdefault("repository", RepositoryConfig(**kept))
         super().__init__(StoreEndpoint.create(attrs.evolve(_STORE, **changes)))
+
+    @classmethod
+    def paced(cls, pace: Pace = Pace.RECEIVERS, wishes: Wishes = _NO_WISHES, **changes: Any) -> "StoreDriver":
+        """It has a source that wants receivers to set the pace, and one receiver."""
+        driver = cls(**{"allow_rpp": True, **changes})
+        driver.hear(register(**SOURCE, pace=Pace.RECEIVERS, wishes=wishes))
+        driver.sync()
+        driver.hear(info())
+        driver.hear(register(**RECEIVER, pace=pace))
+        driver.sync()
+        return driver
 
     @classmethod
     def with_source(cls, **changes: Any) -> "StoreDriver":
@@ -177,8 +226,19 @@ class StoreDriver(Driver):
     def sync(self, now: int = 0) -> None:
         self.feed(Persisted(self.machine.tickets.last), now)
 
-    def data(self, first: int, count: int, life: int = LIFE, now: int = 0) -> None:
-        self.run(life, life, first, count, False, now)
+    def data(self, first: int, count: int, life: int = LIFE, now: int = 0, size: int = 0, **more: Any) -> list[Event]:
+        self.tokens += 1
+        run = Data(life, life, wire(first), count, size * count, False, self.tokens)
+        return self.feed(attrs.evolve(run, **more), now)
+
+    def consume(self, number: int, receiver: int = 70, now: int = 0) -> list[Event]:
+        return self.hear(ConsumptionAck(LIFE, 50, receiver, number), now)
+
+    def acks(self) -> list[tuple[int, int]]:
+        return [(ack.first, ack.last) for _, ack in self.sent(StableAck) if not ack.nack]
+
+    def done(self, kind: type[Any]) -> list[Any]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def persisted(self) -> list[fx.Client]:
         return [effect.client for effect in self.effects if isinstance(effect, fx.PersistClient)]
@@ -187,31 +247,36 @@ class StoreDriver(Driver):
 class RepositoryDriver:
     """A repository, its tickets and what waits for the disk."""
 
-    def __init__(self, resume: int | None = 0) -> None:
-        self.machine = Repository.create(REPOSITORY_CONFIG, 50, 2, _SOURCE_ADDRESS, LIFE)
+    def __init__(self, resume: int | None = 0, terms: Terms | None = None, **changes: Any) -> None:
+        config = attrs.evolve(REPOSITORY_CONFIG, **changes)
+        self.machine = Repository.create(config, 50, 2, _SOURCE_ADDRESS, LIFE, terms)
+        self.tickets = Tickets()
         self.out: list[fx.Effect] = []
         self.tokens = 0
-        self.writing: list[tuple[int, int, int]] = []
         if resume is not None:
             self.inform(resume, resume - 1)
 
     def inform(self, low: int, high: int, now: int = 0, **more: Any) -> int | None:
         more = {"incarnation": self.machine.incarnation, **more}
-        return self.machine.on_info(info(low=wire(low), high=wire(high), **more), 1, now, self.out)
+        return self.machine.on_info(info(low=wire(low), high=wire(high), **more), self.tickets, now, self.out)
 
-    def data(self, first: int, count: int, life: int | None = None, recovered: bool = False, now: int = 0) -> bool:
+    def data(self, first: int, count: int, life: int | None = None, now: int = 0, size: int = 0, **more: Any) -> bool:
+        """Returns whether anything is to be written."""
         self.tokens += 1
+        waiting = len(self.tickets.waiting)
         life = self.machine.incarnation if life is None else life
-        run = Data(LIFE, life, wire(first), count, 0, recovered, self.tokens)
-        parts = self.machine.on_data(run, self.tokens, now, self.out)
-        self.writing += [(life, *part) for part in parts]
+        run = Data(LIFE, life, wire(first), count, size * count, False, self.tokens)
+        self.machine.on_data(attrs.evolve(run, **more), self.tickets, now, self.out)
         self.machine.check_invariants()
-        return bool(parts)
+        return len(self.tickets.waiting) > waiting
 
-    def sync(self) -> None:
-        writing, self.writing = self.writing, []
-        for life, start, stop in writing:
-            self.machine.on_synced(life, start, stop, self.out)
+    def sync(self, now: int = 0) -> None:
+        for due in self.tickets.due(self.tickets.last):
+            self.machine.on_synced(due.incarnation, due.first, due.stop, self.tickets, now, self.out)
+        self.machine.check_invariants()
+
+    def tick(self, now: int) -> None:
+        self.machine.handle_timeout(self.tickets, now, self.out)
         self.machine.check_invariants()
 
     def acks(self) -> list[tuple[int, int]]:
@@ -219,7 +284,7 @@ class RepositoryDriver:
         return [
             (m.first, m.last)
             for to, m in pairs
-            if isinstance(m, StableAck) and (to, m.store_index) == (_SOURCE_ADDRESS, 2)
+            if isinstance(m, StableAck) and not m.nack and (to, m.store_index) == (_SOURCE_ADDRESS, 2)
         ]
 
     def asked(self, kind: type[Any]) -> list[Any]:

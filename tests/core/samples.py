@@ -46,7 +46,7 @@ _INFO = SourceInfo(
     low=0,
     high=0xFFFF_FFFF,
     request="source:1",
-    group_size=3,
+    group_sizes=(3,),
     confirmations=False,
     stores=(),
 )
@@ -65,7 +65,7 @@ def registered(**changes: Any) -> Registered:
 def info(*versions: int, **changes: Any) -> SourceInfo:
     """The SRI of a source that sent nothing, with a store for each of the versions."""
     stores = tuple(StoreEntry(index, 0, f"store{index}:1", 50, version) for index, version in enumerate(versions))
-    return attrs.evolve(_INFO, **{"stores": stores, "group_size": len(stores), **changes})
+    return attrs.evolve(_INFO, **{"stores": stores, "group_sizes": (len(stores),), **changes})
 
 
 def sends(effects: list[fx.Effect]) -> list[tuple[str, Message]]:

@@ -7,14 +7,15 @@ import pytest
 
 from stablecast.core import clients as clients_module
 from stablecast.core.clients import LAST_REG_ID, ClientRecord, Clients
-from stablecast.core.messages import Refusal, Role
+from stablecast.core.messages import Deregister, Refusal, Role
 from stablecast.core.seeded import Seeded
-from stablecast.core.settings import StoreConfig
+from stablecast.core.settings import RepositoryConfig, StoreConfig
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register
 
-CONFIG = StoreConfig(
-    "store:1", 1, source_activity_ns=30 * SECOND, receiver_activity_ns=20 * SECOND, source_lifetime_ns=100 * SECOND
+KEPT = RepositoryConfig(
+    source_activity_ns=30 * SECOND, receiver_activity_ns=20 * SECOND, source_lifetime_ns=100 * SECOND
 )
+CONFIG = StoreConfig("store:1", 1, KEPT, keepalive_ns=0)
 RECEIVER: dict[str, Any] = {"role": Role.RECEIVER, "source_reg_id": 50, "transport": ""}
 
 
@@ -65,14 +66,16 @@ def test_a_port_has_one_owner() -> None:
         ({}, RECEIVER, Refusal.HELD_BY_SOURCE),
         (RECEIVER, {}, Refusal.HELD_BY_RECEIVER),
         ({}, {"topic": "other"}, Refusal.OTHER_TOPIC),
+        ({"session_id": 9}, {}, Refusal.HELD_BY_SOURCE),
         (RECEIVER, {**RECEIVER, "source_reg_id": 51}, Refusal.UNKNOWN_SOURCE),
         (RECEIVER, {**RECEIVER, "reply_to": "other:1"}, Refusal.HELD_BY_RECEIVER),
     ],
 )
 def test_refusals_have_their_reason(holder: dict[str, Any], request_: dict[str, Any], reason: Refusal) -> None:
+    """P-018, P-019, P-246, P-251, P-252: a fixed number that a session holds is refused like any other."""
     machine = clients()
-    machine.add(register(reg_id=60, **holder), 0)
-    assert found(machine, reg_id=60, **request_) is reason
+    held = machine.add(register(reg_id=60, **holder), 0).client
+    assert found(machine, reg_id=held.reg_id, **request_) is reason
 
 
 def test_a_full_store_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +186,71 @@ def test_time_runs_out_for_each_alone() -> None:
     machine = clients()
     source = machine.add(register(reg_id=50), 0)
     receiver = machine.add(register(reg_id=60, **RECEIVER), 0)
-    assert machine.expired(20 * SECOND) == [receiver]
-    assert machine.expired(100 * SECOND) == [source]
+    assert machine.check(20 * SECOND - 1) == ([], [])
+    assert machine.check(20 * SECOND) == ([receiver], [])
+    assert machine.check(30 * SECOND) == ([], [])
+    assert not source.lifetime.active
+    assert machine.check(100 * SECOND) == ([source], [])
+    assert machine.agenda.deadlines == {}
     assert machine.abstract() == ((50, "SOURCE", "EXPIRED", LIFE, -1), (60, "RECEIVER", "EXPIRED", LIFE, -1))
+
+
+def test_who_is_silent_is_asked_once_an_interval() -> None:
+    """P-538, P-836."""
+    machine = Clients(attrs.evolve(CONFIG, keepalive_ns=5 * SECOND), Seeded(1))
+    source = machine.add(register(reg_id=50), 0)
+    machine.on_heard(source, 3 * SECOND)
+    for second, asked in ((5, []), (7, []), (8, [source]), (12, []), (13, [source]), (32, [source])):
+        assert machine.check(second * SECOND) == ([], asked)
+    assert machine.check(33 * SECOND) == ([], [])
+    assert not source.lifetime.active
+    assert machine.check(99 * SECOND) == ([], [])
+
+
+def test_who_comes_back_has_its_timers_back() -> None:
+    """P-537: the look at it must not wait until its state would have been deleted."""
+    machine = clients()
+    source = machine.add(register(reg_id=50), 0)
+    assert machine.check(30 * SECOND) == ([], [])
+    machine.on_heard(source, 31 * SECOND)
+    assert machine.check(61 * SECOND) == ([], [])
+    assert not source.lifetime.active
+
+
+def test_the_receivers_of_a_source_are_known() -> None:
+    """P-247, P-250."""
+    machine = clients()
+    receivers = [machine.add(register(**{**RECEIVER, "reg_id": n}), 0) for n in (62, 60, 61)]
+    assert [record.client.reg_id for record in machine.receivers_of(50)] == [60, 61, 62]
+    for record in (*receivers, *receivers):
+        machine.remove(record)
+    assert (machine.receivers_of(50), machine.readers) == ([], {})
+    machine.remove(machine.add(register(reg_id=50), 0))
+    assert machine.records == {}
+
+
+def test_who_listens_where_is_remembered_for_as_many_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients_module, "MAX_CLIENTS", 2)
+    machine = clients()
+    for port in range(3):
+        machine.on_heard_from(f"client:{port}", 1, 0)
+    assert machine.contexts == {"client:2": 1}
+
+
+@pytest.mark.parametrize(
+    ("holder", "change", "is_holder"),
+    [
+        ({}, {}, True),
+        ({}, {"incarnation": OLDER_LIFE}, False),
+        ({}, {"role": Role.RECEIVER}, False),
+        (RECEIVER, {"role": Role.RECEIVER, "source_reg_id": 50}, True),
+        (RECEIVER, {"role": Role.RECEIVER, "source_reg_id": 51}, False),
+        (RECEIVER, {"role": Role.RECEIVER, "source_reg_id": 50, "reply_to": "other:1"}, False),
+    ],
+)
+def test_only_its_holder_gives_a_reg_id_back(holder: dict[str, Any], change: dict[str, Any], is_holder: bool) -> None:
+    """P-584."""
+    machine = clients()
+    record = machine.add(register(reg_id=60, **holder), 0)
+    request = attrs.evolve(Deregister(Role.SOURCE, 0, 1, 60, LIFE, 0, "client:1"), **change)
+    assert machine.is_holder(record, request) is is_holder

@@ -1,80 +1,18 @@
 """The receiver's window against a twin that thinks number by number."""
 
+from collections.abc import Callable
 from typing import Any
 
-import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stablecast.core import delivery
 from stablecast.core import effects as fx
 from stablecast.core.delivery import DeliveryWindow
 from stablecast.core.events import UnrecoverableLoss
 from tests.core.samples import drain, events
-
-
-@attrs.define
-class Twin:
-    """Number by number: what came, what is lost, what was known before."""
-
-    proximity: int
-    next: int | None = None
-    held: dict[int, int] = attrs.field(factory=dict)
-    lost: set[int] = attrs.field(factory=set)
-    known: set[int] = attrs.field(factory=set)
-    delivered: list[tuple[int, int]] = attrs.field(factory=list)
-    skipped: set[int] = attrs.field(factory=set)
-    consumed: set[int] = attrs.field(factory=set)
-    acked: int = -1
-
-    def begin(self, low: int) -> None:
-        self.next, self.acked = low, low - 1
-        self.held = {n: token for n, token in self.held.items() if n >= low}
-        self.lost = {n for n in self.lost if n >= low}
-        self.known = {n for n in self.known if n >= low}
-        self.drain()
-
-    def run(self, first: int, stop: int, token: int) -> None:
-        straight = self.next in range(first, stop) and not self.held and not self.known
-        base = self.next if self.next is not None else min(self.held, default=stop)
-        if not straight and stop - base > self.proximity:
-            return
-        for n in range(first, stop):
-            self.lost.discard(n)
-            if (self.next is None or n >= self.next) and n not in self.known and n not in self.held:
-                self.held[n] = token
-        self.drain()
-
-    def lose(self, start: int, stop: int) -> None:
-        self.lost |= set(range(start, stop))
-        self.drain()
-
-    def know(self, start: int, stop: int) -> None:
-        first = start if self.next is None else max(start, self.next)
-        self.known |= {n for n in range(first, stop) if n not in self.held}
-        self.drain()
-
-    def drain(self) -> None:
-        while self.next is not None:
-            if self.next in self.held:
-                self.delivered.append((self.next, self.held.pop(self.next)))
-            elif self.next in self.known:
-                self.known.remove(self.next)
-                self.consumed.add(self.next)
-            elif self.next in self.lost:
-                self.lost.remove(self.next)
-                self.skipped.add(self.next)
-            else:
-                return
-            self.next += 1
-
-    def acknowledge(self) -> int | None:
-        end, n = None, self.acked + 1
-        while n in self.consumed or n in self.skipped:
-            end = n if n in self.consumed else end
-            n += 1
-        self.acked = self.acked if end is None else end
-        return end
-
+from tests.core.window_twin import Twin
 
 NUMBER = st.integers(0, 30)
 STEPS = st.lists(
@@ -83,10 +21,13 @@ STEPS = st.lists(
         st.tuples(st.just("run"), NUMBER, st.integers(1, 8)),
         st.tuples(st.just("next"), st.integers(1, 8)),
         st.tuples(st.just("begin"), st.integers(0, 10)),
+        st.tuples(st.just("begin"), st.integers(0, 10)),
         st.tuples(st.just("lose"), NUMBER, st.integers(1, 4)),
         st.tuples(st.just("know"), NUMBER, st.integers(1, 4)),
         st.tuples(st.just("consume"), NUMBER, st.integers(1, 8)),
-        st.tuples(st.just("acknowledge")),
+        st.tuples(st.just("burst"), NUMBER, st.integers(1, 8)),
+        st.tuples(st.just("claim"), NUMBER),
+        st.tuples(st.just("acknowledge"), st.booleans()),
     ),
     max_size=30,
 )
@@ -95,11 +36,13 @@ STEPS = st.lists(
 class Pair:
     """Both, and the books of the driver: which tokens are still needed."""
 
-    def __init__(self, proximity: int) -> None:
-        self.window, self.twin = DeliveryWindow(proximity), Twin(proximity)
+    def __init__(self, proximity: int, in_order: bool, leaps: bool) -> None:
+        self.window, self.twin = DeliveryWindow(proximity, in_order), Twin(proximity, in_order)
+        self.leaps = leaps
         self.out: list[fx.Effect] = []
         self.origins: dict[int, int] = {}
         self.delivered: list[tuple[int, int]] = []
+        self.losses: list[tuple[int, bool]] = []
         self.tokens = 0
 
     def run(self, first: int, count: int) -> None:
@@ -107,14 +50,6 @@ class Pair:
         self.origins[self.tokens] = first
         self.window.on_run(first, first + count, self.tokens, False, self.out)
         self.twin.run(first, first + count, self.tokens)
-
-    def lose(self, start: int, stop: int) -> None:
-        """Only what is missing can be lost, as the requests are for that."""
-        gaps = [n for n in range(start, stop) if self.twin.next is not None and n >= self.twin.next]
-        for n in gaps:
-            if n not in self.twin.held and n not in self.twin.known:
-                self.window.lose(n, n + 1, self.out)
-                self.twin.lose(n, n + 1)
 
     def step(self, name: str, arguments: list[int]) -> None:
         match name, arguments:
@@ -125,18 +60,35 @@ class Pair:
             case "begin", [low] if self.twin.next is None:
                 self.window.begin(low, self.out)
                 self.twin.begin(low)
-            case "lose", [start, count]:
-                self.lose(start, start + count)
             case "know", [start, count]:
                 self.window.know(start, start + count, self.out)
                 self.twin.know(start, start + count)
             case "consume", [start, count]:
                 mine = {n for n, _ in self.twin.delivered if start <= n < start + count}
                 for n in mine:
+                    assert self.window.delivered(n, n + 1)
                     self.window.on_consumed(n, n + 1)
                 self.twin.consumed |= mine
-            case "acknowledge", []:
-                assert self.window.acknowledge() == self.twin.acknowledge()
+            case "acknowledge", [explicit]:
+                ours, twins = (self.window.leap, self.twin.leap) if self.leaps else self.prefixes()
+                assert ours(bool(explicit)) == twins(bool(explicit))
+            case _ if self.twin.next is not None:
+                self.step_begun(name, arguments)
+
+    def prefixes(self) -> tuple[Callable[[bool], int | None], Callable[[bool], int | None]]:
+        return self.window.acknowledge, self.twin.acknowledge
+
+    def step_begun(self, name: str, arguments: list[int]) -> None:
+        match name, arguments:
+            case "lose", [start, count]:
+                self.window.lose(start, start + count, self.out)
+                self.twin.lose(start, start + count)
+            case "burst", [start, count]:
+                self.window.burst(start, start + count, self.out)
+                self.twin.burst(start, start + count)
+            case "claim", [number]:
+                self.window.claim(number)
+                self.twin.claim(number)
 
     def compare(self) -> None:
         for effect in drain(self.out):
@@ -148,25 +100,32 @@ class Pair:
                         del self.origins[effect.token]
                 case fx.Discard():
                     del self.origins[effect.token]
+                case fx.Notify(UnrecoverableLoss() as loss):
+                    self.losses += [(n, loss.burst) for n in range(loss.first, loss.last + 1)]
         assert self.delivered == self.twin.delivered
+        assert self.losses == self.twin.losses
         assert self.window.next == self.twin.next
-        assert {n for first, stop in self.window.have for n in range(first, stop)} == set(self.twin.held)
+        assert {n for first, stop in self.window.have for n in range(first, stop)} == {
+            *self.twin.held,
+            *self.twin.ahead,
+        }
         assert set(self.origins) == set(self.twin.held.values()) == set(self.window.users)
         assert self.window.acked == self.twin.acked
 
 
-@given(st.integers(1, 20), STEPS)
-@settings(max_examples=100)
-def test_the_window_agrees_with_its_twin(proximity: int, steps: list[Any]) -> None:
-    pair = Pair(proximity)
+@given(st.integers(1, 20), st.booleans(), st.booleans(), STEPS)
+@settings(max_examples=150)
+def test_the_window_agrees_with_its_twin(proximity: int, in_order: bool, leaps: bool, steps: list[Any]) -> None:
+    """P-434, P-347, T4."""
+    pair = Pair(proximity, in_order, leaps)
     for name, *arguments in steps:
         pair.step(name, arguments)
         pair.window.check_invariants()
         pair.compare()
 
 
-def begun(low: int = 0, proximity: int = 100) -> DeliveryWindow:
-    window = DeliveryWindow(proximity)
+def begun(low: int = 0, proximity: int = 100, in_order: bool = True) -> DeliveryWindow:
+    window = DeliveryWindow(proximity, in_order)
     window.begin(low, [])
     return window
 
@@ -246,3 +205,132 @@ def test_lost_messages_do_not_hold_acknowledgements_up_and_do_not_end_them() -> 
     assert window.acknowledge() == 4
     assert window.acknowledge() is None
     assert not window.skipped
+
+
+def test_before_the_start_nothing_is_behind_delivered_or_consumed() -> None:
+    window = DeliveryWindow(100)
+    assert not window.behind
+    assert not window.delivered(0, 1)
+    window = begun(5)
+    assert not window.behind
+    window.learn(5)
+    assert window.behind
+
+
+def test_arrival_order_delivers_at_once_and_filters_duplicates() -> None:
+    """P-431."""
+    window, out = begun(in_order=False), list[fx.Effect]()
+    window.on_run(3, 6, 1, False, out)
+    window.on_run(2, 7, 2, False, out)
+    window.on_run(3, 5, 3, False, out)
+    parts = [(e.token, e.first, e.count) for e in out if isinstance(e, fx.Deliver)]
+    assert parts == [(1, 3, 3), (2, 2, 1), (2, 6, 1)]
+    assert fx.Discard(3) in out
+    assert window.missing() == [(0, 2)]
+    assert window.delivered(3, 7)
+    assert not window.delivered(1, 3)
+
+
+def test_arrival_order_is_not_bounded_by_proximity_but_by_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    window, out = begun(proximity=2, in_order=False), list[fx.Effect]()
+    monkeypatch.setattr(delivery, "MAX_GAPS", 2)
+    for number in (10, 20, 30):
+        window.on_run(number, number + 1, number, False, out)
+    assert [type(effect) for effect in out] == [fx.Deliver, fx.Deliver, fx.Discard]
+    assert window.missing() == [(0, 10), (11, 20), (21, 31)]
+
+
+def test_arrival_order_tells_a_loss_at_once_and_drops_what_comes_after_all() -> None:
+    window, out = begun(in_order=False), list[fx.Effect]()
+    window.on_run(5, 6, 1, False, out)
+    window.lose(2, 9, drain(out))
+    window.lose(2, 4, out)
+    assert out == []
+    window.on_run(3, 4, 2, False, out)
+    assert drain(out) == [fx.Discard(2)]
+    window.on_run(0, 2, 3, False, out)
+    assert window.next == 9
+
+
+def test_what_fills_a_gap_of_the_stream_is_marked() -> None:
+    """P-427, P-674: recovery of what was there before says so, and so does what came outside the transport."""
+    window, out = DeliveryWindow(100), list[fx.Effect]()
+    window.learn(4)
+    window.begin(0, out)
+    window.on_run(0, 5, 1, True, out)
+    window.on_run(6, 7, 2, False, out)
+    window.on_run(5, 6, 3, True, out)
+    marks = [(e.first, e.recovered, e.otr) for e in out if isinstance(e, fx.Deliver)]
+    assert marks == [(0, True, False), (5, True, True), (6, False, False)]
+
+
+def test_a_burst_ends_all_waiting_below_it() -> None:
+    """T30: one event from the next number on; what was held of it goes, what is held above it is delivered."""
+    window, out = begun(10), list[fx.Effect]()
+    window.on_run(11, 16, 1, False, out)
+    window.know(17, 18, out)
+    window.lose(16, 17, out)
+    window.burst(0, 14, out)
+    told = [fx.Notify(UnrecoverableLoss(10, 13, True)), fx.Deliver(1, 3, 2, 14, False, True)]
+    assert out == [*told, fx.Notify(UnrecoverableLoss(16, 16))]
+    assert window.next == 18
+    drain(out)
+    window.burst(0, 5, out)
+    assert out == []
+
+
+def test_a_burst_in_arrival_order_is_only_what_is_missing() -> None:
+    window, out = begun(in_order=False), list[fx.Effect]()
+    window.on_run(3, 5, 1, False, out)
+    window.burst(0, 9, drain(out))
+    assert window.next == 9
+    assert window.delivered(3, 5)
+    window.learn(20)
+    window.burst(12, 15, out)
+    assert out == [fx.Notify(UnrecoverableLoss(12, 14, True))]
+
+
+def test_a_burst_over_what_was_known_is_consumed() -> None:
+    window, out = begun(), list[fx.Effect]()
+    window.know(3, 4, out)
+    window.burst(0, 6, out)
+    assert window.acknowledge() == 3
+
+
+def test_an_own_acknowledgement_fills_gaps_below_it() -> None:
+    """P-347. In arrival order it does not speak for what was not delivered yet."""
+    window, out = begun(), list[fx.Effect]()
+    window.on_run(0, 9, 1, False, out)
+    window.on_consumed(8, 9)
+    window.claim(5)
+    assert (window.acknowledge(explicit=True), window.acked) == (5, 5)
+    window = begun(in_order=False)
+    window.on_run(0, 3, 1, False, out)
+    window.on_run(4, 9, 1, False, out)
+    window.claim(6)
+    assert window.acknowledge(explicit=True) == 2
+    window.on_run(3, 4, 1, False, out)
+    assert window.acknowledge(explicit=True) is None
+    window.claim(3)
+    assert window.acknowledge(explicit=True) == 6
+
+
+def test_a_leap_goes_over_what_is_missing() -> None:
+    """P-431: the documented rule."""
+    window, out = begun(in_order=False), list[fx.Effect]()
+    window.on_run(4, 9, 1, False, out)
+    window.on_consumed(6, 7)
+    assert window.leap() == 6
+    assert window.leap() is None
+    window.claim(8)
+    assert window.leap(explicit=True) == 8
+    window.lose(0, 4, out)
+    assert not window.skipped
+
+
+def test_what_waits_for_the_application_is_counted_from_the_first_such() -> None:
+    window, out = begun(), list[fx.Effect]()
+    window.on_run(0, 9, 1, False, out)
+    window.on_consumed(0, 3)
+    window.on_consumed(5, 6)
+    assert window.unconsumed == 6

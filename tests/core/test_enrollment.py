@@ -4,17 +4,19 @@ import pytest
 
 from stablecast.core import effects as fx
 from stablecast.core.enrollment import Enrollment
+from stablecast.core.events import DeregistrationComplete, DeregistrationSuccess
 from stablecast.core.inputs import Gone, Reset
-from stablecast.core.messages import ANY_STORE, Keepalive, Refusal, Refused, Role
-from stablecast.core.quorum import Group
+from stablecast.core.messages import ANY_STORE, Deregister, Deregistered, Keepalive, Refusal, Refused, Role
+from stablecast.core.quorum import GroupRules, Quorums
 from stablecast.core.registration import Registration, RegistrationTimer, RegistrationTimes
-from tests.core.samples import LIFE, drain, register, registered, sends
+from stablecast.core.rotation import Rotation
+from tests.core.samples import LIFE, drain, events, register, registered, sends
 
 TIMES = RegistrationTimes(interval_ns=10, probe_ns=100, silence_ns=300)
 
 
 def enrollment(stores: int = 3, group: int = 3, started: bool = True) -> Enrollment:
-    machine = Enrollment(Group(group))
+    machine = Enrollment(Quorums.of(GroupRules((group,)), [0] * group))
     out: list[fx.Effect] = []
     for index in range(stores):
         registration = Registration(register(store_index=index, generation=0), f"store{index}:1", TIMES)
@@ -31,7 +33,7 @@ def grant(machine: Enrollment, *indices: int) -> None:
 
 
 def test_an_empty_enrollment_is_complete() -> None:
-    machine = Enrollment(Group(0))
+    machine = Enrollment(Quorums(GroupRules(), ()))
     assert not machine
     assert machine.complete
     assert machine.next() is None
@@ -126,3 +128,77 @@ def test_time_is_that_of_the_earliest() -> None:
     assert machine.next() == 10
     machine.registrations[2].start(0, -5, [])
     assert machine.next() == 5
+
+
+def test_every_group_is_heard_by_those_that_may_have_lived_before() -> None:
+    """Formal design, 7.2: two groups of one store, any of which is enough otherwise."""
+    for returning in (False, True):
+        machine = Enrollment(Quorums.of(GroupRules((1, 1)), [0, 1]), returning=returning, first_interval_over=True)
+        for index in range(2):
+            machine.registrations[index] = Registration(register(generation=0), f"store{index}:1", TIMES)
+            machine.registrations[index].start(0, 0, [])
+        grant(machine, 0)
+        assert machine.enough
+        assert machine.complete is not returning
+        grant(machine, 1)
+        assert machine.complete
+
+
+def test_stores_are_asked_once_and_only_where_they_are_known_to_be() -> None:
+    """P-203: one of them is known by name only."""
+    machine, out = enrollment(started=False), list[fx.Effect]()
+    machine.registrations[1].address = ""
+    machine.ask(5, out)
+    assert [to for to, _ in sends(drain(out))] == ["store0:1", "store2:1"]
+    machine.registrations[1].address = "store1:1"
+    machine.ask(6, out)
+    assert [to for to, _ in sends(out)] == ["store1:1"]
+
+
+def test_leaving_is_over_when_every_store_has_forgotten() -> None:
+    """P-586, P-665: one store never granted, so two are asked."""
+    machine, out = enrollment(), list[fx.Effect]()
+    grant(machine, 0, 2)
+    machine.withdraw(20, out)
+    assert [(to, type(message)) for to, message in sends(drain(out))] == [
+        ("store0:1", Deregister),
+        ("store2:1", Deregister),
+    ]
+    machine.withdraw(21, out)
+    assert (out, machine.left) == ([], False)
+    for index, number in ((2, 9), (0, 8)):
+        generation = machine.registrations[index].request.generation
+        for _ in range(2):
+            assert machine.on_answer(Deregistered(Role.SOURCE, index, generation, 50, LIFE, number), 22, out, 5) is None
+    assert events(out) == [
+        DeregistrationSuccess(2, "store2:1", 50, 9),
+        DeregistrationSuccess(0, "store0:1", 50, 8),
+        DeregistrationComplete(),
+    ]
+    assert machine.left
+    assert machine.next() is None
+
+
+def test_nobody_is_left_at_once() -> None:
+    machine, out = Enrollment(Quorums(GroupRules(), ())), list[fx.Effect]()
+    machine.withdraw(20, out)
+    assert events(out) == [DeregistrationComplete()]
+
+
+def test_who_left_answers_no_question() -> None:
+    machine, out = enrollment(), list[fx.Effect]()
+    grant(machine, 0, 1, 2)
+    machine.withdraw(20, [])
+    machine.on_keepalive(alive(0, respond=True), 21, out)
+    assert out == []
+
+
+def test_in_turn_the_store_whose_turn_it_is_is_everyone() -> None:
+    """P-502."""
+    machine, out = enrollment(started=False), list[fx.Effect]()
+    machine.quorums, machine.rotation = Rotation.quorums(3), Rotation()
+    machine.ask(0, out)
+    assert [to for to, _ in sends(out)] == ["store0:1"]
+    before = machine.everyone
+    grant(machine, 0)
+    assert (before, machine.everyone, machine.complete) == (False, True, True)

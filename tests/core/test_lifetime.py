@@ -67,3 +67,13 @@ def test_state_follows_from_the_last_sign_of_life(steps: list[tuple[str, int]]) 
             gone = gone or now - heard >= 30
             expired = expired or due
         assert machine.active is not (gone or expired)
+
+
+def test_it_is_known_when_to_look_next() -> None:
+    """P-835: looking then is soon enough, whatever the state."""
+    known = client(lifetime_ns=50)
+    assert known.next_timeout() == 130
+    known.check(130)
+    assert known.next_timeout() == 150
+    known.check(150)
+    assert known.next_timeout() is None

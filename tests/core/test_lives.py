@@ -30,3 +30,22 @@ def test_the_number_of_lives_is_bounded() -> None:
     assert len(lives.consumed) == MAX_LIVES
     assert lives.known(0, 0, 1) == []
     assert lives.consumed[MAX_LIVES + 1] == RangeSet([(0, 1)])
+
+
+def test_without_the_repair_numbers_are_all_there_is() -> None:
+    """What one life's number was consumed for is known of every life."""
+    lives = Lives(told_apart=False)
+    lives.saw(0, 5, 1)
+    lives.on_consumed(0, 3)
+    assert lives.known(2, 0, 9) == [(0, 3)]
+
+
+def test_the_newest_number_of_other_lives() -> None:
+    """T20: what this life may step back behind."""
+    lives = Lives()
+    assert lives.newest(1) is None
+    lives.remember(1, 0, 50)
+    assert lives.newest(1) is None
+    lives.remember(2, 0, 9)
+    lives.remember(3, 0, 5)
+    assert lives.newest(1) == 8

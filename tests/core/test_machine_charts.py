@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core.chart import Chart, MisuseError, fire
+from stablecast.core.election import ELECTION, ElectionChart, ElectionEvent, ElectionState
 from stablecast.core.lifetime import LIFETIME, LifetimeChart, LifetimeEvent, LifetimeState
 from stablecast.core.receiver import RECEIVER, ReceiverChart, ReceiverState, ReceiverStep
 from stablecast.core.registration import REGISTRATION, RegistrationChart, RegistrationEvent, RegistrationState
@@ -17,6 +18,7 @@ from stablecast.core.source import SOURCE, SourceChart, SourceState, SourceStep
 Table = Mapping[tuple[Any, Any], tuple[Any, ...]]
 CHARTS: list[tuple[type[Chart], Table, type[IntEnum], type[IntEnum]]] = [
     (LifetimeChart, LIFETIME, LifetimeState, LifetimeEvent),
+    (ElectionChart, ELECTION, ElectionState, ElectionEvent),
     (RegistrationChart, REGISTRATION, RegistrationState, RegistrationEvent),
     (SourceChart, SOURCE, SourceState, SourceStep),
     (ReceiverChart, RECEIVER, ReceiverState, ReceiverStep),
@@ -74,9 +76,10 @@ def test_every_pair_is_classified(
     }
     expected = {
         LifetimeChart: 1,
-        RegistrationChart: 4,
-        SourceChart: 15,
-        ReceiverChart: 9,
+        ElectionChart: 6,
+        RegistrationChart: 6,
+        SourceChart: 25,
+        ReceiverChart: 19,
     }
     assert len(rejected) == expected[chart]
     assert {target for rows in table.values() for row in rows for target in [row.target]} <= set(states)

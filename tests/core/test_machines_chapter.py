@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from stablecast.core.chart import render_mermaid, render_table
+from stablecast.core.election import ELECTION, ElectionState
 from stablecast.core.lifetime import LIFETIME, LifetimeState
 from stablecast.core.receiver import RECEIVER, ReceiverState
 from stablecast.core.registration import REGISTRATION, RegistrationState
@@ -18,6 +19,7 @@ CHARTS: dict[str, tuple[Any, Any]] = {
     "source": (SOURCE, SourceState.IDLE),
     "receiver": (RECEIVER, ReceiverState.WAITING),
     "lifetime": (LIFETIME, LifetimeState.ACTIVE),
+    "election": (ELECTION, ElectionState.WATCHING),
 }
 
 

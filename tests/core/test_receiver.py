@@ -1,46 +1,57 @@
 """The receiver's session: from the first SRI to the last acknowledgement."""
 
+from collections.abc import Callable
+
 import pytest
 
 from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import (
+    DeregistrationComplete,
+    DeregistrationSuccess,
     Event,
     RegistrationComplete,
     RegistrationError,
     RegistrationFlag,
     RegistrationSuccess,
+    SteppedBack,
     UnrecoverableLoss,
 )
 from stablecast.core.inputs import (
+    Acknowledge,
     Consumed,
     Data,
     Finish,
-    Gone,
     History,
+    Lost,
     LowChosen,
     RegIdChosen,
     Reset,
     Start,
     Tick,
+    Withdraw,
 )
 from stablecast.core.messages import (
     ConsumptionAck,
+    Deregister,
+    Deregistered,
     Keepalive,
+    LateJoinInfo,
+    LateJoinRequest,
+    ReceiverAlive,
     Refusal,
     Refused,
     Register,
+    RetransmitRequest,
     Role,
-    SourceInfo,
     SourceInfoRequest,
     StableAck,
-    StoreEntry,
 )
-from stablecast.core.receiver import MAX_STORES
-from stablecast.core.serial import HALF, MODULUS
-from stablecast.core.settings import AckMode
-from tests.core.drivers import ACK_NS, INTERVAL_NS, ReceiverDriver, code
+from stablecast.core.settings import AckMode, OtrTimes, UseOtr
+from tests.core.drivers import ACK_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
+
+SESSION = RegistrationFlag.SESSION
 
 
 def test_the_sri_is_asked_for_while_none_comes() -> None:
@@ -66,17 +77,6 @@ def test_nobody_is_asked_once_there_is_one_or_without_an_address() -> None:
     assert driver.sent(SourceInfoRequest) == []
 
 
-def test_a_source_without_stores_is_followed_from_now_on() -> None:
-    driver = ReceiverDriver()
-    driver.inform(high=4, low=2)
-    driver.data(5, 3)
-    driver.data(9, 1)
-    assert driver.delivered == [5, 6, 7]
-    assert driver.asked() == []
-    driver.inform(version=2, high=20)
-    assert driver.machine.window.high == 9
-
-
 def test_registration_goes_from_the_sri_to_the_choice_of_a_low_number() -> None:
     driver = ReceiverDriver()
     driver.inform(1, 1, 1, high=6)
@@ -84,25 +84,16 @@ def test_registration_goes_from_the_sri_to_the_choice_of_a_low_number() -> None:
         (f"store{index}:1", Role.RECEIVER, 50) for index in range(3)
     ]
     assert driver.grant(0, low=1, high=6, old=True) == [
-        RegistrationSuccess(0, "store0:1", 70, 50, 1, RegistrationFlag.OLD)
+        RegistrationSuccess(0, "store0:1", 70, 50, 1, RegistrationFlag.OLD | SESSION)
     ]
     driver.grant(1, 2, low=1, high=6, old=True)
     assert fx.AskLow(6, 1, 1) in driver.effects
     driver.data(7, 1)
     assert driver.delivered == []
-    assert driver.feed(LowChosen(1)) == [RegistrationComplete(1, RegistrationFlag.NONE)]
+    assert driver.feed(LowChosen(1)) == [RegistrationComplete(1, SESSION)]
     assert driver.asked() == [(1, 6)]
     driver.feed(LowChosen(3))
     assert driver.effects == []
-
-
-def test_a_quorum_is_enough_after_the_first_interval() -> None:
-    driver = ReceiverDriver()
-    driver.inform(1, 1, 1)
-    driver.grant(0, 1)
-    driver.feed(Tick(), INTERVAL_NS)
-    assert fx.AskLow(-1, 0, 0) in driver.effects
-    assert driver.feed(LowChosen(0), INTERVAL_NS) == [RegistrationComplete(0, RegistrationFlag.QUORUM)]
 
 
 def test_the_application_may_choose_its_reg_ids() -> None:
@@ -120,15 +111,6 @@ def test_a_refusal_is_told() -> None:
     assert [type(event) for event in told] == [RegistrationError]
 
 
-def test_older_and_wild_sris_are_dropped() -> None:
-    driver = ReceiverDriver()
-    driver.inform(1, version=5)
-    assert driver.inform(1, 1, version=4) == []
-    assert len(driver.machine.enrollment.registrations) == 1
-    stores = tuple(StoreEntry(0, 0, "x:1", 50, 1) for _ in range(MAX_STORES + 1))
-    assert code(driver.hear(info(version=6, stores=stores))) == ["wild-info"]
-
-
 def test_messages_of_other_lives_and_of_other_kinds_are_oddities() -> None:
     driver = ReceiverDriver.active()
     assert code(driver.hear(StableAck(0, LIFE, 0, 0))) == ["unexpected-message"]
@@ -140,66 +122,6 @@ def test_messages_of_other_lives_and_of_other_kinds_are_oddities() -> None:
 def test_data_before_the_sri_is_dropped() -> None:
     driver = ReceiverDriver()
     assert code(driver.data(0, 1)) == ["early-data"]
-
-
-@pytest.mark.parametrize(
-    ("first", "count", "life", "belongs"),
-    [(5, 1, LIFE, True), (4, 2, LIFE, False), (3, 2, OLDER_LIFE, True), (4, 2, OLDER_LIFE, False)],
-)
-def test_numbers_belong_to_one_life(first: int, count: int, life: int, belongs: bool) -> None:
-    """This life resumed at 5: what is below is of older lives, what is above is not."""
-    driver = ReceiverDriver()
-    driver.inform(1, high=9, low=5)
-    driver.grant(0, low=0, high=9)
-    driver.feed(LowChosen(0))
-    assert code(driver.data(first, count, life, recovered=True)) == ([] if belongs else ["dead-tail"])
-
-
-def test_a_gap_is_recovered_and_then_in_order() -> None:
-    driver = ReceiverDriver.active()
-    driver.data(0, 2)
-    driver.data(5, 2)
-    assert driver.asked() == [(2, 4)]
-    driver.data(2, 2, recovered=True, now=1)
-    assert driver.delivered == [0, 1, 2, 3]
-    driver.data(4, 1, recovered=True, now=1)
-    assert driver.delivered == list(range(7))
-    assert not driver.machine.requests
-
-
-def test_what_an_sri_or_a_store_knows_to_exist_is_recovered() -> None:
-    driver = ReceiverDriver.active()
-    driver.inform(1, 1, 1, high=3, version=2)
-    assert driver.asked() == [(0, 3)]
-    driver = ReceiverDriver.active()
-    driver.feed(Reset("store0:1"), 50)
-    driver.grant(0, now=51, low=0, high=3)
-    assert driver.asked() == [(0, 3)]
-
-
-def test_messages_are_lost_only_while_a_quorum_was_asked() -> None:
-    """Two of three stores refuse for long: what they hold may be stable, so it is waited for."""
-    driver = ReceiverDriver.active(high=2)
-    for store in (0, 1):
-        driver.feed(Gone(f"store{store}:1"), 1)
-    told: list[Event] = []
-    for now in range(INTERVAL_NS, 1000, INTERVAL_NS):
-        told += driver.feed(Tick(), now)
-    assert not [event for event in told if isinstance(event, UnrecoverableLoss)]
-    driver.grant(1, now=1000, low=0, high=2)
-    for now in range(1000, 1200, INTERVAL_NS):
-        told += driver.feed(Tick(), now)
-    assert [event for event in told if isinstance(event, UnrecoverableLoss)] == [UnrecoverableLoss(0, 2)]
-
-
-def test_nobody_is_asked_while_no_store_is_registered() -> None:
-    driver = ReceiverDriver.active()
-    for store in range(3):
-        driver.feed(Reset(f"store{store}:1"), 1)
-    driver.data(5, 1, now=2)
-    assert driver.asked() == []
-    driver.grant(2, now=3)
-    assert driver.asked() == [(0, 4)]
 
 
 def test_consumption_is_acknowledged_to_every_store_at_the_interval() -> None:
@@ -214,13 +136,6 @@ def test_consumption_is_acknowledged_to_every_store_at_the_interval() -> None:
     ]
     driver.feed(Tick(), 100)
     assert driver.sent(ConsumptionAck) == []
-
-
-def test_consumption_may_be_acknowledged_at_once() -> None:
-    driver = ReceiverDriver.active(ack_mode=AckMode.IMMEDIATE)
-    driver.data(0, 4)
-    driver.feed(Consumed(0, 3))
-    assert [message.number for _, message in driver.sent(ConsumptionAck)] == [3, 3, 3]
 
 
 def test_a_session_that_ends_acknowledges_first() -> None:
@@ -251,15 +166,184 @@ def test_a_store_that_returns_hears_the_last_acknowledgement() -> None:
     assert driver.sent(ConsumptionAck) == [("store1:1", ConsumptionAck(LIFE, 50, 71, 3))]
 
 
-def test_the_source_hears_what_it_wants_confirmed() -> None:
+def test_signs_of_life_are_answered() -> None:
+    driver = ReceiverDriver.active()
+    driver.hear(Keepalive(Role.STORE, LIFE, 71, True, 1))
+    assert driver.sent(Keepalive) == [("store1:1", Keepalive(Role.RECEIVER, LIFE, 71, False, 1))]
+
+
+def test_nothing_new_is_nothing_to_acknowledge() -> None:
+    driver = ReceiverDriver.active()
+    driver.feed(Finish())
+    assert driver.effects == []
+
+
+def test_a_receiver_joins_a_source_without_stores_late() -> None:
+    """P-M003: what the source still has is recovered from it, then live data goes on."""
+    driver = ReceiverDriver.joining()
+    driver.data(10, 2)
+    assert driver.delivered == []
+    driver.hear(LateJoinInfo(LIFE, 1, 5, 9))
+    expected = RetransmitRequest(Role.RECEIVER, LIFE, 0, 1, 5, 9, "me:1")
+    assert driver.sent(RetransmitRequest) == [("source:1", expected)]
+    driver.data(5, 5, recovered=True)
+    assert driver.delivered == list(range(5, 12))
+    driver.hear(LateJoinInfo(LIFE, 1, 0, 40))
+    assert driver.effects == []
+    driver.feed(Tick(), 10**9)
+    assert driver.sent(LateJoinRequest) == []
+
+
+def test_a_source_that_does_not_answer_is_joined_from_now_on() -> None:
+    """P-411: the request is repeated, and not for ever."""
+    driver = ReceiverDriver.joining()
+    assert driver.machine.next_timeout() == 100
+    driver.feed(Tick(), 100)
+    assert len(driver.sent(LateJoinRequest)) == 1
+    assert code(driver.feed(Tick(), 200)) == ["late-join-unanswered"]
+    driver.data(10, 1)
+    assert driver.delivered == [10]
+    assert driver.asked() == []
+
+
+def test_a_loss_of_the_transport_is_recovered_or_final() -> None:
+    """P-401, P-410: what is of no session is ignored."""
+    driver = ReceiverDriver.active(otr=OtrTimes(delay_ns=500))
+    driver.feed(Lost(LIFE, 0, 2))
+    assert driver.asked() == [(0, 1)]
+    driver = ReceiverDriver.active(otr=OtrTimes(use=UseOtr.OFF))
+    driver.data(2, 1)
+    assert driver.asked() == []
+    assert driver.feed(Lost(LIFE, 0, 2)) == [UnrecoverableLoss(0, 1)]
+    driver.feed(Lost(OLDER_LIFE, 3, 2))
+    assert driver.effects == []
     driver = ReceiverDriver()
-    driver.inform(1, confirmations=True)
-    driver.grant(0)
+    driver.feed(Lost(LIFE, 0, 2))
+    assert driver.effects == []
+
+
+def test_a_store_without_a_cache_is_not_asked() -> None:
+    """P-101, P-332: what it says of the newest number does not count, and its number is not on offer."""
+    driver = ReceiverDriver()
+    driver.inform(1, 1, high=3)
+    driver.grant(0, low=0, high=9, no_cache=True)
+    driver.grant(1, low=2, high=3)
+    assert fx.AskLow(3, 2, 2) in driver.effects
+    driver.feed(LowChosen(2))
+    assert [to for to, _ in driver.sent(RetransmitRequest)] == ["store1:1"]
+
+
+def test_a_silent_receiver_shows_that_it_lives() -> None:
+    """P-338: from its registration on."""
+    driver = ReceiverDriver.active(liveness_ns=50, context=3)
+    driver.feed(Tick(), 50)
+    assert driver.sent(ReceiverAlive) == [("source:1", ReceiverAlive(LIFE, 70, 9, 3))]
+
+
+def test_a_receiver_that_withdraws_is_forgotten_everywhere() -> None:
+    """P-584, P-586, P-588, P-670, P-671: it still receives, and acknowledges nothing."""
+    driver = ReceiverDriver.active(high=1, liveness_ns=50)
+    driver.data(4, 1)
+    told = driver.feed(Withdraw())
+    assert told == [UnrecoverableLoss(0, 3)]
+    farewells = driver.sent(Deregister)
+    assert [to for to, _ in farewells] == ["store0:1", "store1:1", "store2:1"]
+    told = []
+    for index, (_, farewell) in enumerate(farewells):
+        told += driver.hear(Deregistered(Role.RECEIVER, index, farewell.generation, 70 + index, LIFE, 4))
+    done = [DeregistrationSuccess(index, f"store{index}:1", 70 + index, 4) for index in range(3)]
+    assert told == [*done, DeregistrationComplete()]
+    driver.data(5, 1)
+    driver.feed(Consumed(4, 5))
+    driver.feed(Finish())
+    driver.feed(Tick(), 10**6)
+    driver.inform(1, 2, 1, version=2, high=9)
+    assert driver.delivered == [4, 5]
+    assert driver.effects == []
+    driver.feed(Withdraw())
+    assert driver.effects == []
+    assert driver.machine.next_timeout() is None
+
+
+@pytest.mark.parametrize("steps", range(3))
+def test_one_that_withdraws_early_receives_from_then_on(steps: int) -> None:
+    """P-588: before the SRI, while it registers, while the application chooses."""
+    driver = ReceiverDriver(otr=OtrTimes(use=UseOtr.ON))
+    driver.feed(Start())
+    actions: list[Callable[[], object]] = [lambda: driver.inform(1, high=4), lambda: driver.grant(0, low=0, high=4)]
+    for action in actions[:steps]:
+        action()
+    driver.feed(Withdraw())
+    if not steps:
+        driver.feed(Tick(), 10**6)
+        assert driver.sent(SourceInfoRequest) == []
+        actions[0]()
+        assert driver.sent(Register) == []
     driver.feed(LowChosen(0))
-    driver.data(0, 1)
-    driver.feed(Consumed(0, 0))
-    driver.feed(Tick(), ACK_NS)
-    assert ("source:1", ConsumptionAck(LIFE, 0, 70, 0)) in driver.sent(ConsumptionAck)
+    driver.data(5, 1)
+    driver.data(7, 1)
+    assert driver.delivered == [5]
+    assert driver.asked() == []
+    assert driver.feed(Lost(LIFE, 6, 1)) == [UnrecoverableLoss(6, 6)]
+
+
+def test_one_that_withdraws_while_it_joins_does_not_join() -> None:
+    driver = ReceiverDriver.joining()
+    assert driver.feed(Withdraw()) == [DeregistrationComplete()]
+    driver.hear(LateJoinInfo(LIFE, 1, 2, 9))
+    driver.data(10, 1)
+    assert driver.delivered == [10]
+
+
+def test_a_life_that_steps_back_is_reported() -> None:
+    """T20: by what this application consumed, or by what the stores say it acknowledged."""
+    driver = ReceiverDriver()
+    driver.feed(History(OLDER_LIFE, 0, 100))
+    assert driver.inform(1) == [SteppedBack(0, 100)]
+    driver = ReceiverDriver()
+    driver.inform(1)
+    told = driver.grant(0, low=101, high=100, old=True)
+    assert told[-1] == SteppedBack(0, 100)
+    assert fx.AskLow(100, 101, 101) not in driver.effects
+
+
+def test_an_answer_before_the_sri_is_of_no_use() -> None:
+    driver = ReceiverDriver()
+    driver.hear(Deregistered(Role.RECEIVER, 0, 1, 70, LIFE, 4))
+    driver.hear(LateJoinInfo(LIFE, 1, 2, 9))
+    assert driver.effects == []
+
+
+def test_an_sri_of_the_same_version_only_says_how_far_the_source_is() -> None:
+    """P-223, P-224."""
+    driver = ReceiverDriver.active()
+    driver.inform(1, 2, 1, high=3)
+    assert driver.sent(Register) == []
+    assert driver.asked() == [(0, 3)]
+    driver.inform(1, 2, 1, version=2, high=3)
+    assert [to for to, _ in driver.sent(Register)] == ["store1:1"]
+
+
+def test_a_source_without_stores_is_followed_from_now_on() -> None:
+    """P-411: without late join, or where the source does not offer it."""
+    driver = ReceiverDriver(late_join=False)
+    driver.inform(high=4, low=2)
+    driver.data(5, 3)
+    driver.data(9, 1)
+    assert driver.delivered == [5, 6, 7]
+    assert driver.asked() == []
+    driver.inform(version=2, high=20)
+    assert driver.machine.window.high == 9
+    driver = ReceiverDriver()
+    driver.inform(high=4, low=2, late_join=False)
+    assert driver.machine.abstract()[0] == "ACTIVE"
+
+
+def test_consumption_may_be_acknowledged_at_once() -> None:
+    driver = ReceiverDriver.active(ack_mode=AckMode.IMMEDIATE)
+    driver.data(0, 4)
+    driver.feed(Consumed(0, 3))
+    assert [message.number for _, message in driver.sent(ConsumptionAck)] == [3, 3, 3]
 
 
 def test_what_an_earlier_session_consumed_is_not_handed_over_again() -> None:
@@ -275,48 +359,18 @@ def test_what_an_earlier_session_consumed_is_not_handed_over_again() -> None:
     assert [message.number for _, message in driver.sent(ConsumptionAck)] == [3]
 
 
-def test_signs_of_life_are_answered() -> None:
-    driver = ReceiverDriver.active()
-    driver.hear(Keepalive(Role.STORE, LIFE, 71, True, 1))
-    assert driver.sent(Keepalive) == [("store1:1", Keepalive(Role.RECEIVER, LIFE, 71, False, 1))]
-
-
-def test_a_wish_beyond_the_end_is_cut_and_told() -> None:
-    driver = ReceiverDriver()
-    driver.inform(1, high=3)
-    driver.grant(0, low=0, high=3)
-    told = driver.feed(LowChosen(9))
-    assert code(told) == ["low-beyond-high"]
-    assert told[-1] == RegistrationComplete(4, RegistrationFlag.NONE)
-
-
-def test_a_number_that_ends_the_wrap_is_followed_by_0_on_the_wire() -> None:
-    driver = ReceiverDriver()
-    driver.inform(1, low=MODULUS - 2, high=-3)
-    driver.grant(0, low=MODULUS - 2, high=MODULUS - 3)
-    driver.feed(LowChosen(driver.machine.low))
-    driver.data(MODULUS - 2, 5)
-    assert driver.delivered == [-2, -1, 0, 1, 2]
-    driver.feed(Consumed(-2, 2))
-    driver.feed(Tick(), ACK_NS)
-    assert [message.number for _, message in driver.sent(ConsumptionAck)] == [2]
-    driver.data(4, 1)
-    assert driver.asked() == [(3, 3)]
-
-
-def test_a_receiver_may_come_late_to_a_long_life() -> None:
-    """The newest number is more than half of all wire numbers above the first one."""
-    driver = ReceiverDriver()
-    driver.inform(1, low=0, high=HALF + 10)
-    driver.grant(0, low=HALF, high=HALF + 10)
-    driver.feed(LowChosen(HALF))
-    assert driver.asked() == [(HALF, HALF + 10)]
-    driver.data(HALF, 11, recovered=True)
-    assert driver.delivered == list(range(HALF, HALF + 11))
-    assert isinstance(driver.machine.info, SourceInfo)
-
-
-def test_nothing_new_is_nothing_to_acknowledge() -> None:
-    driver = ReceiverDriver.active()
+def test_an_application_may_acknowledge_itself() -> None:
+    """P-346, P-347, P-348: nothing is acknowledged by consumption, everything below by a call, however late."""
+    driver = ReceiverDriver.active(ack_mode=AckMode.EXPLICIT)
+    driver.data(0, 9)
+    driver.feed(Consumed(0, 8))
+    driver.feed(Tick(), 100)
+    assert driver.sent(ConsumptionAck) == []
+    driver.feed(Acknowledge(5), 10**9)
+    assert [message.number for _, message in driver.sent(ConsumptionAck)] == [5, 5, 5]
+    driver.feed(Acknowledge(3))
+    assert driver.effects == []
     driver.feed(Finish())
     assert driver.effects == []
+    with pytest.raises(MisuseError, match="acknowledged 9"):
+        driver.feed(Acknowledge(9))

@@ -1,12 +1,15 @@
 """Registration with one store: repeats, generations, silence, lease."""
 
+from typing import Any
+
 import pytest
 
 from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import RegistrationError, StoreUnresponsive
-from stablecast.core.messages import Keepalive, Refusal, Refused, Register, Role
+from stablecast.core.events import DeregistrationSuccess, RegistrationError, StoreUnresponsive
+from stablecast.core.messages import Deregister, Deregistered, Keepalive, Pace, Refusal, Refused, Register, Role
 from stablecast.core.registration import (
+    NOT_PACED,
     Registration,
     RegistrationState,
     RegistrationTimer,
@@ -36,7 +39,7 @@ class Store:
         assert isinstance(message, Register)
         return message
 
-    def grant(self, now: int, **changes: int) -> bool:
+    def grant(self, now: int, **changes: Any) -> bool:
         answer = registered(**{"generation": self.machine.request.generation, **changes})
         return self.machine.on_answer(answer, now, self.out)
 
@@ -49,6 +52,16 @@ class Store:
 
     def texts(self) -> list[str]:
         return [event.text for event in events(drain(self.out)) if isinstance(event, StoreUnresponsive)]
+
+    def farewell(self) -> Deregister:
+        [(to, message)] = sends(drain(self.out))
+        assert to == self.machine.address
+        assert isinstance(message, Deregister)
+        return message
+
+    def forget(self, generation: int, number: int = 0) -> bool:
+        answer = Deregistered(Role.SOURCE, 0, generation, 50, LIFE, number)
+        return self.machine.on_deregistered(answer, 0, 50, self.out)
 
     @property
     def state(self) -> str:
@@ -268,3 +281,108 @@ def test_a_probe_that_is_due_after_the_registration_ended_is_not_sent() -> None:
     store.time(31)
     assert store.out == []
     assert store.machine.state is RegistrationState.UNRESPONSIVE
+
+
+STATES = ["REGISTERING", "REGISTERED", "RENEWING", "UNRESPONSIVE"]
+
+
+def in_state(state: str) -> Store:
+    """A registration in this state, its outbox empty."""
+    store = Store()
+    store.start()
+    if state != "REGISTERING":
+        assert store.grant(5)
+    if state in ("RENEWING", "UNRESPONSIVE"):
+        store.machine.renew(20, store.out)
+    if state == "UNRESPONSIVE":
+        store.time(30)
+    drain(store.out)
+    assert store.state == state
+    return store
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_store_that_moved_is_asked_where_it_is_now(state: str) -> None:
+    """P-203, P-207: it goes on to count as one that broke a connection does."""
+    store = in_state(state)
+    counted, generation = store.machine.counts, store.machine.request.generation
+    store.machine.move("elsewhere:1", 40, store.out)
+    [(to, request)] = sends(drain(store.out))
+    assert isinstance(request, Register)
+    assert (to, request.generation) == ("elsewhere:1", generation + 1)
+    assert store.machine.counts is counted
+    assert not store.machine.present
+    assert store.grant(41)
+    assert store.machine.present
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_parked_registration_does_nothing_until_it_starts_again(state: str) -> None:
+    store = in_state(state)
+    reg_id = store.machine.request.reg_id
+    store.machine.park(40, store.out)
+    assert (store.state, store.machine.timers.next(), store.out) == ("IDLE", None, [])
+    assert [store.machine.counts, store.machine.failing, store.machine.involved] == [False] * 3
+    store.machine.park(41, store.out)
+    store.machine.start(store.machine.request.reg_id, 42, store.out)
+    assert store.asked().reg_id == reg_id
+    assert store.grant(43)
+
+
+@pytest.mark.parametrize("state", STATES[1:])
+def test_a_store_that_granted_is_asked_to_forget_until_it_has(state: str) -> None:
+    """P-584, P-586, P-664."""
+    store = in_state(state)
+    store.machine.withdraw(40, store.out)
+    farewell = store.farewell()
+    generation = store.machine.request.generation
+    assert farewell == Deregister(Role.SOURCE, 0, generation, 50, LIFE, 0, "client:1")
+    assert store.state == "WITHDRAWING"
+    assert store.machine.timers.next() == 50
+    store.time(50)
+    assert store.farewell() == farewell
+    assert not store.forget(generation - 1)
+    assert not store.grant(51, generation=generation)
+    store.refuse(51, generation)
+    assert store.out == []
+    assert store.forget(generation, number=7)
+    assert events(drain(store.out)) == [DeregistrationSuccess(0, "store:1", 50, 7)]
+    assert store.machine.left
+    assert not store.forget(generation)
+    assert (store.out, store.machine.timers.next()) == ([], None)
+
+
+@pytest.mark.parametrize("state", ["IDLE", "REGISTERING"])
+def test_a_store_that_never_granted_need_not_forget(state: str) -> None:
+    store = Store() if state == "IDLE" else in_state(state)
+    store.machine.withdraw(40, store.out)
+    assert (store.state, store.out) == ("WITHDRAWN", [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "granted"),
+    [
+        (Pace.SOURCE, Pace.SOURCE, True),
+        (Pace.SOURCE, Pace.RECEIVERS, True),
+        (Pace.RECEIVERS, Pace.RECEIVERS, True),
+        (Pace.RECEIVERS, Pace.SOURCE, False),
+        (Pace.NON_BLOCKING, Pace.SOURCE, False),
+        (Pace.NON_BLOCKING, Pace.RECEIVERS, True),
+    ],
+)
+def test_rpp_that_was_asked_for_must_be_acknowledged(asked: Pace, given: Pace, granted: bool) -> None:
+    """P-573, P-574: granted by an old store, that is an error."""
+    store = Store()
+    store.machine = Registration(register(generation=0, pace=asked), "store:1", TIMES)
+    store.start()
+    assert store.grant(5, pace=given) is granted
+    told = [event.text for event in events(store.out) if isinstance(event, RegistrationError)]
+    assert told == ([] if granted else [NOT_PACED])
+    assert store.machine.counts is granted
+
+
+def test_a_store_that_stays_away_is_failing() -> None:
+    assert [in_state(state).machine.failing for state in STATES] == [False, False, False, True]
+    store = in_state("REGISTERING")
+    store.time(10)
+    assert store.machine.failing

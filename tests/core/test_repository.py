@@ -8,14 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core import effects as fx
-from stablecast.core.clients import Clients
 from stablecast.core.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role
 from stablecast.core.ranges import RangeSet
+from stablecast.core.repairs import Repair
 from stablecast.core.repository import Repository
-from stablecast.core.seeded import Seeded
 from stablecast.core.serial import HALF, MODULUS, wire
+from stablecast.core.settings import RepositoryType
+from stablecast.core.terms import Terms
+from stablecast.core.tickets import Tickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
-from tests.core.samples import LIFE, OLDER_LIFE, drain, register, sends
+from tests.core.samples import LIFE, OLDER_LIFE, drain, sends
+
+MEMORY = Terms(kind=RepositoryType.MEMORY)
 
 
 def test_nothing_is_taken_before_the_resume_point_is_known() -> None:
@@ -70,7 +74,7 @@ def test_a_duplicate_is_acknowledged_again_and_stored_once() -> None:
     assert not shop.data(2, 2)
     assert fx.Discard(2) in shop.out
     assert shop.acks() == [(2, 3)]
-    shop.machine.acknowledge_all(shop.out)
+    shop.machine.acknowledge_all(0, shop.out)
     assert shop.acks() == [(0, 4)]
 
 
@@ -84,16 +88,16 @@ def test_a_duplicate_that_is_not_synced_waits() -> None:
 
 def test_nothing_is_acknowledged_to_a_life_without_resume_point() -> None:
     shop = RepositoryDriver(resume=None)
-    shop.machine.acknowledge_all(shop.out)
+    shop.machine.acknowledge_all(0, shop.out)
     assert shop.out == []
 
 
 def test_an_acknowledgement_spans_what_a_wire_number_can() -> None:
     shop = RepositoryDriver()
     shop.machine.held.add(0, MODULUS)
-    shop.machine.on_synced(LIFE, 0, MODULUS, shop.out)
+    shop.machine.on_synced(LIFE, 0, MODULUS, shop.tickets, 0, shop.out)
     drain(shop.out)
-    shop.machine.acknowledge_all(shop.out)
+    shop.machine.acknowledge_all(0, shop.out)
     assert shop.acks() == [(HALF + 1, MODULUS - 1)]
 
 
@@ -119,7 +123,7 @@ def test_the_source_says_what_it_still_has() -> None:
 def test_a_late_join_answer_that_nobody_waits_for_is_dropped() -> None:
     shop = RepositoryDriver()
     shop.data(10, 1)
-    shop.machine.asked_at = None
+    shop.machine.filling.asked_at = None
     drain(shop.out)
     shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 4, 12), 0, shop.out)
     assert shop.out == []
@@ -130,15 +134,15 @@ def test_questions_are_repeated_and_in_the_end_given_up() -> None:
     shop.data(3, 1)
     shop.sync()
     drain(shop.out)
-    shop.machine.handle_timeout(9, 10, shop.out)
+    shop.tick(9)
     assert shop.out == []
-    shop.machine.handle_timeout(10, 10, shop.out)
+    shop.tick(10)
     assert len(shop.asked(LateJoinRequest)) == 1
     shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 0, 3), 10, shop.out)
     for now in (20, 30, 40):
-        shop.machine.handle_timeout(now, 10, shop.out)
+        shop.tick(now)
         assert shop.acks() == []
-    shop.machine.handle_timeout(50, 10, shop.out)
+    shop.tick(50)
     assert shop.acks() == [(3, 3)]
     assert shop.machine.lost == RangeSet([(0, 3)])
 
@@ -160,13 +164,13 @@ def test_the_source_that_registers_again_may_have_what_was_given_up() -> None:
     shop.machine.on_late_join(LateJoinInfo(LIFE, 50, 3, 3), 0, shop.out)
     shop.machine.begin_life(LIFE, "source:1", 2)
     drain(shop.out)
-    shop.machine.handle_timeout(1, 10, shop.out)
+    shop.tick(1)
     assert len(shop.asked(LateJoinRequest)) == 1
 
 
 def test_time_passes_harmlessly_before_the_resume_point_is_known() -> None:
     shop = RepositoryDriver(resume=None)
-    shop.machine.handle_timeout(1, 10, shop.out)
+    shop.tick(1)
     assert shop.out == []
     assert shop.machine.abstract() == (LIFE, None, (), (), 0)
 
@@ -175,19 +179,19 @@ def test_a_new_life_cuts_back_what_an_older_one_left_above_its_resume_point() ->
     shop = RepositoryDriver()
     shop.data(0, 10)
     shop.data(10, 2)
-    shop.writing.pop()
+    shop.tickets.waiting.pop()
     shop.sync()
     shop.machine.begin_life(9, "new:1", 1)
     assert shop.machine.available(0, 10) == []
     assert not shop.data(7, 1)
-    shop.machine.on_synced(LIFE, 10, 12, shop.out)
+    shop.machine.on_synced(LIFE, 10, 12, shop.tickets, 0, shop.out)
     drain(shop.out)
     assert shop.inform(7, 6, incarnation=9) == 7
-    assert fx.Cut(1, 50, 7) in shop.out
-    shop.machine.on_synced(LIFE, 5, 9, shop.out)
-    assert (shop.machine.newest, shop.machine.source) == (6, "new:1")
+    assert fx.Cut(3, 50, 7) in shop.out
+    shop.machine.on_synced(LIFE, 5, 9, shop.tickets, 0, shop.out)
+    assert (shop.machine.newest, shop.machine.acks.source) == (6, "new:1")
     assert shop.machine.available(0, 10) == [(0, 7)]
-    assert shop.machine.lives == [(LIFE, 0), (9, 7)]
+    assert shop.machine.life.lives == [(LIFE, 0), (9, 7)]
     shop.machine.check_invariants()
 
 
@@ -213,23 +217,9 @@ def test_a_life_that_was_missed_is_where_the_cut_goes() -> None:
     shop.machine.begin_life(9, "source:1", 2)
     drain(shop.out)
     assert shop.inform(10, 9, incarnation=9, term=3, lives=((LIFE, 0), (8, 5), (9, 10))) == 5
-    assert shop.out == [fx.Cut(1, 50, 5)]
+    assert shop.out == [fx.Cut(2, 50, 5)]
     assert shop.machine.available(0, 99) == [(0, 5)]
-    assert (shop.machine.lives, shop.machine.lives_term) == ([(LIFE, 0), (8, 5), (9, 10)], 3)
-
-
-@pytest.mark.parametrize(
-    ("role", "low", "high", "lives"), [(Role.SOURCE, 0, 4, ((LIFE, 0),)), (Role.RECEIVER, 8, 7, ())]
-)
-def test_a_grant_says_what_is_held(role: Role, low: int, high: int, lives: tuple[Any, ...]) -> None:
-    """A receiver that acknowledged more than is held here is offered nothing, from where it stopped."""
-    shop = RepositoryDriver()
-    shop.data(0, 5)
-    clients = Clients(REPOSITORY_CONFIG, Seeded(1))
-    record = clients.add(register(role=role, reg_id=50, source_reg_id=0), 0)
-    clients.on_acknowledged(record, 7)
-    answer = shop.machine.grant(record, 3, old=True)
-    assert (answer.low, answer.high, answer.lives, answer.generation, answer.reg_id) == (low, high, lives, 3, 50)
+    assert (shop.machine.life.lives, shop.machine.life.term) == ([(LIFE, 0), (8, 5), (9, 10)], 3)
 
 
 def test_an_empty_repository_begins_at_the_resume_point() -> None:
@@ -242,69 +232,68 @@ def test_the_end_of_a_long_life_is_understood() -> None:
     """More than half of all wire numbers: high is above low, however far."""
     shop = RepositoryDriver(resume=None)
     shop.inform(0, HALF + 10)
-    assert shop.machine.high == HALF + 10
+    assert shop.machine.filling.high == HALF + 10
+
+
+CLIENT = fx.Client(
+    Role.SOURCE,
+    50,
+    2,
+    "topic",
+    0,
+    LIFE,
+    0,
+    "source:1",
+    "stream:1",
+    0,
+    0,
+    -1,
+    ((OLDER_LIFE, 0), (LIFE, 5)),
+    lives_term=2,
+)
 
 
 def recovered(trail: int = 0, **client: Any) -> Repository:
-    base = fx.Client(
-        Role.SOURCE,
-        50,
-        2,
-        "topic",
-        0,
-        LIFE,
-        0,
-        "source:1",
-        "stream:1",
-        0,
-        0,
-        -1,
-        ((OLDER_LIFE, 0), (LIFE, 5)),
-        lives_term=2,
-    )
-    return Repository.recover(REPOSITORY_CONFIG, attrs.evolve(base, **client), trail)
+    return Repository.recover(REPOSITORY_CONFIG, attrs.evolve(CLIENT, **client), trail)
 
 
 def test_a_restart_finds_what_was_synced() -> None:
     machine, out = recovered(), list[fx.Effect]()
-    machine.restore(0, 8)
-    machine.restore(10, 12)
+    machine.restore(0, 8, 0)
+    machine.restore(10, 12, 0)
     machine.check_invariants()
-    assert (machine.resume_point, machine.acked, machine.high, machine.lives_term) == (5, 8, 11, 2)
-    machine.handle_timeout(0, 10, out)
+    assert (machine.resume_point, machine.acked, machine.filling.high, machine.life.term) == (5, 8, 11, 2)
+    machine.handle_timeout(Tickets(), 0, out)
     assert [type(message) for _, message in sends(out)] == [LateJoinRequest]
-    machine.acknowledge_all(drain(out))
+    machine.acknowledge_all(0, drain(out))
 
 
 def test_a_restart_before_the_sri_knows_no_resume_point() -> None:
     machine = recovered(lives=((OLDER_LIFE, 0),))
-    machine.restore(0, 8)
+    machine.restore(0, 8, 0)
     assert (machine.resume_point, machine.newest) == (None, 7)
 
 
 def test_a_restart_behind_an_eviction_goes_on_from_the_trail() -> None:
     machine = recovered(trail=7)
-    machine.restore(3, 9)
+    machine.restore(3, 9, 0)
     machine.check_invariants()
     assert (machine.trail, machine.acked, machine.available(0, 99)) == (7, 9, [(7, 9)])
 
 
-def test_what_the_journal_let_go_is_not_waited_for() -> None:
-    shop = RepositoryDriver()
-    shop.data(0, 3)
-    shop.data(5, 5)
+@pytest.mark.parametrize(("repairs", "acks"), [(Repair.ALL, [(9, 9)]), (Repair.ALL & ~Repair.HOLES, [])])
+def test_holes_below_the_resume_point_are_passed_over(repairs: Repair, acks: list[tuple[int, int]]) -> None:
+    """Formal design, 7.5: they died with their life; as documented they hold back for ever."""
+    shop = RepositoryDriver(repairs=repairs)
+    shop.data(0, 5)
+    shop.data(7, 2)
     shop.sync()
+    shop.machine.begin_life(9, "source:1", 2)
     drain(shop.out)
-    shop.machine.evict(7)
-    shop.machine.evict(6)
-    assert (shop.machine.trail, shop.machine.available(0, 99)) == (7, [(7, 10)])
-    assert not shop.data(2, 3)
-    shop.data(10, 1)
+    shop.inform(9, 8)
+    shop.data(9, 1)
     shop.sync()
-    assert shop.acks() == [(7, 10)]
-    shop.machine.asked_at = None
-    shop.machine.handle_timeout(0, 10, shop.out)
-    assert shop.out == []
+    assert shop.acks() == acks
 
 
 @attrs.define

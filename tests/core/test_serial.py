@@ -1,4 +1,4 @@
-"""Serial numbers: what holds on unbounded ints must hold across the wrap."""
+"""Serial numbers: what holds on unbounded ints must hold across the wrap (P-127, C-26)."""
 
 import pytest
 from hypothesis import example, given

@@ -3,26 +3,36 @@
 import pytest
 
 from stablecast.core import effects as fx
-from stablecast.core.errors import MisuseError
+from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.events import (
     Confirmed,
+    DeregistrationComplete,
+    DeregistrationSuccess,
     Event,
-    FlightSize,
+    LivenessFlag,
     Oddity,
     Overtaken,
     QuorumLost,
+    ReceiverGone,
     RegistrationComplete,
     RegistrationFlag,
     RegistrationSuccess,
     Stable,
     StableFlag,
+    StoreMoved,
+    Wakeup,
 )
-from stablecast.core.inputs import Gone, Reset, Sent, Start, Tick
+from stablecast.core.inputs import Blocked, Departed, Gone, Located, Reset, Sent, Start, Tick, Withdraw
 from stablecast.core.messages import (
     ConsumptionAck,
+    Deregister,
+    Deregistered,
+    ElectionToken,
     Keepalive,
     LateJoinInfo,
     LateJoinRequest,
+    Pace,
+    ReceiverAlive,
     Refusal,
     Refused,
     Register,
@@ -33,10 +43,13 @@ from stablecast.core.messages import (
     StoreEntry,
 )
 from stablecast.core.serial import HALF, MODULUS
-from stablecast.core.settings import FlightBehavior
+from stablecast.core.settings import StoreBehavior, StoreSpec
+from stablecast.core.source import SourceState
 from stablecast.core.stability import Retention
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE, OLDER_LIFE
+
+GROUP_FLAGS = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 
 
 def stable(store: int, first: int, last: int) -> StableAck:
@@ -57,7 +70,7 @@ def test_every_store_is_asked_at_once() -> None:
     driver = SourceDriver()
     driver.feed(Start())
     asked = [(to, m.reg_id, m.role) for to, m in driver.sent(Register)]
-    assert asked == [(f"store{index}:1", index, Role.SOURCE) for index in range(3)]
+    assert asked == [(f"store{index}:1", 40 + index, Role.SOURCE) for index in range(3)]
     assert driver.machine.next_timeout() == INTERVAL_NS
     with pytest.raises(MisuseError):
         driver.feed(Start())
@@ -113,25 +126,6 @@ def test_credit_is_what_the_flight_leaves() -> None:
     for store in (0, 1):
         driver.hear(stable(store, 0, 2))
     assert (driver.machine.credit_messages, driver.machine.credit_bytes) == (1, 20)
-
-
-@pytest.mark.parametrize(("flight_messages", "flight_bytes"), [(3, 0), (1000, 30)])
-def test_over_and_under_are_told_once(flight_messages: int, flight_bytes: int) -> None:
-    """P-310."""
-    driver = SourceDriver.active(
-        flight_messages=flight_messages, flight_bytes=flight_bytes, flight_behavior=FlightBehavior.NOTIFY
-    )
-    assert driver.feed(Sent(0, 1, 10)) == []
-    assert driver.feed(Sent(1, 2, 20)) == [FlightSize(over=True)]
-    assert driver.feed(Sent(3, 1, 10)) == []
-    driver.hear(stable(0, 0, 3))
-    assert FlightSize(over=False) in driver.hear(stable(1, 0, 3))
-    assert FlightSize(over=False) not in driver.hear(stable(2, 0, 3))
-
-
-def test_blocking_tells_nothing() -> None:
-    driver = SourceDriver.active(flight_messages=1)
-    assert driver.feed(Sent(0, 2, 20)) == []
 
 
 @pytest.mark.parametrize(
@@ -291,3 +285,110 @@ def test_numbers_wrap_on_the_wire_only() -> None:
     driver.hear(stable(0, MODULUS - 2, 2))
     assert Stable(-2, 2, 1, StableFlag.STORE) in driver.hear(stable(1, MODULUS - 2, 2))
     assert driver.machine.window.unsettled_messages == 0
+
+
+# Names, turns, proxies, leaving.
+
+
+def test_a_store_found_by_name_is_asked_when_it_is_found() -> None:
+    """P-201, P-203, P-212: before the start or after it; the others are not held up."""
+    named = (StoreSpec(name="one"), StoreSpec(name="two"), StoreSpec("store2:1"))
+    driver = SourceDriver(specs=named)
+    driver.feed(Located("one", "store0:1"))
+    assert driver.effects == []
+    driver.feed(Start())
+    assert [to for to, _ in driver.sent(Register)] == ["store0:1", "store2:1"]
+    driver.grant(0, 2)
+    assert driver.machine.state is SourceState.REGISTERING
+    assert driver.feed(Located("two", "store1:1"), 5) == []
+    assert [to for to, _ in driver.sent(Register)] == ["store1:1"]
+    driver.feed(Located("three", "store3:1"), 6)
+    assert driver.effects == []
+    driver.grant(1, now=7)
+    assert driver.machine.can_send
+
+
+def test_a_store_that_moved_is_told_of_and_registered_with_anew() -> None:
+    """P-203, P-207: the SRI names its new place."""
+    driver = SourceDriver.active(specs=(StoreSpec("a:1", name="one"),))
+    assert driver.feed(Located("one", "a:1"), 10) == []
+    assert driver.feed(Located("one", "b:1"), 10) == [StoreMoved("one", "a:1", "b:1")]
+    assert [to for to, _ in driver.sent(Register)] == ["b:1"]
+    assert driver.machine.can_send
+    driver.grant(0, now=11)
+    [info] = driver.infos()
+    assert [(entry.address, entry.version) for entry in info.stores] == [("b:1", 2)]
+
+
+def test_a_proxy_announces_and_never_sends() -> None:
+    """P-541, P-549, C-35: otherwise it is a source like any other; refused, it asks again."""
+    driver = SourceDriver(election=ElectionToken(5, 1))
+    driver.feed(Start())
+    assert {message.election for _, message in driver.sent(Register)} == {ElectionToken(5, 1)}
+    driver.hear(Refused(Role.SOURCE, 0, 1, 50, LIFE, Refusal.HELD_BY_SOURCE))
+    driver.feed(Tick(), INTERVAL_NS)
+    assert [to for to, _ in driver.sent(Register)] == ["store0:1", "store1:1", "store2:1"]
+    driver.grant(0, 1, 2, now=INTERVAL_NS + 1, high=4)
+    assert (driver.machine.state, driver.machine.can_send) == (SourceState.ACTIVE, False)
+    driver.hear(SourceInfoRequest(LIFE))
+    assert len(driver.infos()) == 1
+    with pytest.raises(MisuseError, match="a proxy sends no data"):
+        driver.feed(Sent(5, 1, 10))
+
+
+def test_a_source_that_withdrew_is_over_when_every_store_has_forgotten_it() -> None:
+    """P-584, P-586, P-587, P-664, P-665: sends are dropped, nothing else is of interest meanwhile."""
+    driver = SourceDriver.active(liveness_ns=50)
+    driver.feed(Sent(0, 3, 30))
+    assert driver.feed(Withdraw(), 10) == []
+    assert [to for to, _ in driver.sent(Deregister)] == ["store0:1", "store1:1", "store2:1"]
+    assert (driver.machine.can_send, driver.machine.next_timeout()) == (False, 10 + INTERVAL_NS)
+    driver.feed(Sent(3, 3, 30), 11)
+    for message in (stable(0, 0, 2), SourceInfoRequest(LIFE)):
+        assert driver.hear(message, 11) == []
+    assert driver.effects == []
+    assert driver.feed(Withdraw(), 12) == []
+    driver.feed(Tick(), 10 + INTERVAL_NS)
+    assert len(driver.sent(Deregister)) == 3
+    told: list[Event] = []
+    for index in range(3):
+        generation = driver.machine.enrollment.registrations[index].request.generation
+        told += driver.hear(Deregistered(Role.SOURCE, index, generation, 50 + index, LIFE, 2), 30)
+    assert told[-2:] == [DeregistrationSuccess(2, "store2:1", 52, 2), DeregistrationComplete()]
+    assert (driver.machine.state, driver.machine.next_timeout()) == (SourceState.OVER, None)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_source_that_no_store_knows_is_over_at_once(started: bool) -> None:
+    driver = SourceDriver()
+    if started:
+        driver.feed(Start())
+    assert driver.feed(Withdraw()) == [DeregistrationComplete()]
+    assert driver.machine.state is SourceState.OVER
+    driver.machine.handle_timeout(10**12)
+    assert driver.machine.take_effects() == []
+
+
+def test_signs_of_life_of_receivers_are_watched() -> None:
+    """P-338, P-339, P-679."""
+    driver = SourceDriver.active(liveness_ns=50)
+    driver.hear(ReceiverAlive(LIFE, 70, 9, 5), 10)
+    driver.hear(ReceiverAlive(LIFE, 71, 8, 6), 10)
+    assert driver.feed(Departed(5), 20) == [ReceiverGone(70, 9, LivenessFlag.END)]
+    assert driver.feed(Tick(), 60) == [ReceiverGone(71, 8, LivenessFlag.TIMEOUT)]
+
+
+def test_a_blocked_send_hears_of_credit() -> None:
+    """T13, P-309."""
+    driver = SourceDriver.active(flight_messages=1)
+    driver.feed(Sent(0, 1, 10))
+    assert driver.feed(Blocked()) == []
+    driver.hear(stable(0, 0, 0))
+    assert driver.hear(stable(1, 0, 0))[-1] == Wakeup()
+    driver.machine.check_size(10)
+
+
+def test_a_configuration_that_cannot_work_is_refused() -> None:
+    """P-594."""
+    with pytest.raises(ConfigError, match="not round robin"):
+        SourceDriver(behavior=StoreBehavior.RR, pace=Pace.RECEIVERS, flight_bytes=10)

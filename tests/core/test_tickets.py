@@ -37,3 +37,12 @@ def test_a_registration_parts_the_runs_around_it() -> None:
     tickets.wait(Waiting(tickets.draw(), 1, 7, generation=3))
     tickets.wait(Waiting(tickets.draw(), 1, 7, first=5, stop=9))
     assert [due.generation for due in tickets.due(9)] == [-1, 3, -1]
+
+
+def test_it_is_known_whether_a_report_will_come() -> None:
+    tickets = Tickets()
+    told = [tickets.pending]
+    tickets.draw()
+    told.append(tickets.pending)
+    tickets.due(1)
+    assert [*told, tickets.pending] == [False, True, False]

@@ -62,6 +62,7 @@ def leave_a_tail(cluster: Cluster, random: Random) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_stable_is_lost(seed: int) -> None:
+    """P-004, P-005, P-023: whoever crashes, whenever."""
     random = Random(seed)
     cluster = Cluster.started(receivers=2, size=random.choice([1, 3, 3, 3, 5]))
     for _ in range(STEPS):

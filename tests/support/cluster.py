@@ -11,8 +11,8 @@ import attrs
 from stablecast.core import effects as fx
 from stablecast.core import inputs
 from stablecast.core.events import Stable, StableFlag, UnrecoverableLoss
-from stablecast.core.quorum import Group
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.quorum import GroupRules
+from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.units import SECOND
 from tests.support.world import Content, ReceiverNode, SourceNode, StoreNode, World
 
@@ -68,7 +68,8 @@ class Cluster:
 
     def start_store(self, name: str) -> None:
         """A store starts, with the disk that it left."""
-        config = StoreConfig(name, seed=len(name), source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
+        kept = RepositoryConfig(source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
+        config = StoreConfig(name, seed=len(name), repository=kept)
         self.stores[name] = StoreNode.create(self.world, config, self.disks.get(name))
 
     def crash_store(self, name: str, wipe: bool = False) -> None:
@@ -81,7 +82,14 @@ class Cluster:
         incarnation = 100 + len(self.lives)
         stores = tuple(StoreSpec(f"store{index}") for index in range(self.size))
         config = SourceConfig(
-            "topic", incarnation, "source", "stream", stores, Group(self.size), session_id=1, flight_messages=100_000
+            "topic",
+            incarnation,
+            "source",
+            "stream",
+            stores,
+            GroupRules((self.size,)),
+            session_id=1,
+            flight_messages=100_000,
         )
         self.lives.append(SourceNode.create(self.world, attrs.evolve(config, **changes)))
         for application in self.applications.values():

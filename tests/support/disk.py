@@ -3,6 +3,9 @@
 from stablecast.core import effects as fx
 from stablecast.core.messages import Role
 
+SIZE = 100
+"""Payload bytes of a message in the world."""
+
 
 def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
     """What a write does to what can be read."""
@@ -13,15 +16,19 @@ def change(contents: dict[tuple[int, int], int], effect: fx.Effect) -> None:
         case fx.Cut():
             for key in [key for key in contents if key[0] == effect.source_reg_id and key[1] >= effect.number]:
                 del contents[key]
+        case fx.Reclaim():
+            for key in [key for key in contents if key[0] == effect.source_reg_id and key[1] < effect.number]:
+                del contents[key]
         case fx.Forget(role=Role.SOURCE):
             for key in [key for key in contents if key[0] == effect.reg_id]:
                 del contents[key]
 
 
-def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int, int]]]:
-    """The clients and extents that a journal with these records holds."""
+def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int, int, int]], dict[int, int]]:
+    """The clients, extents and trails that a journal with these records holds."""
     clients: dict[int, fx.Client] = {}
     extents: list[tuple[int, int, int]] = []
+    trails: dict[int, int] = {}
     for effect in disk:
         match effect:
             case fx.PersistClient():
@@ -35,10 +42,20 @@ def replay(disk: list[fx.Effect]) -> tuple[list[fx.Client], list[tuple[int, int,
                     if left > 0:
                         kept.append((reg_id, first, left))
                 extents = kept
+                if effect.source_reg_id in trails:
+                    trails[effect.source_reg_id] = min(trails[effect.source_reg_id], effect.number)
+            case fx.Reclaim():
+                trails[effect.source_reg_id] = effect.number
+                extents = [
+                    (reg_id, max(first, effect.number) if reg_id == effect.source_reg_id else first, first + count)
+                    for reg_id, first, count in extents
+                ]
+                extents = [(reg_id, first, stop - first) for reg_id, first, stop in extents if stop > first]
             case fx.Forget():
                 clients.pop(effect.reg_id, None)
+                trails.pop(effect.reg_id, None)
                 if effect.role is Role.SOURCE:
                     extents = [extent for extent in extents if extent[0] != effect.reg_id]
             case _:
                 raise AssertionError(effect)
-    return list(clients.values()), extents
+    return list(clients.values()), [(*extent, SIZE * extent[2]) for extent in extents], trails

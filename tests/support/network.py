@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.client import Context
 from stablecast.core.events import Event
-from stablecast.core.settings import StoreConfig
+from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.units import SECOND
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import ports
@@ -44,6 +44,10 @@ class Events(list[Event]):
         return self.of(kind)[count - 1]
 
 
+KEPT = RepositoryConfig(source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
+"""What the stores of a network keep unless told otherwise."""
+
+
 @attrs.define
 class Network:
     """What was started, by name."""
@@ -53,13 +57,13 @@ class Network:
     stores: dict[str, Store] = attrs.field(factory=dict)
     relays: list[RelayDaemon] = attrs.field(factory=list)
 
-    async def store(self, name: str = "store", listen: str = f"{LOCAL}:0", **config: int) -> str:
+    async def store(self, name: str = "store", listen: str = f"{LOCAL}:0", **repository: Any) -> str:
         """Start a store (again, with the disk it left); returns its address."""
         directory = self.directory / name
         directory.mkdir(exist_ok=True)
-        lifetimes = {"source_lifetime_ns": FOREVER_NS, "receiver_lifetime_ns": FOREVER_NS}
-        settings = StoreConfig(listen, seed=len(name), **{**lifetimes, **config})
-        store = Store(StoreSettings(listen, directory, settings))
+        kept = attrs.evolve(KEPT, **repository)
+        settings = StoreConfig(listen, seed=len(name), repository=kept)
+        store = Store(StoreSettings(listen, directory, settings, new=True))
         await store.start()
         self.stores[name] = store
         return store.address

@@ -78,7 +78,7 @@ def running(*arguments: str | Path, program: Sequence[str] = PROGRAM) -> Iterato
 def store(directory: Path, *arguments: str | Path, listen: str = "127.0.0.1:0") -> Iterator[tuple[Program, str]]:
     """A store that is ready, and its address."""
     directory.mkdir(exist_ok=True)
-    with running("store", directory, "--listen", listen, "--json", *arguments) as program:
+    with running("store", directory, "--listen", listen, "--new", "--json", *arguments) as program:
         yield program, program.said()["address"]
 
 

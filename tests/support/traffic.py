@@ -36,5 +36,7 @@ async def source_of(net: Network, *names: str, topic: str = "orders", **more: An
 
 
 def info(incarnation: int, topic: str = "orders") -> bytes:
-    """The SRI of a streaming source."""
-    return codec.encode(SourceInfo(incarnation, topic, 1, 0, 0xFFFF_FFFF, "127.0.0.1:9", 0, False, ()))
+    """The SRI of a streaming source that sends nothing again."""
+    return codec.encode(
+        SourceInfo(incarnation, topic, 1, 0, 0xFFFF_FFFF, "127.0.0.1:9", (), False, (), late_join=False)
+    )

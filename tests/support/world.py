@@ -12,18 +12,22 @@ from typing import Any
 import attrs
 
 from stablecast.core import effects as fx
-from stablecast.core import inputs
+from stablecast.core import inputs, serial
 from stablecast.core.events import Event
-from stablecast.core.messages import Message, SourceInfo, StableAck
+from stablecast.core.messages import Message, ReceiverAlive, SourceInfo, StableAck
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig
-from stablecast.core.source import SourceEndpoint
+from stablecast.core.settings import ReceiverConfig, RepositoryType, SourceConfig, StoreConfig
+from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.units import MILLISECOND
-from tests.support.disk import change, replay
+from stablecast.daemon.proxy import proxy_config
+from tests.support.disk import SIZE, change, replay
 
 LINK_NS = MILLISECOND // 10
 SYNC_NS = MILLISECOND
+
+PROXY_LIFE = 1 << 40
+"""The lives of proxies are above this."""
 
 Content = tuple[int, int]
 """What a message is in this world: (incarnation, number). Payload tests compare these."""
@@ -187,7 +191,8 @@ class SourceNode(Node):
             case fx.Resend():
                 target = self.world.nodes.get(effect.to)
                 if isinstance(target, Joiner):
-                    target.recover_run(effect.session, effect.session, effect.first, effect.last - effect.first + 1)
+                    count = effect.last - effect.first + 1
+                    target.recover_run(effect.session, effect.session, effect.first, count, effect.proactive)
             case fx.Release():
                 pass
             case _:
@@ -198,13 +203,16 @@ class SourceNode(Node):
         if joiner in self.joined:
             return
         self.joined.append(joiner)
-        if self.machine.can_send:
+        if self.machine.state is SourceState.ACTIVE:
             joiner.inform(self.machine.info())
 
     def on_crash(self, node: Node) -> None:
         """Its stream connection ends as well."""
         self.joined = [joiner for joiner in self.joined if joiner is not node]
         Node.on_crash(self, node)
+        alive = [message for to, message in node.sent if to == self.address and isinstance(message, ReceiverAlive)]
+        if alive:
+            self.arrive(inputs.Departed(alive[-1].context))
 
 
 @attrs.define(eq=False)
@@ -218,18 +226,21 @@ class Joiner(Node):
         incarnation = source.machine.config.incarnation
         self.world.at(LINK_NS, lambda: self.take(incarnation, incarnation, first, count, recovered))
 
-    def recover_run(self, session: int, incarnation: int, first: int, count: int) -> None:
+    def recover_run(self, session: int, incarnation: int, first: int, count: int, proactive: bool = False) -> None:
         """A retransmission on its way."""
-        self.world.at(LINK_NS, lambda: self.take(session, incarnation, first, count, True))
+        self.world.at(LINK_NS, lambda: self.take(session, incarnation, first, count, True, proactive))
 
-    def take(self, session: int, incarnation: int, first: int, count: int, recovered: bool) -> None:
+    def take(
+        self, session: int, incarnation: int, first: int, count: int, recovered: bool, proactive: bool = False
+    ) -> None:
         """A run arrived."""
         if self.world.nodes.get(self.address) is not self:
             return
         self.world.tokens += 1
         token = self.world.tokens
         self.runs[token] = (incarnation, first, count)
-        self.arrive(inputs.Data(session, incarnation, first % (1 << 32), count, 100 * count, recovered, token))
+        wire = serial.wire(first)
+        self.arrive(inputs.Data(session, incarnation, wire, count, SIZE * count, recovered, token, proactive))
 
     def inform(self, info: Message) -> None:
         """An SRI on its way, behind the data."""
@@ -293,67 +304,120 @@ class ReceiverNode(Joiner):
 class StoreNode(Joiner):
     """A store and its disk. `disk` is what survives a crash: records in the order written.
 
-    `contents` is what can be read back, `durable` the part of it that is synced: incarnations by (RegID, number).
+    `contents` is what can be read from the disk, `durable` the part of it that is synced, `memory` what is held there:
+    incarnations by (RegID, number). `proxies` stand in for sources, by RegID.
     """
 
     disk: list[fx.Effect] = attrs.field(factory=list)
     contents: dict[tuple[int, int], int] = attrs.field(factory=dict)
     durable: dict[tuple[int, int], int] = attrs.field(factory=dict)
-    unsynced: deque[fx.Effect] = attrs.field(factory=deque)
+    memory: dict[tuple[int, int], int] = attrs.field(factory=dict)
+    proxies: dict[int, SourceNode] = attrs.field(factory=dict)
+    unsynced: deque[fx.StoreEffect] = attrs.field(factory=deque)
     syncing: bool = False
 
     @classmethod
     def create(cls, world: World, config: StoreConfig, disk: list[fx.Effect] | None = None) -> "StoreNode":
-        """A store, with the disk that an earlier one left."""
+        """A store, with the disk that an earlier one left; an empty one was lost, None is that of a new store."""
         node = cls(world, config.address, StoreEndpoint.create(config))
-        if disk:
+        if disk is not None:
             node.disk = list(disk)
             for record in disk:
                 change(node.contents, record)
                 change(node.durable, record)
-            node.machine.recover(*replay(disk), {}, world.now)
+            node.machine.recover(*replay(disk), world.now, memory=bool(disk))
         node.join()
         return node
 
     def perform(self, effect: fx.Effect) -> None:
-        """Whatever is acknowledged must be synced."""
+        """Whatever is acknowledged must be synced, unless the source agreed to less."""
         match effect:
-            case fx.Send(message=StableAck() as ack):
+            case fx.Send(message=StableAck(nack=False) as ack) if self._syncs_first:
                 reg_id = self.machine.streams[ack.incarnation]
                 for number in range(ack.first, ack.last + 1):
                     assert self.durable.get((reg_id, number)) == ack.incarnation, f"{number} acknowledged, not synced"
         Node.perform(self, effect)
 
+    @property
+    def _syncs_first(self) -> bool:
+        kept = self.machine.config.repository
+        return kept is not None and kept.kind in (RepositoryType.DISK, RepositoryType.REDUCED_FD) and not kept.allow_rpp
+
     def perform_own(self, effect: fx.Effect) -> None:
         """Write, read back, join."""
         match effect:
             case fx.PersistMessages():
-                assert self.runs[effect.token][0] == effect.incarnation
-                if effect.done:
-                    del self.runs[effect.token]
+                self.hold(effect)
                 self.write(effect)
-            case fx.PersistClient() | fx.Cut() | fx.Forget():
+            case fx.CacheMessages():
+                self.hold(effect)
+            case fx.PersistCached():
+                self.write_held(effect)
+            case fx.Uncache():
+                change(self.memory, fx.Reclaim(0, effect.source_reg_id, effect.number))
+            case fx.PersistClient() | fx.Cut() | fx.Reclaim() | fx.Forget():
+                change(self.memory, effect)
                 self.write(effect)
             case fx.Discard():
                 del self.runs[effect.token]
             case fx.SendStored():
-                target = self.world.nodes.get(effect.to)
-                if isinstance(target, Joiner):
-                    for number in range(effect.first, effect.last + 1):
-                        incarnation = self.contents[effect.source_reg_id, number]
-                        target.recover_run(effect.session, incarnation, number, 1)
+                self.send_stored(effect)
+            case fx.StartProxy():
+                self.start_proxy(effect)
+            case fx.StopProxy():
+                self.world.crash(self.proxies.pop(effect.source_reg_id))
             case fx.Join():
-                for node in list(self.world.nodes.values()):
-                    if isinstance(node, SourceNode) and node.machine.config.incarnation == effect.incarnation:
-                        self.world.at(LINK_NS, lambda node=node: node.admit(self))  # type: ignore[misc]
+                for source in self.sources(effect.incarnation):
+                    self.world.at(LINK_NS, lambda source=source: source.admit(self))  # type: ignore[misc]
             case fx.Leave():
-                for node in list(self.world.nodes.values()):
-                    if isinstance(node, SourceNode) and node.machine.config.incarnation == effect.incarnation:
-                        node.joined = [joiner for joiner in node.joined if joiner is not self]
+                for source in self.sources(effect.incarnation):
+                    source.joined = [joiner for joiner in source.joined if joiner is not self]
             case _:
                 raise AssertionError(effect)
 
-    def write(self, effect: fx.Effect) -> None:
+    def hold(self, effect: fx.PersistMessages | fx.CacheMessages) -> None:
+        """Keep in memory."""
+        assert self.runs[effect.token][0] == effect.incarnation
+        if effect.done:
+            del self.runs[effect.token]
+        for number in range(effect.first, effect.first + effect.count):
+            self.memory[effect.source_reg_id, number] = effect.incarnation
+
+    def write_held(self, effect: fx.PersistCached) -> None:
+        """Write what is in memory; the records are those of messages that are written at once."""
+        for number in range(effect.first, effect.last + 1):
+            incarnation = self.memory[effect.source_reg_id, number]
+            self.write(fx.PersistMessages(effect.ticket, effect.source_reg_id, incarnation, 0, 0, 1, number, done=True))
+
+    def sources(self, incarnation: int) -> list[SourceNode]:
+        """The sources of this life: one, or none any more."""
+        nodes = [node for node in self.world.nodes.values() if isinstance(node, SourceNode)]
+        return [node for node in nodes if node.machine.config.incarnation == incarnation]
+
+    def send_stored(self, effect: fx.SendStored) -> None:
+        """From memory, or else from the disk."""
+        target = self.world.nodes.get(effect.to)
+        if isinstance(target, Joiner):
+            for number in range(effect.first, effect.last + 1):
+                key = effect.source_reg_id, number
+                incarnation = self.memory[key] if key in self.memory else self.contents[key]
+                target.recover_run(effect.session, incarnation, number, 1)
+
+    def start_proxy(self, effect: fx.StartProxy) -> None:
+        """A source of ours stands in."""
+        self.world.serial += 1
+        address = f"{self.address}/proxy{effect.source_reg_id}"
+        life = attrs.evolve(
+            proxy_config(effect), incarnation=PROXY_LIFE + self.world.serial, reply_to=address, transport=address
+        )
+        self.proxies[effect.source_reg_id] = SourceNode.create(self.world, life)
+
+    def stop(self) -> None:
+        """Its proxies end with it."""
+        for proxy in self.proxies.values():
+            self.world.crash(proxy)
+
+    def write(self, effect: fx.StoreEffect) -> None:
         """Into the cache; a sync takes a while and covers what was written before it began."""
         change(self.contents, effect)
         self.unsynced.append(effect)

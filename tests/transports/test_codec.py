@@ -1,6 +1,7 @@
 """Core messages survive the wire, and nothing that comes from the wire raises anything but the one error."""
 
-from ipaddress import IPv4Address
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -8,121 +9,14 @@ from hypothesis import strategies as st
 
 from stablecast.core import messages as m
 from stablecast.transports import codec
-from stablecast.transports.codec.lives import SUBTYPE, decode_lives
+from stablecast.transports.codec import lives, paced
+from stablecast.transports.codec.extended import encode_option, find_option
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
-
-U32 = st.integers(0, 0xFFFF_FFFF)
-INCARNATIONS = st.integers(0, (1 << 64) - 1)
-INDEXES = st.integers(0, 0x7FFF)
-GENERATIONS = st.integers(0, m.GENERATIONS - 1)
-CLIENTS = st.sampled_from([m.Role.SOURCE, m.Role.RECEIVER])
-TOPICS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=60)
-
-
-@st.composite
-def addresses(draw: st.DrawFn) -> str:
-    return f"{IPv4Address(draw(U32))}:{draw(st.integers(0, 65_535))}"
-
-
-REGISTERS = st.builds(
-    m.Register,
-    role=CLIENTS,
-    store_index=INDEXES,
-    generation=GENERATIONS,
-    reg_id=U32,
-    incarnation=INCARNATIONS,
-    source_reg_id=U32,
-    topic=TOPICS,
-    session_id=st.integers(0, (1 << 64) - 1),
-    reply_to=addresses(),
-    transport=st.just("") | addresses(),
-    activity_timeout_ms=U32,
-    state_lifetime_ms=U32,
-    context=st.integers(0, (1 << 64) - 1),
-)
-LIVES = st.lists(st.tuples(INCARNATIONS, U32), max_size=64).map(tuple)
-STORES = st.builds(
-    m.StoreEntry,
-    index=st.integers(0, 65_535),
-    group=st.integers(0, 255),
-    address=addresses(),
-    source_reg_id=U32,
-    version=U32,
-)
-REQUESTS = st.builds(
-    m.RetransmitRequest,
-    by=st.sampled_from([m.Role.STORE, m.Role.RECEIVER]),
-    incarnation=INCARNATIONS,
-    source_reg_id=U32,
-    request=U32,
-    first=U32,
-    last=U32,
-    reply_to=addresses(),
-).map(
-    lambda r: (
-        r
-        if r.by is m.Role.RECEIVER
-        else m.RetransmitRequest(r.by, r.incarnation, 0, r.request, r.first, r.last, r.reply_to)
-    )
-)
-MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
-    REGISTERS,
-    st.builds(
-        m.Registered,
-        role=CLIENTS,
-        store_index=INDEXES,
-        generation=GENERATIONS,
-        reg_id=U32,
-        incarnation=INCARNATIONS,
-        old=st.booleans(),
-        low=U32,
-        high=U32,
-        activity_timeout_ms=U32,
-        state_lifetime_ms=U32,
-        term=U32,
-        lives=LIVES,
-        lives_term=U32,
-    ),
-    st.builds(
-        m.Refused,
-        role=CLIENTS,
-        store_index=INDEXES,
-        generation=GENERATIONS,
-        reg_id=U32,
-        incarnation=INCARNATIONS,
-        reason=st.sampled_from(m.Refusal),
-    ),
-    st.builds(m.StableAck, store_index=INDEXES, incarnation=INCARNATIONS, first=U32, last=U32),
-    st.builds(m.ConsumptionAck, incarnation=INCARNATIONS, source_reg_id=U32, receiver_reg_id=U32, number=U32),
-    REQUESTS,
-    st.builds(
-        m.Keepalive,
-        role=st.sampled_from(m.Role),
-        incarnation=INCARNATIONS,
-        reg_id=U32,
-        respond=st.booleans(),
-        store_index=st.just(-1) | INDEXES,
-    ),
-    st.builds(
-        m.SourceInfo,
-        incarnation=INCARNATIONS,
-        topic=TOPICS,
-        version=U32,
-        low=U32,
-        high=U32,
-        request=addresses(),
-        group_size=st.integers(0, 65_535),
-        confirmations=st.booleans(),
-        stores=st.lists(STORES, max_size=9).map(tuple),
-        term=U32,
-        lives=LIVES,
-    ),
-    st.builds(m.SourceInfoRequest, incarnation=INCARNATIONS),
-    st.builds(m.LateJoinRequest, incarnation=INCARNATIONS, request=U32, reply_to=addresses()),
-    st.builds(m.LateJoinInfo, incarnation=INCARNATIONS, request=U32, low=U32, high=U32),
-)
+from tests.support.pcap import Capture
+from tests.support.tshark import Packet, dissect, summary
+from tests.support.vocabulary import INCARNATIONS, MESSAGES, U32
 
 
 @given(MESSAGES)
@@ -132,31 +26,54 @@ def test_a_message_survives_the_wire(message: m.Message) -> None:
     assert codec.decode(decoded) == message
 
 
+def read(data: bytes) -> m.Message | None:
+    """The message in some bytes, or None where they hold none."""
+    try:
+        return codec.decode(lbmc.decode(data)[0])
+    except WireError:
+        return None
+
+
 @given(st.binary(max_size=400))
 def test_arbitrary_bytes_raise_only_the_one_error(data: bytes) -> None:
-    try:
-        message, _ = lbmc.decode(data)
-        codec.decode(message)
-    except WireError:
-        return
+    found = read(data)
+    assert found is None or isinstance(found, get_args(m.Message))
 
 
 @given(MESSAGES, st.data())
-def test_mutated_messages_raise_only_the_one_error(message: m.Message, data: st.DataObject) -> None:
+def test_flipped_bits_raise_only_the_one_error(message: m.Message, data: st.DataObject) -> None:
     raw = bytearray(codec.encode(message))
-    for _ in range(data.draw(st.integers(1, 4))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    for place in data.draw(st.lists(st.integers(0, 8 * len(raw) - 1), min_size=1, max_size=4)):
+        raw[place // 8] ^= 1 << place % 8
+    found = read(bytes(raw))
+    assert found is None or isinstance(found, get_args(m.Message))
+
+
+@given(MESSAGES, st.data())
+def test_a_truncated_message_is_none(message: m.Message, data: st.DataObject) -> None:
+    raw = codec.encode(message)
+    assert read(raw[: data.draw(st.integers(0, len(raw) - 1))]) is None
+
+
+@given(MESSAGES, st.data())
+def test_a_message_without_one_of_its_headers_raises_only_the_one_error(m_: m.Message, data: st.DataObject) -> None:
+    message, _ = lbmc.decode(codec.encode(m_))
+    missing = data.draw(st.integers(0, len(message.headers) - 1))
+    rest = message.headers[:missing] + message.headers[missing + 1 :]
     try:
-        codec.decode(lbmc.decode(bytes(raw))[0])
+        found = codec.decode(lbmc.Message(lbmc.MessageKind.CONTROL, headers=rest))
     except WireError:
         return
+    assert isinstance(found, get_args(m.Message))
 
 
-@given(INCARNATIONS, INCARNATIONS, U32, st.binary(max_size=2000))
-def test_a_retransmission_survives_the_wire(session: int, sender: int, number: int, payload: bytes) -> None:
-    recovered = codec.Recovered(session, sender, number, payload)
+@given(INCARNATIONS, INCARNATIONS, U32, st.binary(max_size=2000), st.booleans())
+def test_a_retransmission_survives_the_wire(s: int, sender: int, number: int, payload: bytes, proactive: bool) -> None:
+    """P-436: one that nobody asked for is told apart by its kind."""
+    recovered = codec.Recovered(s, sender, number, payload, proactive)
     message, _ = lbmc.decode(codec.encode_recovered(recovered))
-    assert message.kind == lbmc.MessageKind.RETRANSMISSION
+    assert message.kind == (lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION)
+    assert message.kind in codec.RECOVERED_KINDS
     assert message.topic_index == codec.split(sender)[1]
     assert codec.decode_recovered(message) == recovered
 
@@ -190,6 +107,21 @@ def control(*headers: h.Header) -> lbmc.Message:
             h.ClientLifetime(activity_tmo=0, lifetime=0),
             h.Otid(otid=b"\x10" + bytes(31)),
         ),
+        control(
+            h.Preg(flags=h.Preg.PROXY_SOURCE, reg_id=1, transport_idx=1, topic_idx=1, resp_port=1, resp_ip="127.0.0.1"),
+            h.StoreId(flags=0),
+            h.TopicName(topic="t"),
+            h.ClientLifetime(activity_tmo=0, lifetime=0),
+        ),
+        control(
+            h.Sri(version=1, low_sqn=0, high_sqn=0),
+            h.TcpSid(sid=1),
+            h.TopicIdx(tidx=1),
+            h.TopicName(topic="t"),
+            h.TopicSourceExfunc(src_ip="127.0.0.1", src_port=1, functionality_flags=0),
+            h.StoreGroup(grp_idx=1, grp_sz=3),
+        ),
+        control(h.ReceiverKeepalive(rcv_regid=1, session_id=0, ctxinst=bytes(8))),
     ],
 )
 def test_what_means_nothing_is_refused(message: lbmc.Message) -> None:
@@ -197,9 +129,17 @@ def test_what_means_nothing_is_refused(message: lbmc.Message) -> None:
         codec.decode(message)
 
 
-def test_a_retransmission_without_incarnations_is_refused() -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        lbmc.Message(lbmc.MessageKind.RETRANSMISSION, 1, 2, (), b"x"),
+        lbmc.Message(lbmc.MessageKind.PROACTIVE, 1, 2, (h.CtxInstD(ctxinst=bytes(8)),), b"x"),
+        lbmc.Message(lbmc.MessageKind.DATA, 1, 2, (h.CtxInstD(ctxinst=bytes(8)), h.CtxInst(ctxinst=bytes(8))), b"x"),
+    ],
+)
+def test_a_retransmission_without_incarnations_or_of_another_kind_is_refused(message: lbmc.Message) -> None:
     with pytest.raises(WireError):
-        codec.decode_recovered(lbmc.Message(lbmc.MessageKind.RETRANSMISSION, 1, 2, (), b"x"))
+        codec.decode_recovered(message)
 
 
 def test_a_bare_acknowledgement_speaks_for_one_number() -> None:
@@ -208,18 +148,146 @@ def test_a_bare_acknowledgement_speaks_for_one_number() -> None:
     assert codec.decode(control(ack, h.StoreId(flags=3))) == m.StableAck(3, codec.join(1, 2), 4, 4)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        [h.ExtendedOption(subtype=SUBTYPE, data=b"short")],
-        [h.ExtendedOption(subtype=SUBTYPE, data=bytes(9))],
-        [h.ExtendedOption(subtype=SUBTYPE, data=bytes(8)), h.ExtendedOption(subtype=SUBTYPE, data=bytes(12))],
-    ],
-)
-def test_a_history_that_does_not_fit_together_is_refused(options: list[h.Header]) -> None:
+def option(subtype: int, data: bytes) -> h.Header:
+    return h.ExtendedOption(subtype=subtype, data=data)
+
+
+@pytest.mark.parametrize("sizes", [[5], [9], [8, 11]])
+def test_a_history_that_does_not_fit_together_is_refused(sizes: list[int]) -> None:
     with pytest.raises(WireError):
-        decode_lives(control(*options))
+        lives.decode_lives(control(*(option(lives.SUBTYPE, bytes(size)) for size in sizes)))
 
 
 def test_other_extended_options_are_not_a_history() -> None:
-    assert decode_lives(control(h.ExtendedOption(subtype=257, data=b"selector"))) == (0, (), 0)
+    assert lives.decode_lives(control(option(257, b"selector"))) == (0, (), 0)
+
+
+@given(st.integers(1, 0xFFFF), st.binary(max_size=3 * h.ExtendedOption.MAX_DATA + 1))
+def test_an_extended_option_comes_in_as_many_pieces_as_it_needs(subtype: int, data: bytes) -> None:
+    pieces = encode_option(subtype, data)
+    assert len(pieces) == -(-len(data) // h.ExtendedOption.MAX_DATA)
+    assert find_option(control(*pieces), subtype) == data
+
+
+def test_terms_of_another_size_are_refused() -> None:
+    with pytest.raises(WireError):
+        paced.decode_pace(control(option(paced.SUBTYPE, bytes(47))), True)
+
+
+@pytest.mark.parametrize(("public", "pace"), [(False, m.Pace.SOURCE), (True, m.Pace.RECEIVERS)])
+def test_peers_without_our_option_are_paced_by_the_public_flag(public: bool, pace: m.Pace) -> None:
+    """P-567, P-570, P-571."""
+    assert paced.decode_pace(control(h.StoreId(flags=1)), public) == (pace, m.Wishes())
+
+
+LIFE = codec.join(0x1234_5678, 9)
+MANY_LIVES = tuple((codec.join(0x1234_5678, index), index) for index in range(50))
+"""More than one header has room for."""
+CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
+    (
+        m.Register(
+            m.Role.SOURCE, 2, 5, 0, LIFE, 0, "topic", 0xFEED, "10.0.0.1:14391", "10.0.0.1:14371", 1000, 2000, 77,
+            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2),
+        ),
+        {
+            "lbmc.ume_preg.flags.p_flag": ["1"],
+            "lbmc.ume_preg.flags.w_flag": ["1"],
+            "lbmc.ume_preg.flags.d_flag": ["0"],
+            "lbmc.ume_proxy_src.flags.enable": ["1"],
+            "lbmc.ume_psrc_election_token.store_index": ["2"],
+            "lbmc.ume_psrc_election_token.token": ["0x0000abcd"],
+            "lbmc.extopt.subtype": [str(paced.SUBTYPE)],
+        },
+    ),
+    (
+        m.Registered(
+            m.Role.RECEIVER, 2, 5, 7, LIFE, True, 3, 9, 1000, 2000, 1, MANY_LIVES, 1, True, m.Pace.NON_BLOCKING
+        ),
+        {
+            "lbmc.ume_preg_resp.code.n_flag": ["1"],
+            "lbmc.ume_preg_resp.code.w_flag": ["1"],
+            "lbmc.ume_preg_resp.code.o_flag": ["1"],
+        },
+    ),
+    (
+        m.Registered(m.Role.SOURCE, 0, 0, 7, LIFE, False, 0, 0xFFFF_FFFF, 1000, 2000),
+        {"lbmc.ume_preg_resp.code": ["0x00"], "lbmc.ume_preg_resp.high_seqnum": ["4294967295"]},
+    ),
+    (
+        m.Refused(m.Role.SOURCE, 2, 5, 7, LIFE, m.Refusal.HELD_BY_RECEIVER),
+        {"lbmc.ume_preg_resp.code.e_flag": ["1"], "lbmc.ume_preg_resp.code.code": ["0x03"]},
+    ),
+    (
+        m.Deregister(m.Role.RECEIVER, 1, 5, 7, LIFE, 50, "10.0.0.1:14391"),
+        {"lbmc.ume_preg.flags.d_flag": ["1"], "lbmc.ume_preg.reg_id": ["7"], "lbmc.ume_preg.src_reg_id": ["50"]},
+    ),
+    (
+        m.Deregistered(m.Role.RECEIVER, 1, 5, 7, LIFE, 99),
+        {"lbmc.ume_preg_resp.code.d_flag": ["1"], "lbmc.ume_preg_resp.high_seqnum": ["99"]},
+    ),
+    (m.StableAck(1, LIFE, 3, 8, nack=True), {"lbmc.ume_ack.flags": ["0x04"], "lbmc.ume_ranged_ack.last_seqnum": ["8"]}),
+    (
+        m.ConsumptionAck(LIFE, 50, 7, 8, m.AckFlag.EXPLICIT | m.AckFlag.USER_REG_ID | m.AckFlag.ARRIVAL_ORDER),
+        {
+            "lbmc.ume_ack.flags.o_flag": ["1"],
+            "lbmc.ume_ack.flags.u_flag": ["1"],
+            "lbmc.ume_ack.flags.e_flag": ["1"],
+        },
+    ),
+    (
+        m.ReceiverAlive(LIFE, 7, 0xFEED, 77),
+        {"lbmc.ume_receiver_keepalive.rcv_regid": ["7"], "lbmc.ume_receiver_keepalive.session_id": ["65261"]},
+    ),
+    (m.RetransmitRequest(m.Role.RECEIVER, LIFE, 0, 1, 3, 8, "10.0.0.1:14391"), {"lbmc.ume_rxreq.id_2": ["0"]}),
+    (m.RetransmitRequest(m.Role.STORE, LIFE, 0, 1, 3, 8, "10.0.0.1:14391"), {"lbmc.ume_rxreq.id_2": ["9"]}),
+    (m.Keepalive(m.Role.STORE, LIFE, 7, True, 1), {"lbmc.ume_keepalive.flags.r_flag": ["1"]}),
+    (
+        m.SourceInfo(
+            LIFE, "topic", 4, 0, 9, "10.0.0.1:14391", (3, 1), True, (m.StoreEntry(0, 1, "10.0.0.3:14567", 50, 4),),
+            2, ((LIFE, 0),), False,
+        ),
+        {
+            "lbmc.ume_store_group.grp_idx": ["0", "1"],
+            "lbmc.ume_store_group.grp_sz": ["3", "1"],
+            "lbmc.topic_source_exfunc.functionality_flags.lj": ["0"],
+            "lbmc.topic_source_exfunc.functionality_flags.ume": ["1"],
+        },
+    ),
+    (m.SourceInfoRequest(LIFE), {"lbmc.sri_req.topic_idx": ["9"]}),
+    (m.LateJoinRequest(LIFE, 3, "10.0.0.1:14391"), {"lbmc.lji_req.request_idx": ["3"]}),
+    (m.LateJoinInfo(LIFE, 3, 0, 9), {"lbmc.ume_lj_info.high_seqnum": ["9"]}),
+]  # fmt: skip
+"""One message of each kind with all that it can say, and fields of it as tshark shows them."""
+SENDER, READER = ("10.0.0.2", 40010), ("10.0.0.3", 14567)
+
+
+def judged(octets: list[bytes], path: Path) -> list[Packet]:
+    """What tshark reads; fails if it finds a fault."""
+    capture = Capture()
+    for message in octets:
+        capture.tcp(SENDER, READER, message)
+    capture.write(path)
+    ports = {"tcp.port==14567": "lbttcp"}
+    packets = dissect(path, ports)
+    assert [packet.problems for packet in packets if packet.problems] == []
+    assert summary(path, ports) == []
+    return packets
+
+
+def test_public_dissectors_read_every_message(tmp_path: Path) -> None:
+    """P-216, P-219, P-220, P-247, P-568, P-571, P-586: registrations, answers, SRIs and the rest, field by field."""
+    assert {type(message) for message, _ in CHOSEN} == set(get_args(m.Message))
+    packets = judged([codec.encode(message) for message, _ in CHOSEN], tmp_path / "messages.pcap")
+    for (message, expected), packet in zip(CHOSEN, packets, strict=True):
+        assert {name: packet.fields.get(name) for name in expected} == expected, message
+
+
+@pytest.mark.parametrize("message", [message for message, _ in CHOSEN], ids=lambda message: type(message).__name__)
+def test_every_kind_of_message_survives_the_wire(message: m.Message) -> None:
+    assert read(codec.encode(message)) == message
+
+
+def test_public_dissectors_read_retransmissions(tmp_path: Path) -> None:
+    octets = [codec.encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x", proactive)) for proactive in (False, True)]
+    packets = judged(octets, tmp_path / "retransmissions.pcap")
+    assert [int(packet.fields["lbmc.type"][0], 0) for packet in packets] == [10, 2]

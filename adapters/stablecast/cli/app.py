@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli import cluster, receive, send, serve, verify
+from stablecast.cli import cluster, receive, send, serve, srs, verify
 from stablecast.config.options import MAX_SESSION_ID
 from stablecast.demo import show
 from stablecast.sim import command as sim
@@ -57,11 +57,16 @@ def store_command(
     directory: Annotated[Path, typer.Argument(help="Where the store keeps its journal; must exist.")],
     listen: Annotated[str, typer.Option(help="ip:port to listen at; port 0: any.")] = "127.0.0.1:14567",
     option: Options = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="An empty directory is that of a new store: serve at once.")
+    ] = False,
+    resolver: Resolvers = None,
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Run a store until interrupted; a second interrupt ends it at once."""
-    raise typer.Exit(serve.run_store(directory, listen, option or [], trace, as_json))
+    job = serve.StoreJob(directory, listen, option or [], new, resolver or [], trace, as_json)
+    raise typer.Exit(serve.run_store(job))
 
 
 @app.command("lbmrd")
@@ -71,6 +76,18 @@ def lbmrd_command(
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
     raise typer.Exit(serve.run_relay(listen, as_json))
+
+
+@app.command("srs")
+def srs_command(
+    config: Annotated[Path | None, typer.Argument(help="A TOML file; see spec/srs.md.")] = None,
+    interface: Annotated[str | None, typer.Option(help="Address or name to listen at.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen at; 0: any.", min=0, max=65_535)] = None,
+    validate: Annotated[bool, typer.Option("--validate", "-v", help="Only check the configuration.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run the stateful topic-resolution service until interrupted."""
+    raise typer.Exit(srs.run(config, interface, port, validate, as_json))
 
 
 @app.command("send")

@@ -51,7 +51,7 @@ def _store(index: int, directory: Path, end: Callable[[ChildError], None]) -> Ch
     place.mkdir(exist_ok=True)
     lifetimes = [f"{role}-state-lifetime={LIFETIME}" for role in ("source", "receiver")]
     options = [word for lifetime in lifetimes for word in ("--option", lifetime)]
-    arguments = ["stablecast.cli.main", "store", str(place), "--listen", "127.0.0.1:0", "--json", *options]
+    arguments = ["stablecast.cli.main", "store", str(place), "--listen", "127.0.0.1:0", "--new", "--json", *options]
     return Child(f"store {index}", arguments, end)
 
 

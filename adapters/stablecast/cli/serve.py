@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from stablecast.cli.common import note, parse_options, run_loop, say
 from stablecast.cli.main import INTERRUPTED
 from stablecast.config import options
@@ -16,13 +18,27 @@ from stablecast.net import address
 from stablecast.resolver import RelayDaemon
 
 
-def run_store(directory: Path, listen: str, option: Sequence[str], trace: Path | None, as_json: bool) -> int:
+@attrs.frozen
+class StoreJob:
+    """What `stablecast store` was asked for."""
+
+    directory: Path
+    listen: str
+    options: Sequence[str]
+    new: bool
+    resolver: Sequence[str]
+    trace: Path | None
+    as_json: bool
+
+
+def run_store(job: StoreJob) -> int:
     """Run one store; see `stablecast store --help`."""
-    host, port = address.parse(listen)
+    host, port = address.parse(job.listen)
     seed = int.from_bytes(os.urandom(8), "big")
-    config = options.apply("store", StoreConfig(listen, seed), parse_options(option))
-    settings = StoreSettings(address.join(host, port), directory, config, trace)
-    return run_loop(serve(Store(settings), as_json))
+    config = options.apply("store", StoreConfig(job.listen, seed), parse_options(job.options))
+    resolver = [address.join(*address.parse(relay)) for relay in job.resolver]
+    settings = StoreSettings(address.join(host, port), job.directory, config, job.trace, new=job.new, resolver=resolver)
+    return run_loop(serve(Store(settings), job.as_json))
 
 
 def run_relay(listen: str, as_json: bool) -> int:

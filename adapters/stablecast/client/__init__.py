@@ -8,11 +8,13 @@ async with Context(resolver=["127.0.0.1:15380"]) as context:
 
 from stablecast.client.context import Context
 from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, NotStable, RegistrationFailed
-from stablecast.client.message import Batch, Message
+from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
-from stablecast.client.source import Sent, Source
+from stablecast.client.sent import Sent
+from stablecast.client.source import Source
 
 __all__ = [
+    "AckHandle",
     "Batch",
     "Closed",
     "Context",

@@ -14,27 +14,28 @@ from stablecast.client.source import Source
 from stablecast.config.options import Value, apply
 from stablecast.config.stores import store_spec
 from stablecast.core.effects import AskLow
-from stablecast.core.errors import MisuseError
+from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.events import Event
-from stablecast.core.inputs import Arrived, Gone, Reset
+from stablecast.core.inputs import Arrived, Departed, Gone, Located, Reset
 from stablecast.core.messages import (
-    ConsumptionAck,
-    LateJoinRequest,
+    Deregistered,
+    Incarnation,
+    Keepalive,
+    LateJoinInfo,
+    ReceiverAlive,
     Refused,
     Registered,
-    RetransmitRequest,
     Role,
-    SourceInfoRequest,
-    StableAck,
+    SourceInfo,
 )
 from stablecast.core.messages import (
     Message as ControlMessage,
 )
-from stablecast.core.quorum import Group
-from stablecast.core.settings import ReceiverConfig, SourceConfig
+from stablecast.core.quorum import GroupRules
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreSpec
 from stablecast.net import address, ports
 from stablecast.net.pool import Pool
-from stablecast.net.requests import RequestPort
+from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item, StreamServer
 from stablecast.resolver import Resolver
 from stablecast.trace import TraceError
@@ -42,7 +43,6 @@ from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.lbmc import MessageKind
 
 REGISTRATION_SECONDS = 30.0
 """How long `source` waits for enough stores unless told otherwise."""
@@ -57,6 +57,7 @@ class Context:
         resolver: Sequence[str] = (),
         interface: str = "127.0.0.1",
         session_id: int = 0,
+        store_names: Mapping[str, str] | None = None,
         trace: Path | None = None,
     ) -> None:
         """Describe a context.
@@ -65,6 +66,7 @@ class Context:
             resolver: Addresses `ip:port` of the lbmrd relays through which sources and receivers find each other.
             interface: The address of this host that peers connect to.
             session_id: The session id of sources and receivers that name none (P-243).
+            store_names: Where stores are that sources know by name, `ip:port` each (P-203); see `locate`.
             trace: A directory for traces; STABLECAST_TRACE in the environment means the same.
 
         Raises:
@@ -73,6 +75,7 @@ class Context:
         self.interface = address.check_ip(interface)
         self.relays = [address.join(*address.parse(relay)) for relay in resolver]
         self.session_id = session_id
+        self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
@@ -94,7 +97,7 @@ class Context:
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         async with AsyncExitStack() as stack:
-            port = RequestPort(listening, self._on_items)
+            port = RequestPort(listening, self._on_items, self._on_left)
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
@@ -137,7 +140,7 @@ class Context:
 
         Args:
             topic: Its topic.
-            stores: `ip:port[:regid]` of each store (P-212); none makes a streaming source.
+            stores: `ip:port[:regid]` or the name of each store (P-212); none makes a streaming source.
             session_id: Stands for the RegIDs; None takes the context's, 0 means none.
             on_event: Called with every event of the source (`stablecast.core.events`).
             within: Seconds to wait for enough stores; None waits for ever.
@@ -146,6 +149,7 @@ class Context:
 
         Raises:
             RegistrationFailed: Not enough stores granted in time.
+            ConfigError: Options that do not go together.
             MisuseError: A topic that cannot be written on the wire, or one source too many.
             OptionError, AddressError, StoreListError: A wrong option or address.
             PortError, TraceError: No port to listen at, no place for the trace.
@@ -153,22 +157,43 @@ class Context:
         self._check_open()
         check_topic(topic)
         config = apply("source", self._source_config(topic, stores, session_id), options or {})
+        source = await self._start(config, on_event)
+        if wait:
+            try:
+                await source.registered(within)
+            except BaseException:
+                await source.close()
+                raise
+        return source
+
+    async def host(self, config: SourceConfig) -> Source:
+        """Make a source of this configuration; its life, context and addresses are filled in. Raises like `source`."""
+        self._check_open()
+        config = attrs.evolve(
+            config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
+        )
+        return await self._start(config, None)
+
+    async def _start(self, config: SourceConfig, on_event: Callable[[Event], None] | None) -> Source:
+        """A source that listens, is found, and registers."""
         listening = ports.listen_in_range(self.interface, ports.SOURCE_PORTS)
         config = attrs.evolve(config, transport=address.join(self.interface, listening.getsockname()[1]))
         try:
             source = Source(config, self.pool, on_event, self.trace)
-        except TraceError:
+        except (TraceError, ConfigError):
             listening.close()
             raise
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
             await source.start(StreamServer(listening, source.greeting))
+            for name in [store.name for store in config.stores if store.name in self.store_names]:
+                source.receive(Located(name, self.store_names[name]))
             if self._resolver is not None:
                 session, index = codec.split(config.incarnation)
-                self._resolver.add_source(topic, config.transport, session, index, self.request_address, bool(stores))
-            if wait:
-                await source.registered(within)
+                self._resolver.add_source(
+                    config.topic, config.transport, session, index, self.request_address, bool(config.stores)
+                )
         except BaseException:
             await source.close()
             raise
@@ -227,6 +252,15 @@ class Context:
             self._resolver.add_receiver(topic)
         return receiver
 
+    def locate(self, name: str, where: str) -> None:
+        """The store of this name is at `where` (`ip:port`) now; sources that know it so move there (P-207).
+
+        Raises AddressError.
+        """
+        found = self.store_names[name] = address.join(*address.parse(where))
+        for source in self._sources.values():
+            source.receive(Located(name, found))
+
     # What sources and receivers tell.
 
     def forget_receiver(self, receiver: Receiver) -> None:
@@ -263,18 +297,27 @@ class Context:
         if receiver is not None:
             receiver.found(record.address, record.session_id, record.request_address)
 
-    def _on_items(self, items: list[Item]) -> None:
+    def _on_left(self, peer: Peer) -> None:
+        """A connection ended: the receivers that kept in touch over it are gone (P-338)."""
+        for context in peer.contexts:
+            for source in list(self._sources.values()):
+                source.receive(Departed(context))
+
+    def _on_items(self, items: list[Item], peer: Peer) -> None:
         recovered: dict[int, list[codec.Recovered]] = {}
         for item in items:
             if isinstance(item, Run):
                 self.oddities["data-on-request-port"] += 1
                 continue
             try:
-                if item.kind == MessageKind.RETRANSMISSION:
-                    message = codec.decode_recovered(item)
-                    recovered.setdefault(message.session, []).append(message)
+                if item.kind in codec.RECOVERED_KINDS:
+                    retransmission = codec.decode_recovered(item)
+                    recovered.setdefault(retransmission.session, []).append(retransmission)
                 else:
-                    self._route(codec.decode(item))
+                    message = codec.decode(item)
+                    if isinstance(message, ReceiverAlive):
+                        peer.alive(message.context)
+                    self._route(message)
             except WireError:
                 self.oddities["malformed-on-request-port"] += 1
         for incarnation, messages in recovered.items():
@@ -284,12 +327,14 @@ class Context:
     def _route(self, message: ControlMessage) -> None:
         """To the source, to the receiver, or (a store's keepalive) to whichever has the RegID."""
         match message:
-            case StableAck() | ConsumptionAck() | RetransmitRequest() | LateJoinRequest() | SourceInfoRequest():
-                to_source, to_receiver = True, False
-            case Registered() | Refused():
+            case Registered() | Refused() | Deregistered():
                 to_source, to_receiver = message.role is Role.SOURCE, message.role is Role.RECEIVER
-            case _:
+            case SourceInfo() | LateJoinInfo():
+                to_source, to_receiver = False, True
+            case Keepalive():
                 to_source = to_receiver = True
+            case _:
+                to_source, to_receiver = True, False
         source = self._sources.get(message.incarnation)
         if to_source and source is not None:
             source.receive(Arrived(message))
@@ -306,20 +351,23 @@ class Context:
     # Helpers.
 
     def _source_config(self, topic: str, stores: Sequence[str], session_id: int | None) -> SourceConfig:
-        self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
-        incarnation = codec.join(secrets.randbits(32), self._next_index)
         session = self.session_id if session_id is None else session_id
-        specs = tuple(store_spec(text) for text in stores)
+        specs = tuple(StoreSpec(name=text) if text in self.store_names else store_spec(text) for text in stores)
         return SourceConfig(
             topic,
-            incarnation,
+            self._new_life(),
             self.request_address,
             "",
             specs,
-            Group(len(specs)),
+            GroupRules((len(specs),)) if specs else GroupRules(),
             session_id=session,
             context=self._context_id,
         )
+
+    def _new_life(self) -> Incarnation:
+        """The life of a source that nobody else has."""
+        self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
+        return codec.join(secrets.randbits(32), self._next_index)
 
     def _check_open(self) -> None:
         if not self._open:

@@ -1,38 +1,59 @@
 """What a receiver hands to the application: single messages, or runs of them."""
 
-from collections.abc import Callable
+from typing import Protocol
+
+import attrs
 
 from stablecast.core import serial
+from stablecast.core.effects import Deliver
 from stablecast.transports.lbttcp import Run, payloads
+
+
+class Owner(Protocol):
+    """The session that delivered a batch."""
+
+    def consumed(self, first: int, last: int) -> None:
+        """The application is done with these."""
+
+    def acknowledge(self, number: int) -> None:
+        """The application acknowledges everything up to a number."""
+
+
+@attrs.frozen
+class AckHandle:
+    """What is left of a message when all that is wanted of it is to acknowledge it, or others, later (P-348)."""
+
+    number: int
+    _owner: Owner
+
+    def ack(self, number: int | None = None) -> None:
+        """Acknowledge everything up to `number`, a sequence number of the same source; None: up to this message.
+
+        Raises MisuseError for a number that was not delivered yet.
+        """
+        wanted = self.number if number is None else serial.extend(serial.wire(number), self.number)
+        self._owner.acknowledge(wanted)
 
 
 class Batch:
     """Consecutive messages of one source, as they came.
 
-    `incarnation` and `first` identify them; `recovered` tells that they came from a store (a hint: duplicates are told
-    by the application's own data, P-427).
+    `incarnation` and `first` identify them; `recovered` tells that they were retransmitted (a hint: duplicates are told
+    by the application's own data, P-427), `otr` that they were missing on the stream of a receiver that was running.
     """
 
-    __slots__ = ("_block", "_consume", "_skip", "count", "first", "incarnation", "recovered", "reported")
+    __slots__ = ("_block", "_owner", "_skip", "count", "first", "incarnation", "otr", "recovered", "reported")
 
-    def __init__(
-        self,
-        run: Run,
-        skip: int,
-        count: int,
-        first: int,
-        incarnation: int,
-        recovered: bool,
-        consume: Callable[[int, int], None],
-    ) -> None:
-        """`count` messages of `run` from its `skip`th on, the first being number `first` (extended)."""
+    def __init__(self, run: Run, delivered: Deliver, incarnation: int, owner: Owner) -> None:
+        """The part of `run` that is delivered; `incarnation` sent it."""
         self._block = run.block
-        self._skip = skip
-        self._consume = consume
-        self.count = count
-        self.first = first
+        self._skip = delivered.skip
+        self._owner = owner
+        self.count = delivered.count
+        self.first = delivered.first
         self.incarnation = incarnation
-        self.recovered = recovered
+        self.recovered = delivered.recovered
+        self.otr = delivered.otr
         self.reported = 0
 
     def __len__(self) -> int:
@@ -58,7 +79,15 @@ class Batch:
         upto = self.count if count is None else min(count, self.count)
         if upto > self.reported:
             start, self.reported = self.first + self.reported, upto
-            self._consume(start, self.first + upto - 1)
+            self._owner.consumed(start, self.first + upto - 1)
+
+    def ack_handle(self, index: int | None = None) -> AckHandle:
+        """What can acknowledge the `index`th message and all before it, now or later; None: the last of the batch."""
+        return AckHandle(self.first + (self.count - 1 if index is None else index), self._owner)
+
+    def ack(self) -> None:
+        """Acknowledge the batch and everything before it: for receivers that acknowledge explicitly (P-346)."""
+        self.ack_handle().ack()
 
 
 class Message:
@@ -84,8 +113,21 @@ class Message:
 
     @property
     def recovered(self) -> bool:
-        """Whether it came from a store rather than from the live stream."""
+        """Whether it was retransmitted rather than sent on the live stream."""
         return self._batch.recovered
+
+    @property
+    def otr(self) -> bool:
+        """Whether it was missing on the live stream while the receiver ran, and recovered outside of it (P-427)."""
+        return self._batch.otr
+
+    def ack(self) -> None:
+        """Acknowledge it and everything before it: for receivers that acknowledge explicitly (P-346, P-347)."""
+        self.ack_handle().ack()
+
+    def ack_handle(self) -> AckHandle:
+        """What can acknowledge it later, when the message itself is gone (P-348)."""
+        return self._batch.ack_handle(self._index)
 
     def consumed(self) -> None:
         """The application is done with this message and all before it in its batch."""

@@ -135,6 +135,14 @@ class Receiver:
         for joiner in tuple(self._joiners.values()):
             await joiner.close()
 
+    async def deregister(self) -> None:
+        """Ask the stores of every source to forget this receiver, and wait until all have (P-584).
+
+        Messages are still delivered, and nothing is acknowledged any more (P-588). A store that is away is asked again
+        until it answers; a life of a source that begins later is registered with again.
+        """
+        await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
+
     # Taking messages.
 
     def __aiter__(self) -> "Receiver":

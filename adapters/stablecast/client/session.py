@@ -1,12 +1,14 @@
 """A receiver's session with one life of one source: stream, machine, and the runs in between."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from stablecast.client.message import Batch
 from stablecast.core import effects as fx
-from stablecast.core.events import UnrecoverableLoss
+from stablecast.core.events import DeregistrationComplete, UnrecoverableLoss
 from stablecast.core.inputs import (
+    Acknowledge,
     Arrived,
     Consumed,
     Data,
@@ -16,13 +18,14 @@ from stablecast.core.inputs import (
     ReceiverInput,
     RegIdChosen,
     Start,
+    Withdraw,
 )
 from stablecast.core.messages import Message, Role, SourceInfo
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.core.settings import ReceiverConfig
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
-from stablecast.net.runs import Tokens
+from stablecast.net.runs import Continuity, Tokens
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
@@ -47,8 +50,10 @@ class Session:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
+        self._stream = Continuity()
+        self._left = asyncio.Event()
         self._machine = ReceiverSession.create(config)
-        driven: Driven[ReceiverInput] = Driven(
+        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
         )
         self._driver = Driver(driven, self._perform)
@@ -88,7 +93,10 @@ class Session:
         """Live data."""
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
+        lost = self._stream.check(incarnation, run)
         self._driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+        if lost is not None:
+            self._driver.feed(lost)
 
     def on_recovered(self, messages: list[codec.Recovered]) -> None:
         """Retransmissions."""
@@ -102,13 +110,26 @@ class Session:
         """Acknowledge what was consumed, and stop."""
         self._driver.feed(Finish())
         self._driver.close()
+        self._left.set()
 
-    def _consumed(self, first: int, last: int) -> None:
+    async def deregister(self) -> None:
+        """Ask every store to forget this receiver, and wait until all have, or the session is over."""
+        self._driver.feed(Withdraw())
+        await self._left.wait()
+
+    # What the application does with batches.
+
+    def consumed(self, first: int, last: int) -> None:
+        """It is done with these."""
         self.waiting -= last - first + 1
         self._driver.feed(Consumed(first, last))
         self._receiver.on_consumed(self)
 
-    def _perform(self, effect: fx.Effect) -> None:
+    def acknowledge(self, number: int) -> None:
+        """It acknowledges everything up to `number` itself. Raises MisuseError for what was not delivered."""
+        self._driver.feed(Acknowledge(number))
+
+    def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
@@ -117,9 +138,7 @@ class Session:
                 if self._stopped:
                     return
                 self.waiting += effect.count
-                self._receiver.deliver(
-                    Batch(run, effect.skip, effect.count, effect.first, sender, effect.recovered, self._consumed)
-                )
+                self._receiver.deliver(Batch(run, effect, sender, self))
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.AskRegId():
@@ -131,20 +150,9 @@ class Session:
                 if low is not None:
                     self._driver.feed(LowChosen(low))
             case fx.Notify():
+                if isinstance(effect.event, DeregistrationComplete):
+                    self._left.set()
                 if not self.ended or isinstance(effect.event, UnrecoverableLoss):
                     self._receiver.on_notify(effect.event)
-            case (
-                fx.Broadcast()
-                | fx.Release()
-                | fx.Resend()
-                | fx.PersistClient()
-                | fx.PersistMessages()
-                | fx.Cut()
-                | fx.Forget()
-                | fx.SendStored()
-                | fx.Join()
-                | fx.Leave()
-            ):
-                raise AssertionError(f"a receiver does not {type(effect).__name__}")
             case _:
                 assert_never(effect)

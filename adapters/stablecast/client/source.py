@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import assert_never
 
-import attrs
-
 from stablecast.client.callbacks import tell
 from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, RegistrationFailed
+from stablecast.client.retained import Retained
+from stablecast.client.sent import Sent
 from stablecast.client.stability import Stability
 from stablecast.core import effects as fx
-from stablecast.core import serial
+from stablecast.core.errors import OversizeError
 from stablecast.core.events import (
+    DeregistrationComplete,
     Event,
     Overtaken,
     QuorumLost,
@@ -28,17 +29,16 @@ from stablecast.core.events import (
     StableFlag,
     StoreUnresponsive,
 )
+from stablecast.core.inputs import Blocked, SourceInput, Start, Withdraw
 from stablecast.core.inputs import Sent as SentInput
-from stablecast.core.inputs import SourceInput, Start
 from stablecast.core.messages import Role
-from stablecast.core.settings import FlightBehavior, SourceConfig
-from stablecast.core.source import SourceEndpoint
+from stablecast.core.settings import FlightBehavior, Notification, SourceConfig
+from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
 from stablecast.net.stream import StreamServer
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 
 FLUSH_BYTES = 32 * 1024
@@ -50,30 +50,10 @@ MAX_PAYLOAD = MAX_MESSAGE - DATA_HEADER.size
 TURN_MESSAGES = 1024
 """Messages after which `send` and `send_many` let other tasks run."""
 
-MAX_RESEND = 4096
-"""Messages sent again for one request; a peer that wants more asks again."""
-
 MAX_TROUBLES = 16
 """Sentences about stores that a failed registration shows."""
 
 NO_LIMIT = 1 << 62
-
-
-@attrs.frozen
-class Sent:
-    """A message on its way; `number` is extended, `sequence_number` as on the wire."""
-
-    number: int
-    source: "Source"
-
-    @property
-    def sequence_number(self) -> int:
-        """The 32-bit number."""
-        return serial.wire(self.number)
-
-    async def stable(self) -> None:
-        """Wait until it is synced at the stores the group rule asks for. Raises NotStable or Closed."""
-        await self.source.wait_stable(self.number)
 
 
 class Source:
@@ -90,22 +70,24 @@ class Source:
         self._pool = pool
         self._on_event = on_event
         self._machine = SourceEndpoint.create(config)
-        driven: Driven[SourceInput] = Driven(self._machine, recorder(Role.SOURCE, config.topic, self._machine, trace))
+        recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
+        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
         self._driver = Driver(driven, self._perform)
         self._loop = asyncio.get_running_loop()
         self._session_id, self._topic_index = codec.split(config.incarnation)
         self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
-        self._largest = min(MAX_PAYLOAD, (self._blocking and config.flight_bytes) or MAX_PAYLOAD)
         self._parts: list[bytes] = []
         self._pending_bytes = 0
         self._next = 0
         self._credit = 0
         self._credit_bytes = NO_LIMIT
         self._flush_planned = False
-        self._retained: deque[tuple[int, int, bytes]] = deque()
+        self._retained = Retained(config.incarnation)
         self._stability = Stability()
         if not config.stores:
             self._stability.close(f"source '{config.topic}' has no stores: nothing that it sends becomes stable")
+        elif config.stable_notification is Notification.NONE:
+            self._stability.close(f"source '{config.topic}' is configured not to tell what is stable")
         self._changed = asyncio.Event()
         self._troubles: deque[str] = deque(maxlen=MAX_TROUBLES)
         self._begun = False
@@ -143,16 +125,34 @@ class Source:
             missing = f"source '{self.topic}' is not registered with enough stores after {within:g} s"
             raise RegistrationFailed(f"{missing}: {why}; start the stores or correct their addresses") from None
 
+    async def deregister(self) -> None:
+        """Ask every store to forget this source and what it sent, and wait until all have; then nothing is sent.
+
+        A store that is away is asked again until it answers. Raises Closed.
+        """
+        if self._over:
+            raise Closed(self._farewell)
+        self.flush()
+        self._driver.feed(Withdraw())
+        await self._until_over()
+        if self._closed:
+            raise Closed(self._farewell)
+
+    async def _until_over(self) -> None:
+        while not self._over:
+            self._changed.clear()
+            await self._changed.wait()
+
     async def close(self) -> None:
         """Send what is buffered, say nothing more. What is not stable yet stays at the stores that have it."""
         if self._closed:
             return
         self.flush()
-        self._closed = self._over = True
+        self._closed = True
         self._credit = 0
         self._driver.close()
+        self._end(self._farewell)
         self._changed.set()
-        self._stability.close(self._farewell)
         try:
             if self.stream is not None:
                 await self.stream.close()
@@ -173,14 +173,16 @@ class Source:
         return self._credit
 
     def try_send(self, payload: bytes) -> int | None:
-        """Send without waiting; returns the message's extended number, or None while the flight is full (see `room`).
+        """Send without waiting; returns the message's extended number, or None while the flight is full.
+
+        Then the event `Wakeup` tells when it may be tried again (T13); `room` waits for that.
 
         Raises NotRegistered, MessageTooLarge or Closed.
         """
         size = len(payload)
         if self._credit < 1 or size > self._credit_bytes or size > MAX_PAYLOAD or payload.__class__ is not bytes:
             self._check(size, payload)
-            if not self._fits(size):
+            if not self._fits(size) and not self._block(size):
                 return None
         number = self._next
         self._next = number + 1
@@ -222,9 +224,9 @@ class Source:
         Raises NotRegistered, MessageTooLarge or Closed.
         """
         while True:
-            self._changed.clear()
             self._check(size)
-            if self._fits(size):
+            self._changed.clear()
+            if self._fits(size) or self._block(size):
                 return
             await self._changed.wait()
 
@@ -240,8 +242,7 @@ class Source:
         payload_bytes = self._pending_bytes - count * DATA_HEADER.size
         self._pending_bytes = 0
         self.stream.write(block)
-        if self.config.stores:
-            self._retained.append((first, self._next, block))
+        self._retained.add(first, self._next, block)
         self._driver.feed(SentInput(first, count, payload_bytes))
 
     async def wait_stable(self, number: int) -> None:
@@ -273,7 +274,7 @@ class Source:
     def greeting(self) -> bytes:
         """What a joiner hears first: the session, and the SRI as soon as there is one."""
         self.flush()
-        info = codec.encode(self._machine.info()) if self._machine.can_send else b""
+        info = codec.encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
         return codec.greeting(self._session_id) + info
 
     async def _send(self, payload: bytes) -> int:
@@ -286,6 +287,11 @@ class Source:
     def _may_send(self) -> bool:
         return self._begun and not self._over and self._machine.can_send
 
+    def _block(self, size: int) -> bool:
+        """Tell the machine that there is no room, so that it says when there is; returns whether there is already."""
+        self._driver.feed(Blocked(size))
+        return self._fits(size)
+
     def _fits(self, size: int) -> bool:
         return self._credit >= 1 and size <= self._credit_bytes
 
@@ -295,8 +301,12 @@ class Source:
             raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
         if self._over:
             raise Closed(self._farewell)
-        if size > self._largest:
-            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {self._largest} bytes")
+        if size > MAX_PAYLOAD:
+            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {MAX_PAYLOAD} bytes")
+        try:
+            self._machine.check_size(size)
+        except OversizeError as error:
+            raise MessageTooLarge(str(error)) from None
         if not self._may_send():
             raise NotRegistered("not currently registered with enough stores")
         self.flush()
@@ -305,7 +315,7 @@ class Source:
         self._flush_planned = False
         self.flush()
 
-    def _perform(self, effect: fx.Effect) -> None:
+    def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
@@ -313,26 +323,13 @@ class Source:
                 if self.stream is not None:
                     self.stream.write(codec.encode(effect.message))
             case fx.Release():
-                while self._retained and self._retained[0][1] <= effect.number:
-                    self._retained.popleft()
+                self._retained.release(effect.number)
             case fx.Resend():
-                self._resend(effect)
+                again = self._retained.again(effect)
+                if again:
+                    self._pool.send(effect.to, again)
             case fx.Notify():
                 self._on_notify(effect.event)
-            case (
-                fx.Deliver()
-                | fx.Discard()
-                | fx.AskRegId()
-                | fx.AskLow()
-                | fx.PersistClient()
-                | fx.PersistMessages()
-                | fx.Cut()
-                | fx.Forget()
-                | fx.SendStored()
-                | fx.Join()
-                | fx.Leave()
-            ):
-                raise AssertionError(f"a source does not {type(effect).__name__}")
             case _:
                 assert_never(effect)
 
@@ -355,11 +352,17 @@ class Source:
             case QuorumLost():
                 self.flush()
             case Overtaken():
-                self._over = True
-                self._farewell = f"another life of source '{self.topic}' has taken its place: make a new source"
-                self._stability.close(self._farewell)
+                self._end(f"another life of source '{self.topic}' has taken its place: make a new source")
+            case DeregistrationComplete():
+                self._end(f"source '{self.topic}' was deregistered")
         self._renew_credit()
         tell(self._on_event, event, f"source '{self.topic}'")
+
+    def _end(self, farewell: str) -> None:
+        """Nothing is sent any more."""
+        self._over = True
+        self._farewell = farewell
+        self._stability.close(farewell)
 
     def _renew_credit(self) -> None:
         """What the machine grants, less what it has not been told of yet."""
@@ -377,21 +380,5 @@ class Source:
 
     def _untold_bytes(self, told: int) -> int:
         """Payload bytes from number `told` on: buffered, or in a block of which the machine hears only next."""
-        untold = self._pending_bytes - len(self._parts) // 2 * DATA_HEADER.size
-        for first, stop, block in reversed(self._retained):
-            if stop <= told:
-                break
-            untold += len(block) - (stop - first) * DATA_HEADER.size
-        return untold
-
-    def _resend(self, effect: fx.Resend) -> None:
-        parts = []
-        wanted = min(effect.last + 1, effect.first + MAX_RESEND)
-        for first, stop, block in self._retained:
-            low, high = max(first, effect.first), min(stop, wanted)
-            if low < high:
-                for number, payload in enumerate(payloads(block, low - first, high - low), low):
-                    recovered = codec.Recovered(effect.session, self.config.incarnation, serial.wire(number), payload)
-                    parts.append(codec.encode_recovered(recovered))
-        if parts:
-            self._pool.send(effect.to, b"".join(parts))
+        buffered = self._pending_bytes - len(self._parts) // 2 * DATA_HEADER.size
+        return buffered + self._retained.payload_bytes_from(told)

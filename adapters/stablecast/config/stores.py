@@ -1,11 +1,32 @@
-"""The store list of a source as users write it (P-212): `ip:port[:regid]`."""
+"""The stores of a source as users write them (P-201, P-212).
+
+    [domain:]ip:port[:regid[:group]]     by address (`ume_store`); a domain is read and not used: there are no routers
+    name[:regid[:group]]                 by name (`ume_store_name`)
+    index:size                           the size of a group (`ume_store_group`)
+
+Group indices start at 0 and are set in their order. As long as no size is set there is one group of all stores.
+"""
+
+import re
+
+import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.settings import StoreSpec
+from stablecast.core.settings import SourceConfig, StoreSpec
 from stablecast.net import address
 
 MAX_REG_ID = 0xFFFF_FFFF
-PARTS_WITH_REG_ID = 3
+MAX_DOMAIN = 0xFFFF_FFFF
+MAX_GROUP = 255
+"""One byte on the wire."""
+MAX_GROUP_SIZE = 65_535
+"""Stores; two bytes on the wire."""
+NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""A store's name (P-815)."""
+NOWHERE = "0.0.0.0:0"
+"""The entry that clears the list before it."""
+NOTHING = "0:0"
+"""The same among names and groups."""
 
 
 class StoreListError(StablecastError):
@@ -13,13 +34,75 @@ class StoreListError(StablecastError):
 
 
 def store_spec(text: str) -> StoreSpec:
-    """Read one store, e.g. `127.0.0.1:14567:1000`. Raises StoreListError or AddressError."""
+    """Read one store, e.g. `127.0.0.1:14567:1000`. Raises StoreListError or AddressError (P-213)."""
     parts = text.split(":")
-    if len(parts) < PARTS_WITH_REG_ID:
-        return StoreSpec(address.join(*address.parse(text)))
-    if len(parts) > PARTS_WITH_REG_ID:
-        raise StoreListError(f"'{text}' is not a store: write ip:port or ip:port:regid")
-    number = parts[2]
-    if not number.isdecimal() or int(number) > MAX_REG_ID:
-        raise StoreListError(f"'{number}' is not a registration ID: write a number from 0 to {MAX_REG_ID}")
-    return StoreSpec(address.join(*address.parse(":".join(parts[:2]))), int(number))
+    if len(parts) > 2 and parts[0].isdecimal() and "." in parts[1]:
+        _number(parts.pop(0), "a domain", MAX_DOMAIN)
+    if len(parts) > 4:
+        raise StoreListError(f"'{text}' is not a store: write ip:port, ip:port:regid or ip:port:regid:group")
+    where = address.join(*address.parse(":".join(parts[:2])))
+    reg_id, group = _reg_id_and_group(parts[2:])
+    return StoreSpec(where, reg_id, group)
+
+
+def named_store(text: str) -> StoreSpec:
+    """Read one store that is known by its name, e.g. `NEWYORK-1:1000`. Raises StoreListError."""
+    name, *rest = text.split(":")
+    if not NAME.fullmatch(name):
+        raise StoreListError(f"'{name}' is not a store's name: write 1 to 128 letters, digits, hyphens, underscores")
+    if len(rest) > 2:
+        raise StoreListError(f"'{text}' is not a store: write name, name:regid or name:regid:group")
+    reg_id, group = _reg_id_and_group(rest)
+    return StoreSpec("", reg_id, group, name)
+
+
+def add_store(config: SourceConfig, text: str) -> SourceConfig:
+    """With one more store, or with none by address left. Raises StoreListError or AddressError."""
+    if text == NOWHERE:
+        return _with_stores(config, tuple(store for store in config.stores if store.name))
+    return _with_stores(config, (*config.stores, store_spec(text)))
+
+
+def add_named_store(config: SourceConfig, text: str) -> SourceConfig:
+    """With one more store, or with none by name left. Raises StoreListError."""
+    if text == NOTHING:
+        return _with_stores(config, tuple(store for store in config.stores if not store.name))
+    return _with_stores(config, (*config.stores, named_store(text)))
+
+
+def add_group(config: SourceConfig, text: str) -> SourceConfig:
+    """With the size of one group set, or with no group left. Raises StoreListError (P-512)."""
+    if text == NOTHING:
+        return _with_sizes(config, ())
+    index_text, colon, size_text = text.partition(":")
+    if not colon:
+        raise StoreListError(f"'{text}' is not a group: write index:size, for example 0:3")
+    index = _number(index_text, "a group index", MAX_GROUP)
+    size = _number(size_text, "a group size", MAX_GROUP_SIZE)
+    sizes = config.groups.sizes
+    if size == 0:
+        raise StoreListError(f"group {index} needs a size of 1 or more")
+    if index > len(sizes):
+        raise StoreListError(f"group {index} has no group {len(sizes)} before it: write the groups in their order")
+    return _with_sizes(config, (*sizes[:index], size, *sizes[index + 1 :]))
+
+
+def _with_stores(config: SourceConfig, stores: tuple[StoreSpec, ...]) -> SourceConfig:
+    alone = config.groups.sizes in ((), (len(config.stores),))
+    config = attrs.evolve(config, stores=stores)
+    return _with_sizes(config, (len(stores),) if stores else ()) if alone else config
+
+
+def _with_sizes(config: SourceConfig, sizes: tuple[int, ...]) -> SourceConfig:
+    return attrs.evolve(config, groups=attrs.evolve(config.groups, sizes=sizes))
+
+
+def _reg_id_and_group(parts: list[str]) -> tuple[int, int]:
+    reg_id = _number(parts[0], "a registration ID", MAX_REG_ID) if parts else 0
+    return reg_id, _number(parts[1], "a group index", MAX_GROUP) if parts[1:] else 0
+
+
+def _number(text: str, what: str, high: int) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) > high:
+        raise StoreListError(f"'{text}' is not {what}: write a number from 0 to {high}")
+    return int(text)

@@ -1,14 +1,19 @@
-"""A store's clients as JSON records of its journal (spec: the journal's STATE records)."""
+"""A store's clients as JSON records of its journal (spec: the journal's STATE records).
+
+A field that has its default is not written, so a record tells what there is to tell, and a client that an earlier
+format wrote, without the fields that came later, is read as one that has their defaults.
+"""
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
-import attrs
+from cattrs import Converter
+from cattrs.errors import ForbiddenExtraKeysError
 
 from stablecast.core.effects import Client
 from stablecast.core.errors import StablecastError
-from stablecast.core.messages import Role
 
 
 class RecordError(StablecastError):
@@ -21,7 +26,7 @@ class RecordError(StablecastError):
 
 def client_record(client: Client) -> bytes:
     """The newest state of a client."""
-    return json.dumps({"client": attrs.asdict(client)}, separators=(",", ":")).encode()
+    return json.dumps({"client": _converter().unstructure(client)}, separators=(",", ":")).encode()
 
 
 def forget_record(reg_id: int) -> bytes:
@@ -44,9 +49,13 @@ def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
     return clients
 
 
-def _client(fields: dict[str, Any]) -> Client:
+def _client(fields: Any) -> Client:
     try:
-        lives = tuple((incarnation, first) for incarnation, first in fields.pop("lives"))
-        return Client(role=Role(fields.pop("role")), lives=lives, **fields)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RecordError(f"a client record cannot be read: {error}") from None
+        return _converter().structure(fields, Client)
+    except (AttributeError, KeyError, TypeError, ValueError, ForbiddenExtraKeysError) as error:
+        raise RecordError(f"a client record cannot be read: {type(error).__name__}: {error}") from None
+
+
+@cache
+def _converter() -> Converter:
+    return Converter(detailed_validation=False, forbid_extra_keys=True, omit_if_default=True)

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import assert_never
@@ -17,37 +17,46 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import effects as fx
-from stablecast.core import serial
-from stablecast.core.events import Oddity
+from stablecast.core.events import Event, Oddity
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Persisted, Reset, Start, StoreInput
 from stablecast.core.messages import Role
+from stablecast.core.repairs import Repair
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
+from stablecast.daemon.proxy import Proxies
 from stablecast.daemon.records import client_record, clients_of, forget_record
+from stablecast.daemon.recovering import recovered
+from stablecast.daemon.shelf import Shelf
 from stablecast.journal import Journal, JournalError
 from stablecast.net import address, ports
 from stablecast.net.driver import Driver
 from stablecast.net.joiner import Joiner
 from stablecast.net.pool import Pool
-from stablecast.net.requests import RequestPort
-from stablecast.net.runs import Tokens
+from stablecast.net.requests import Peer, RequestPort
+from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.stream import Item
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run, payloads
+from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.lbmc import Message, MessageKind
+from stablecast.transports.wire.lbmc import Message
 
 
 @attrs.frozen
 class StoreSettings:
-    """Where a store listens and keeps its files; `config` None takes the defaults. `opened` opens its journal."""
+    """Where a store listens and keeps its files; `config` None takes the defaults. `opened` opens its journal.
+
+    `new` says that an empty directory is that of a new store, not one whose files are gone (formal design, 7.6).
+    `resolver` are the relays (`ip:port`) through which proxies make themselves found.
+    """
 
     listen: str
     directory: Path
     config: StoreConfig | None = None
     trace: Path | None = None
     opened: Callable[[Path], Journal] = Journal.open
+    new: bool = False
+    resolver: Sequence[str] = ()
 
 
 class Store:
@@ -61,9 +70,11 @@ class Store:
         """A store that has not started."""
         self.settings = settings
         self.oddities: Counter[str] = Counter()
+        self.events: Counter[str] = Counter()
         self.reports: list[str] = []
         self.address = settings.listen
         self._tokens = Tokens()
+        self._streams = Continuity()
         self._joiners: dict[int, Joiner] = {}
 
     async def start(self) -> None:
@@ -93,9 +104,12 @@ class Store:
         journal = self._journal
         config = self.settings.config or StoreConfig(self.address, secrets.randbits(64))
         machine = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
+        self._shelf = Shelf(journal, self._tokens)
+        self._proxies = Proxies(host, self.settings.resolver, self.settings.trace, self._on_proxy_failed)
+        self.reports += journal.reports
         self._recover(machine, journal)
-        self.reports = journal.reports
-        driven: Driven[StoreInput] = Driven(machine, recorder(Role.STORE, self.address, machine, self.settings.trace))
+        recording = recorder(Role.STORE, self.address, machine, self.settings.trace)
+        driven: Driven[StoreInput, fx.StoreEffect] = Driven(machine, recording)
         self._driver = Driver(driven, self._perform)
         self._pool = Pool(lambda peer: self._driver.feed(Reset(peer)), lambda peer: self._driver.feed(Gone(peer)), host)
         journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])
@@ -109,6 +123,7 @@ class Store:
         Raises:
             JournalError: the disk failed, now or before.
         """
+        await self._proxies.close()
         await self._port.close()
         for joiner in list(self._joiners.values()):
             await joiner.close()
@@ -122,19 +137,27 @@ class Store:
 
     def statistics(self) -> dict[str, object]:
         """Counters for people and tests."""
-        return {"address": self.address, "clients": len(self._machine.clients.records), "oddities": dict(self.oddities)}
+        return {
+            "address": self.address,
+            "clients": len(self._machine.clients.records),
+            "oddities": dict(self.oddities),
+            "events": dict(self.events),
+        }
 
-    @staticmethod
-    def _recover(machine: StoreEndpoint, journal: Journal) -> None:
+    def _recover(self, machine: StoreEndpoint, journal: Journal) -> None:
         clients = clients_of(journal.recovered_states)
-        extents = {reg_id: journal.extents(reg_id) for reg_id, c in clients.items() if c.role is Role.SOURCE}
-        trails = {reg_id: runs[0][0] for reg_id, runs in extents.items() if runs}
-        runs = [(reg_id, first, count) for reg_id, found in extents.items() for first, count, _ in found]
-        machine.recover(clients.values(), runs, trails, time.monotonic_ns())
+        extents, trails = recovered(journal, clients)
+        memory = journal.whole or self.settings.new
+        if not memory and Repair.MEMORY in machine.config.repairs:
+            self.reports.append(
+                f"{self.settings.directory} holds no journal, or a damaged one: registrations are granted only when "
+                "nobody can count on an earlier one any more; start with --new if this is a new store"
+            )
+        machine.recover(clients.values(), extents, trails, time.monotonic_ns(), memory=memory)
 
     # What arrives.
 
-    def _on_items(self, items: list[Item]) -> None:
+    def _on_items(self, items: list[Item], _: Peer) -> None:
         """Control messages and retransmissions on the store's port."""
         recovered: list[codec.Recovered] = []
         for item in items:
@@ -142,7 +165,7 @@ class Store:
                 self.oddities["data-on-request-port"] += 1
                 continue
             try:
-                if item.kind == MessageKind.RETRANSMISSION:
+                if item.kind in codec.RECOVERED_KINDS:
                     recovered.append(codec.decode_recovered(item))
                 else:
                     self._driver.feed(Arrived(codec.decode(item)))
@@ -156,9 +179,12 @@ class Store:
             if isinstance(item, Run):
                 incarnation = codec.join(session_id, item.topic_index)
                 token = self._tokens.keep(item, incarnation)
+                lost = self._streams.check(incarnation, item)
                 self._driver.feed(
                     Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
                 )
+                if lost is not None:
+                    self._driver.feed(lost)
             else:
                 self._on_announcement(item)
         if self._journal.pressure:
@@ -184,40 +210,39 @@ class Store:
 
     # What is to be done.
 
-    def _perform(self, effect: fx.Effect) -> None:
+    def _perform(self, effect: fx.StoreEffect) -> None:
         if self.failed.done():
             return
         match effect:
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.PersistMessages():
-                block = self._tokens.block(effect.token, effect.skip, effect.count, effect.done)
-                self._journal.append_messages(
-                    effect.source_reg_id, effect.first, effect.count, effect.incarnation, block, effect.ticket
-                )
+                self._shelf.persist(effect)
+            case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
+                self._shelf.change(effect)
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.PersistClient():
                 self._journal.append_state(client_record(effect.client), effect.ticket)
-            case fx.Cut():
-                self._journal.cut(effect.source_reg_id, effect.number, effect.ticket)
             case fx.Forget():
                 self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
                 if effect.role is Role.SOURCE:
-                    self._journal.forget(effect.reg_id, effect.ticket)
+                    self._shelf.forget(effect.reg_id, effect.ticket)
             case fx.SendStored():
                 self._send_stored(effect)
             case fx.Join():
                 self._join(effect)
             case fx.Leave():
+                self._streams.forget(effect.incarnation)
                 joiner = self._joiners.pop(effect.incarnation, None)
                 if joiner is not None:
                     joiner.abandon()
+            case fx.StartProxy():
+                self._proxies.start(effect)
+            case fx.StopProxy():
+                self._proxies.stop(effect.source_reg_id)
             case fx.Notify():
-                if isinstance(effect.event, Oddity):
-                    self.oddities[effect.event.code] += 1
-            case fx.Broadcast() | fx.Release() | fx.Resend() | fx.Deliver() | fx.AskRegId() | fx.AskLow():
-                raise AssertionError(f"a store does not {type(effect).__name__}")
+                self._on_notify(effect.event)
             case _:
                 assert_never(effect)
 
@@ -234,25 +259,21 @@ class Store:
         self._joiners[effect.incarnation] = Joiner(effect.transport, session_id, self._on_stream, ended)
 
     def _send_stored(self, effect: fx.SendStored) -> None:
-        """Read from the journal and send as retransmissions, each with the life that sent it."""
+        """Read and send as retransmissions."""
         try:
-            parts = list(self._stored(effect))
+            stored = self._shelf.stored(effect)
         except JournalError as error:
             self._on_failed(error)
             return
-        if parts:
-            self._pool.send(effect.to, b"".join(parts))
+        if stored:
+            self._pool.send(effect.to, stored)
 
-    def _stored(self, effect: fx.SendStored) -> Iterator[bytes]:
-        number = effect.first
-        while number <= effect.last:
-            found = self._journal.read(effect.source_reg_id, number)
-            if found is None:
-                number += 1
-                continue
-            first, count, incarnation, block = found
-            stop = min(first + count, effect.last + 1)
-            for payload in payloads(block, number - first, stop - number):
-                sent = codec.Recovered(effect.session, incarnation, serial.wire(number), payload)
-                yield codec.encode_recovered(sent)
-                number += 1
+    def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
+        self.oddities["proxy-failed"] += 1
+        self.reports.append(f"no proxy stands in for source {source_reg_id}: {error}")
+
+    def _on_notify(self, event: Event) -> None:
+        if isinstance(event, Oddity):
+            self.oddities[event.code] += 1
+        else:
+            self.events[type(event).__name__] += 1

@@ -119,9 +119,8 @@ class Demo:
     def _store(self, index: int) -> Child:
         directory = self._directory / f"store-{index}"
         directory.mkdir()
-        return self._child(
-            self._servers, f"store {index}", "cli.main", "store", str(directory), "--listen", "127.0.0.1:0", "--json"
-        )
+        place = str(directory), "--listen", "127.0.0.1:0"
+        return self._child(self._servers, f"store {index}", "cli.main", "store", *place, "--new", "--json")
 
     def _child(self, group: list[Child], name: str, module: str, *arguments: str) -> Child:
         child = Child(

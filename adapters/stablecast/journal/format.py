@@ -46,7 +46,9 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.journal.errors import JournalError
 
-VERSION = 1
+VERSION = 2
+"""Of what is written; 1 knew fewer fields of clients, and is read (spec/journal.md)."""
+
 FILE_MAGIC = b"scjrnl\r\n"
 RECORD_MAGIC = 0x5CA5
 MAX_BLOCK_BYTES = 1 << 30
@@ -135,6 +137,11 @@ def file_salt(header: bytes, number: int) -> int | None:
         )
     intact = _CRC.unpack_from(header, _FILE.size)[0] == zlib.crc32(header[: _FILE.size])
     return int(salt) if intact and named == number else None
+
+
+def file_version(header: bytes) -> int:
+    """Returns the format of a file whose header is intact."""
+    return int(_FILE.unpack_from(header)[1])
 
 
 def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int) -> bytes:

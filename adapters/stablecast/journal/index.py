@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Set
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.journal.format import ERASE_BODY
+from stablecast.journal.format import ERASE_BODY, HIGHEST, LOWEST
 from stablecast.journal.segments import Position, Record, Segment
 
 _NOTHING: frozenset[Segment] = frozenset()
@@ -99,10 +99,11 @@ class Pieces:
 
 @attrs.define(eq=False)
 class Index:
-    """The pieces of all streams and the erasures that still matter."""
+    """The pieces of all streams, the erasures that still matter, and the one that says where each stream begins."""
 
     streams: dict[int, Pieces] = attrs.field(factory=dict)
     erases: dict[int, list[Erase]] = attrs.field(factory=dict)
+    trails: dict[int, Erase] = attrs.field(factory=dict)
 
     def add(self, stream: int, count: int, record: Record) -> Set[Segment]:
         """Enters a MESSAGES record of `count` numbers; returns the segments with nothing live left."""
@@ -116,6 +117,7 @@ class Index:
         """Applies and remembers an erasure; returns the segments with nothing live left."""
         older = self.erases.get(erase.stream, ())
         self.erases[erase.stream] = [known for known in older if not erase.covers(known)] + [erase]
+        self._move_trail(erase)
         pieces = self.streams.get(erase.stream)
         if pieces is None:
             return _NOTHING
@@ -125,7 +127,10 @@ class Index:
         return emptied
 
     def prune(self, segments: Iterable[Segment]) -> list[Erase]:
-        """Drops the erasures that no longer have records to look back on, and returns the others in order."""
+        """Drops the erasures that no longer have records to look back on, and returns the others in order.
+
+        Where a stream begins outlives what it killed: it is told again, as the last word on its stream.
+        """
         oldest: dict[int, int] = {}
         for segment in segments:
             for stream in segment.streams:
@@ -136,7 +141,19 @@ class Index:
                 self.erases[stream] = kept
             else:
                 del self.erases[stream]
+        for stream, trail in self.trails.items():
+            self.erases[stream] = [erase for erase in self.erases.get(stream, ()) if not trail.covers(erase)] + [trail]
         return [erase for erases in self.erases.values() for erase in erases]
+
+    def _move_trail(self, erase: Erase) -> None:
+        """The newest word on where a stream begins counts; what is cut back below its trail begins where it was cut."""
+        trail = self.trails.get(erase.stream)
+        if erase.start == LOWEST and erase.stop < HIGHEST:
+            self.trails[erase.stream] = erase
+        elif erase.start == LOWEST:
+            self.trails.pop(erase.stream, None)
+        elif trail is not None and erase.stop == HIGHEST and erase.start < trail.stop:
+            self.trails[erase.stream] = attrs.evolve(trail, stop=erase.start)
 
     def find(self, stream: int, number: int) -> tuple[int, Record] | None:
         """Returns the stop of the piece that shows `number` and its record."""
@@ -150,6 +167,16 @@ class Index:
             return []
         return [
             (start, stop - start, record.tag)
+            for start, stop, record in zip(pieces.starts, pieces.stops, pieces.records, strict=True)
+        ]
+
+    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
+        """Returns (first, count, bytes) of each piece of a stream; of a part of a block its share of the bytes."""
+        pieces = self.streams.get(stream)
+        if pieces is None:
+            return []
+        return [
+            (start, stop - start, record.block_bytes * (stop - start) // record.count)
             for start, stop, record in zip(pieces.starts, pieces.stops, pieces.records, strict=True)
         ]
 

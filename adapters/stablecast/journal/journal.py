@@ -21,6 +21,7 @@ from stablecast.journal.format import (
     LOWEST,
     MESSAGES_HEAD,
     RECORD_HEADER_BYTES,
+    VERSION,
     Block,
     Kind,
     bounded,
@@ -59,6 +60,7 @@ class Journal:
     Attributes:
         recovered_states: The states of the newest checkpoint and the STATE bodies after it, in order.
         reports: What the scan found cut or damaged, one sentence each.
+        whole: Whether there was a journal, and no state behind its newest checkpoint can be missing.
         on_synced: Called on the loop with the highest ticket of which every record is synced.
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
     """
@@ -67,6 +69,7 @@ class Journal:
         """Use `open`."""
         self.recovered_states = found.states
         self.reports = found.reports
+        self.whole = bool(found.segments) and not found.damaged
         self.on_synced: Callable[[int], None] = _ignore
         self.on_failed: Callable[[JournalError], None] = _raise
         self._directory = directory
@@ -77,10 +80,10 @@ class Journal:
         self._next_number = found.next_number
         self._active = found.newest
         if self._active is not None:
-            self._active.limit = max(self._active.end, limits)
+            current = self._active.version == VERSION
+            self._active.limit = max(self._active.end, limits) if current else self._active.end
         self._reader = SegmentReader()
         self._checkpoint: Callable[[], list[bytes]] | None = None
-        self._trims: dict[int, bytes] = {}
         self._dead: dict[Segment, int] = {}
         self._pending = Pending(found.root)
         self._life = _Life.OPEN
@@ -160,7 +163,6 @@ class Journal:
             JournalError: If the disk failed, now or before; the directory is unlocked all the same.
         """
         if self._life is _Life.RUNNING:
-            self._flush_trims()
             self._life = _Life.CLOSING
         if self._life in _STARTED:
             self._writer.close()
@@ -202,7 +204,7 @@ class Journal:
             head = MESSAGES_HEAD.pack(stream, first, count, tag)
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
-        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket, first, tag)
+        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket, first, tag, count)
         emptied = self._index.add(stream, count, record)
         if emptied:
             self._retire(emptied)
@@ -224,24 +226,17 @@ class Journal:
         """Forgets a stream, durably when `ticket` is reported. Raises like `append_state`."""
         self._erase(Erase(stream, LOWEST, HIGHEST, self._position()), ticket)
 
-    def drop_before(self, stream: int, number: int) -> None:
-        """Forgets the numbers < `number` of a stream; after a crash some of them may be there again.
+    def trim(self, stream: int, number: int, ticket: int) -> None:
+        """Forgets the numbers < `number` of a stream, durably when `ticket` is reported. Raises like `append_state`.
 
-        The record of it goes with the next batch, one per stream however often this is called.
-
-        Raises:
-            MisuseError: If the journal is not running.
-            JournalError: If the disk has failed.
+        `number` is the stream's trail from then on, even if nothing is left of the stream.
         """
-        self._check_running()
-        pieces = self._index.streams.get(stream)
-        if pieces is None or pieces.starts[0] >= number:
-            return
-        erase = Erase(stream, LOWEST, number, self._position())
-        self._trims[stream] = erase.body()
-        emptied = self._index.erase(erase)
-        if emptied:
-            self._retire(emptied)
+        self._erase(Erase(stream, LOWEST, number, self._position()), ticket)
+
+    def trail(self, stream: int) -> int | None:
+        """Returns below which number a stream was trimmed; None: never."""
+        erase = self._index.trails.get(stream)
+        return None if erase is None else erase.stop
 
     def read(self, stream: int, number: int) -> tuple[int, int, int, bytes] | None:
         """Returns (first, count, tag, block) of the run that holds a number, or None.
@@ -261,6 +256,10 @@ class Journal:
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Returns (first, count, tag) of every live run of a stream, ascending and disjoint."""
         return self._index.extents(stream)
+
+    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
+        """Returns (first, count, bytes) of every live run of a stream; of a part of a block its share of the bytes."""
+        return self._index.sizes(stream)
 
     def recovered_streams(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yields (stream, first, count, tag, block) of each record with live numbers, in the order written.
@@ -289,27 +288,30 @@ class Journal:
         raise MisuseError(f"the journal in {self._directory} is not running; append between start and close")
 
     def _erase(self, erase: Erase, ticket: int) -> None:
-        self._append(Kind.ERASE, (erase.body(),), ticket)
+        record = self._append(Kind.ERASE, (erase.body(),), ticket)
+        record.segment.streams.add(erase.stream)
         emptied = self._index.erase(erase)
         if emptied:
             self._retire(emptied)
 
-    def _append(self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0) -> Record:
+    def _append(
+        self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0, count: int = 0
+    ) -> Record:
         """Checks and queues a record of the owner."""
         if self._life is not _Life.RUNNING:
             self._check_running()
         self._pending.issue(ticket)
-        if self._trims and self._writer.idle:
-            self._flush_trims()
-        return self._put(kind, parts, ticket, first, tag)
+        return self._put(kind, parts, ticket, first, tag, count)
 
-    def _put(self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0) -> Record:
+    def _put(
+        self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0, count: int = 0
+    ) -> Record:
         """Gives a record its place, in a new segment if the active one is full, and queues it."""
         size = RECORD_HEADER_BYTES + sum(map(len, parts))
         active = self._active
         if active is None or active.end + size > active.limit:
             active = self._roll(size)
-        record = Record(active, active.end, size, kind, ticket, parts, first, tag)
+        record = Record(active, active.end, size, kind, ticket, parts, first, tag, count)
         active.end += size
         self._pending.add(record)
         self._writer.put(record)
@@ -324,23 +326,17 @@ class Journal:
         previous = self._active
         segment = Segment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
         self._segments[number] = self._active = segment
-        self._trims.clear()
         for erase in erases:
             self._put(Kind.ERASE, (erase.body(),), 0)
+            segment.streams.add(erase.stream)
         self._put(Kind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._segment_bytes, size)
         if previous is not None and not previous.live:
             self._dead[previous] = self._pending.added
         return segment
 
-    def _flush_trims(self) -> None:
-        trims, self._trims = self._trims, {}
-        for body in trims.values():
-            self._put(Kind.ERASE, (body,), 0)
-
     def _retire(self, segments: Iterable[Segment]) -> None:
-        """Notes segments without live messages. They go when all that killed the messages is synced, trims included."""
-        self._flush_trims()
+        """Notes segments without live messages. They go when all that killed the messages is synced."""
         for segment in segments:
             self._dead[segment] = self._pending.added
         self._collect()

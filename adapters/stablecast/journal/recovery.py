@@ -21,6 +21,7 @@ from stablecast.journal.format import (
     Gap,
     Kind,
     file_salt,
+    file_version,
     scan,
     split_states,
 )
@@ -32,7 +33,10 @@ DAMAGED_SUFFIX = ".damaged"
 
 @attrs.define
 class Recovered:
-    """The outcome of a scan. `root` is the newest segment with a checkpoint, 0 if there is none."""
+    """The outcome of a scan. `root` is the newest segment with a checkpoint, 0 if there is none.
+
+    `damaged`: states may be missing, for there is damage behind the newest checkpoint.
+    """
 
     segments: dict[int, Segment] = attrs.field(factory=dict)
     index: Index = attrs.field(factory=Index)
@@ -41,6 +45,7 @@ class Recovered:
     next_number: int = 1
     newest: Segment | None = None
     reports: list[str] = attrs.field(factory=list)
+    damaged: bool = False
 
 
 def recover(directory: Path, sync: Callable[[int], None]) -> Recovered:
@@ -64,12 +69,14 @@ def recover(directory: Path, sync: Callable[[int], None]) -> Recovered:
 def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool) -> None:
     """Enters one segment into `found`."""
     with path.open("rb") as file:
-        salt = file_salt(file.read(FILE_HEADER_BYTES), number)
+        header = file.read(FILE_HEADER_BYTES)
+        salt = file_salt(header, number)
         size = os.fstat(file.fileno()).st_size
         if salt is None:
             _set_aside(found, path, created=not newest or size > FILE_HEADER_BYTES)
             return
-        segment = found.segments[number] = Segment(number, salt, path, on_disk=True)
+        segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
+        found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             for item in scan(data, salt, newest=newest):
                 if isinstance(item, Entry):
@@ -84,6 +91,7 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool) ->
 def _set_aside(found: Recovered, path: Path, *, created: bool) -> None:
     """Takes a file without a good header out of the journal."""
     if created:
+        found.damaged = True
         path.rename(f"{path}{DAMAGED_SUFFIX}")
         found.reports.append(
             f"{path} has a damaged header and was renamed to {path.name}{DAMAGED_SUFFIX}; check the disk"
@@ -102,6 +110,7 @@ def _report(found: Recovered, path: Path, gap: Gap) -> None:
             "nothing in them was reported stable"
         )
         return
+    found.damaged = True
     copy = Path(f"{path}{DAMAGED_SUFFIX}")
     if not copy.exists():
         shutil.copy2(path, copy)
@@ -117,15 +126,17 @@ def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None
         case Kind.MESSAGES:
             stream, first, count, tag = MESSAGES_HEAD.unpack_from(data, entry.body.start)
             size = entry.stop - entry.offset
-            record = Record(segment, entry.offset, size, entry.kind, entry.ticket, (), first, tag)
+            record = Record(segment, entry.offset, size, entry.kind, entry.ticket, (), first, tag, count)
             found.index.add(stream, count, record)
         case Kind.STATE:
             found.states.append(data[entry.body])
         case Kind.CHECKPOINT:
             found.states = split_states(data[entry.body])
             found.root = segment.number
+            found.damaged = False
         case Kind.ERASE:
             stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
+            segment.streams.add(stream)
             found.index.erase(Erase(stream, start, stop, (number, offset)))
         case _:
             assert_never(entry.kind)

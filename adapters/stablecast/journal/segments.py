@@ -13,6 +13,7 @@ from stablecast.journal.format import (
     FILE_HEADER_BYTES,
     MESSAGES_HEAD,
     RECORD_HEADER_BYTES,
+    VERSION,
     Block,
     Kind,
     entry_at,
@@ -33,7 +34,10 @@ BLOCK_AT = RECORD_HEADER_BYTES + MESSAGES_HEAD.size
 
 @attrs.define(eq=False)
 class Segment:
-    """One file. `live` counts the pieces of the index in it; `streams` names every stream it has records of."""
+    """One file. `live` counts the pieces of the index in it; `streams` names every stream it has records of.
+
+    `version` is the format it is written in: an older one is read, and never written to again.
+    """
 
     number: int
     salt: int
@@ -43,6 +47,7 @@ class Segment:
     limit: int = 0
     live: int = 0
     streams: set[int] = attrs.field(factory=set)
+    version: int = VERSION
 
 
 @attrs.define(eq=False)
@@ -57,6 +62,12 @@ class Record:
     parts: tuple[Block, ...]
     first: int = 0
     tag: int = 0
+    count: int = 0
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the block of a MESSAGES record."""
+        return self.size - BLOCK_AT
 
     @property
     def position(self) -> Position:

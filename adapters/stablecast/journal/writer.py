@@ -63,11 +63,6 @@ class Writer:
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
 
-    @property
-    def idle(self) -> bool:
-        """Whether the next `put` opens a new batch."""
-        return not self._wakeup.is_set()
-
     def start(self) -> None:
         """Starts the thread."""
         self._thread.start()

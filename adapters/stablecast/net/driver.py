@@ -12,15 +12,16 @@ from stablecast.core.units import MILLISECOND
 from stablecast.trace import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
+EffectT = TypeVar("EffectT", bound=Effect)
 
 
-class Driver(Generic[EventT_contra]):
+class Driver(Generic[EventT_contra, EffectT]):
     """Drives one machine on the running event loop.
 
     Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered.
     """
 
-    def __init__(self, driven: Driven[EventT_contra], perform: Callable[[Effect], None]) -> None:
+    def __init__(self, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]) -> None:
         """Drive a machine and hand its effects to `perform`."""
         self._driven = driven
         self._perform = perform
@@ -53,7 +54,7 @@ class Driver(Generic[EventT_contra]):
         if not self._busy:
             self._driven.close()
 
-    def _run(self, effects: Iterable[Effect]) -> None:
+    def _run(self, effects: Iterable[EffectT]) -> None:
         """Perform effects, then feed what waits."""
         self._busy = True
         try:

@@ -9,15 +9,24 @@ from stablecast.net.stream import Item, StreamReader
 MAX_PEERS = 4096
 """Connections to one request port; one more is hung up on."""
 
+MAX_CONTEXTS = 16
+"""Contexts that one connection speaks for; a process has one, and a connection of its own."""
+
 
 class RequestPort:
     """Accepts peers and hands over what they say; `malformed` counts those that talked nonsense."""
 
-    def __init__(self, listening: socket.socket, on_items: Callable[[list[Item]], None]) -> None:
-        """Serve peers on a listening socket, which is ours from now on."""
+    def __init__(
+        self,
+        listening: socket.socket,
+        on_items: Callable[[list[Item], "Peer"], None],
+        on_left: Callable[["Peer"], None] | None = None,
+    ) -> None:
+        """Serve peers on a listening socket, which is ours from now on. `on_left` is told whose connection ended."""
         self._listening = listening
         self._on_items = on_items
-        self._peers: set[_Peer] = set()
+        self._on_left = on_left
+        self._peers: set[Peer] = set()
         self._server: asyncio.Server | None = None
         self.malformed = 0
 
@@ -37,25 +46,35 @@ class RequestPort:
             await peer.close()
         await self._server.wait_closed()
 
-    def _accept(self) -> "_Peer":
-        peer = _Peer(self._on_items, self._left)
+    def _accept(self) -> "Peer":
+        peer = Peer(self._on_items, self._left)
         if len(self._peers) >= MAX_PEERS:
             peer.abort()
         self._peers.add(peer)
         return peer
 
-    def _left(self, peer: "_Peer") -> None:
+    def _left(self, peer: "Peer") -> None:
         self._peers.discard(peer)
         self.malformed += bool(peer.error)
+        if self._on_left is not None:
+            self._on_left(peer)
 
 
-class _Peer(StreamReader):
-    """A reader that tells when it ended."""
+class Peer(StreamReader):
+    """One connection to the port. `contexts` are those that said over it that they live, oldest first."""
 
-    def __init__(self, on_items: Callable[[list[Item]], None], on_left: Callable[["_Peer"], None]) -> None:
-        super().__init__(on_items)
+    def __init__(self, on_items: Callable[[list[Item], "Peer"], None], on_left: Callable[["Peer"], None]) -> None:
+        """A connection that is not made yet."""
+        super().__init__(lambda items: on_items(items, self))
+        self.contexts: list[int] = []
         self._on_left = on_left
 
+    def alive(self, context: int) -> None:
+        """A context said that it lives; of one too many nothing is remembered."""
+        if context not in self.contexts and len(self.contexts) < MAX_CONTEXTS:
+            self.contexts.append(context)
+
     def connection_lost(self, exc: Exception | None) -> None:
+        """It ended."""
         super().connection_lost(exc)
         self._on_left(self)

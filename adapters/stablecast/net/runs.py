@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from stablecast.core import serial
-from stablecast.core.inputs import Data
+from stablecast.core.inputs import Data, Lost
 from stablecast.core.messages import Incarnation
 from stablecast.transports.codec import Recovered, split
 from stablecast.transports.lbttcp import Run, span
@@ -11,6 +11,25 @@ from stablecast.transports.wire.lbmc import DATA_HEADER
 
 MAX_RECOVERED_RUN = 64
 """Retransmitted messages put together into one run."""
+
+
+class Continuity:
+    """Which number comes next on each stream. A stream over TCP loses nothing but what is sent while it is broken."""
+
+    def __init__(self) -> None:
+        """Nothing was heard yet: a stream may begin anywhere."""
+        self._next: dict[Incarnation, int] = {}
+
+    def check(self, incarnation: Incarnation, run: Run) -> Lost | None:
+        """What was lost right before a run of this life's stream, if anything."""
+        expected = self._next.get(incarnation, run.first)
+        self._next[incarnation] = serial.wire(run.first + run.count)
+        missing = serial.wire(run.first - expected)
+        return Lost(incarnation, expected, missing) if 0 < missing < serial.HALF else None
+
+    def forget(self, incarnation: Incarnation) -> None:
+        """Its stream is over."""
+        self._next.pop(incarnation, None)
 
 
 class Tokens:
@@ -69,12 +88,15 @@ class Tokens:
         size = sum(len(message.payload) for message in messages)
         run = Run(topic_index, first.wire_number, len(messages), size, b"".join(parts))
         token = self.keep(run, first.incarnation)
-        return Data(first.session, first.incarnation, first.wire_number, len(messages), size, True, token)
+        return Data(
+            first.session, first.incarnation, first.wire_number, len(messages), size, True, token, first.proactive
+        )
 
 
 def _continues(before: Recovered, message: Recovered) -> bool:
     return (
         before.session == message.session
         and before.incarnation == message.incarnation
+        and before.proactive == message.proactive
         and serial.wire(before.wire_number + 1) == message.wire_number
     )

@@ -7,15 +7,16 @@ from random import Random
 from typing import assert_never
 
 from stablecast.core.messages import Role
-from stablecast.core.quorum import Group
+from stablecast.core.quorum import GroupRules
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import RegistrationTimes
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.sim.checkers import Checkers, Ledger
 from stablecast.sim.disk import Disk
 from stablecast.sim.network import Network
 from stablecast.sim.process import Process
+from stablecast.sim.proxy import Proxy
 from stablecast.sim.receiver import Found, ReceiverProcess
 from stablecast.sim.schedule import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Act, Fault
 from stablecast.sim.source import SourceProcess
@@ -135,15 +136,19 @@ class Cluster:
         config = StoreConfig(
             address,
             self.world.rng.getrandbits(64),
-            source_activity_ns=ACTIVITY_NS,
-            source_lifetime_ns=LIFETIME_NS,
-            receiver_activity_ns=ACTIVITY_NS,
-            receiver_lifetime_ns=self._receiver_lifetime,
+            repository=RepositoryConfig(
+                source_activity_ns=ACTIVITY_NS,
+                source_lifetime_ns=LIFETIME_NS,
+                receiver_activity_ns=ACTIVITY_NS,
+                receiver_lifetime_ns=self._receiver_lifetime,
+            ),
             check_ns=CHECK_NS,
             retry_ns=RETRY_NS,
             give_up_ns=GIVE_UP_NS,
         )
-        store = StoreProcess(self.network, name, config, self._clock(name), self.disks[name], self.checkers)
+        store = StoreProcess(
+            self.network, name, config, self._clock(name), self.disks[name], self.checkers, self._advertise
+        )
         self.processes[name] = store
         store.recover()
         store.start(self._recorder(Role.STORE, name, store.machine))
@@ -157,7 +162,7 @@ class Cluster:
             self._free(host, REQUEST_PORTS, skip=variant),
             self._free(host, SOURCE_PORTS, skip=variant),
             tuple(StoreSpec(address) for address in STORE_ADDRESSES),
-            Group(len(STORES)),
+            GroupRules((len(STORES),)),
             session_id=1,
             context=self.world.rng.getrandbits(64),
             times=TIMES,
@@ -173,7 +178,7 @@ class Cluster:
         source.start(self._recorder(Role.SOURCE, source.name, source.machine))
         source.want(self._unsent)
         self._unsent = 0
-        self._advertise(source, Found(config.transport, codec.split(config.incarnation)[0], config.reply_to))
+        self._advertise(source)
 
     def _on_over(self, source: SourceProcess) -> None:
         """Another life took its place: the process ends, and is started again if nobody else is there."""
@@ -209,15 +214,18 @@ class Cluster:
         self.checkers.clients.append(receiver)
         receiver.start()
 
-    def _advertise(self, source: SourceProcess, where: Found) -> None:
+    def _advertise(self, source: SourceProcess | Proxy) -> None:
         """What topic resolution does: tell every receiver, again and again; what is lost is told again."""
-        if not source.alive:
+        teller = source.process if isinstance(source, Proxy) else source
+        if not (source.alive and teller.alive):
             return
-        for process in () if source.frozen else self._everybody:
-            if isinstance(process, ReceiverProcess) and not self.network.blocked(source.host, process.host):
+        config = source.config
+        where = Found(config.transport, codec.split(config.incarnation)[0], config.reply_to)
+        for process in () if teller.frozen else self._everybody:
+            if isinstance(process, ReceiverProcess) and not self.network.blocked(teller.host, process.host):
                 found = partial(process.deliver, partial(process.found, where))
                 self.world.after(self.network.delay(), found)
-        self.world.after(ADVERTISE_NS, lambda: self._advertise(source, where))
+        self.world.after(ADVERTISE_NS, lambda: self._advertise(source))
 
     # What goes wrong.
 

@@ -5,7 +5,7 @@ while and covers what was appended before it began; then the highest ticket of w
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import IntEnum
 
 import attrs
@@ -26,11 +26,15 @@ class Kind(IntEnum):
     STATE = 0
     MESSAGES = 1
     CUT = 2
+    TRIM = 3
 
 
 @attrs.define
 class Record:
-    """A record of client or stream `stream`: its state as of life `tag`, messages [first, stop) of `tag`, or a cut."""
+    """A record of client or stream `stream`: its state as of life `tag`, messages [first, stop) of `tag`, or what goes.
+
+    A cut lets go what is from `first` on, a trim what is below.
+    """
 
     ticket: int
     kind: Kind
@@ -50,9 +54,9 @@ def apply(contents: Contents, record: Record) -> None:
     """What a record does to what can be read."""
     if record.kind is Kind.MESSAGES:
         contents.setdefault(record.stream, {}).update(dict.fromkeys(range(record.first, record.stop), record))
-    elif record.kind is Kind.CUT:
-        numbers = contents.get(record.stream, {})
-        for number in [number for number in numbers if number >= record.first]:
+    elif record.kind is not Kind.STATE:
+        numbers, cut = contents.get(record.stream, {}), record.kind is Kind.CUT
+        for number in [number for number in numbers if (number >= record.first) is cut]:
             del numbers[number]
 
 
@@ -70,6 +74,7 @@ class Disk:
         self.clients: dict[int, int] = {}
         self.slow = False
         self.full = False
+        self._wiped = False
         self._unsynced: deque[Record] = deque()
 
     def crash(self, keep: float) -> None:
@@ -84,29 +89,39 @@ class Disk:
     def wipe(self) -> None:
         """A new disk."""
         self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
+        self._wiped = True
+
+    @property
+    def memory(self) -> bool:
+        """Whether whoever starts here knows what earlier processes knew."""
+        return bool(self.log) or not self._wiped
 
     def states(self) -> list[bytes]:
         """The newest state record of each client, as behind a checkpoint."""
         newest = {record.stream: record.state for record in self.log if record.kind is Kind.STATE}
         return [state() for state in newest.values() if state is not None]
 
-    def extents(self, stream: int) -> list[tuple[int, int]]:
-        """First number and count of the runs of a stream that can be read."""
-        found: list[tuple[int, int]] = []
-        for number in sorted(self.contents.get(stream, {})):
-            if found and sum(found[-1]) == number:
-                found[-1] = (found[-1][0], found[-1][1] + 1)
+    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
+        """First number, count and bytes of the runs of a stream that can be read."""
+        found: list[tuple[int, int, int]] = []
+        for number, record in sorted(self.contents.get(stream, {}).items()):
+            size = len(record.block) // (record.stop - record.first)
+            if found and found[-1][0] + found[-1][1] == number:
+                first, count, before = found.pop()
+                found.append((first, count + 1, before + size))
             else:
-                found.append((number, 1))
+                found.append((number, 1, size))
         return found
 
-    def read(self, stream: int, first: int, stop: int) -> Iterator[tuple[int, Record]]:
-        """The numbers in [first, stop) that can be read, each with its record."""
-        numbers = self.contents.get(stream, {})
-        for number in range(first, stop):
-            record = numbers.get(number)
-            if record is not None:
-                yield number, record
+    def trail(self, stream: int) -> int | None:
+        """Below which number a stream was trimmed; None: never."""
+        trail: int | None = None
+        for record in self.log:
+            if record.stream == stream and record.kind is Kind.TRIM:
+                trail = record.first
+            elif record.stream == stream and record.kind is Kind.CUT and trail is not None:
+                trail = min(trail, record.first)
+        return trail
 
     def append(self, record: Record) -> None:
         """Take a record; it can be read at once."""
@@ -141,7 +156,10 @@ class Disk:
 
 
 class Syncer:
-    """Syncs one process's disk, one sync at a time, and reports tickets; a full disk fails the next sync, for good."""
+    """Syncs one process's disk, one sync at a time, and reports tickets; a full disk fails the next sync, for good.
+
+    It is what a store's shelf takes for its journal.
+    """
 
     def __init__(
         self, world: World, disk: Disk, on_synced: Callable[[int], None], on_failed: Callable[[], None]
@@ -158,6 +176,33 @@ class Syncer:
         """Append a record and see that it gets synced."""
         self._disk.append(record)
         self._sync()
+
+    def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
+        """Append a run."""
+        self.append(Record(ticket, Kind.MESSAGES, None, stream, first, first + count, tag, block))
+
+    def cut(self, stream: int, at: int, ticket: int) -> None:
+        """Forget the numbers from `at` on."""
+        self.append(Record(ticket, Kind.CUT, None, stream, at))
+
+    def trim(self, stream: int, number: int, ticket: int) -> None:
+        """Forget the numbers below `number`."""
+        self.append(Record(ticket, Kind.TRIM, None, stream, number))
+
+    def forget(self, stream: int, ticket: int) -> None:
+        """Forget a stream."""
+        self.cut(stream, 0, ticket)
+
+    def read(self, stream: int, number: int) -> tuple[int, int, int, Block] | None:
+        """The run that holds a number, as `Journal.read` has it."""
+        numbers = self._disk.contents.get(stream, {})
+        record = numbers.get(number)
+        if record is None:
+            return None
+        stop = number + 1
+        while stop < record.stop and numbers.get(stop) is record:
+            stop += 1
+        return record.first, stop - record.first, record.tag, record.block
 
     def _sync(self) -> None:
         if self._busy or self.stopped:

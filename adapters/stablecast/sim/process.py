@@ -1,7 +1,7 @@
 """What every process does: a clock, ports, connections to others, machines with a timer each; it may freeze or die."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from stablecast.core.effects import Effect
@@ -14,6 +14,7 @@ from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.lbmc import Message
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
+EffectT = TypeVar("EffectT", bound=Effect)
 
 Item = Run | Message
 
@@ -31,7 +32,7 @@ class Process:
         self.alive = True
         self.frozen = False
         self.connections: list[Connection] = []
-        self.drivers: list[Driver[Any]] = []
+        self.drivers: list[Driver[Any, Any]] = []
         self.pool = Pool(self)
         self._ports: list[str] = []
         self._backlog: deque[Callable[[], None]] = deque()
@@ -44,6 +45,11 @@ class Process:
         """Take connections at an address."""
         self._ports.append(address)
         self.network.listeners[address] = (self, accept)
+
+    def leave(self, address: str) -> None:
+        """Take connections at an address no more."""
+        self._ports.remove(address)
+        del self.network.listeners[address]
 
     def deliver(self, action: Callable[[], None]) -> None:
         """Something from outside: a frozen process sees it when it runs again, a dead one never."""
@@ -92,10 +98,12 @@ class Process:
             driver.wake_if_due()
 
 
-class Driver(Generic[EventT_contra]):
+class Driver(Generic[EventT_contra, EffectT]):
     """Drives one machine as the event loop's driver does: feed, record, drain, perform, re-arm."""
 
-    def __init__(self, process: Process, driven: Driven[EventT_contra], perform: Callable[[Effect], None]) -> None:
+    def __init__(
+        self, process: Process, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]
+    ) -> None:
         """Drive a machine and hand its effects to `perform`."""
         self._process = process
         self._driven = driven
@@ -178,7 +186,7 @@ class Driver(Generic[EventT_contra]):
             for effect in effects:
                 self._perform(effect)
 
-    def _note(self, event: object, effects: list[Effect]) -> None:
+    def _note(self, event: object, effects: Sequence[EffectT]) -> None:
         transcript = self._process.world.transcript
         if transcript is not None:
             transcript.append(f"{self._process.world.now} {self._process.name} {event} -> {effects}")

@@ -21,12 +21,12 @@ from stablecast.core.inputs import (
     Reset,
     Start,
 )
-from stablecast.core.messages import ConsumptionAck, Message, Refused, Registered, Role, SourceInfo
+from stablecast.core.messages import ConsumptionAck, Deregistered, Message, Refused, Registered, Role, SourceInfo
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import Registration
 from stablecast.core.settings import ReceiverConfig
 from stablecast.core.units import MILLISECOND
-from stablecast.net.runs import Tokens
+from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Item, Joiner, Process, serve
@@ -36,7 +36,6 @@ from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run, payloads
-from stablecast.transports.wire.lbmc import MessageKind
 
 DRAIN_NS = 300 * MILLISECOND
 """How long a new life of a source waits for the application to finish what an earlier one delivered."""
@@ -176,7 +175,7 @@ class ReceiverProcess(Process):
         recovered: dict[int, list[codec.Recovered]] = {}
         for item in items:
             assert not isinstance(item, Run)
-            if item.kind == MessageKind.RETRANSMISSION:
+            if item.kind in codec.RECOVERED_KINDS:
                 retransmission = codec.decode_recovered(item)
                 recovered.setdefault(retransmission.session, []).append(retransmission)
             else:
@@ -188,7 +187,7 @@ class ReceiverProcess(Process):
 
     def _on_control(self, message: Message) -> None:
         session = self.sessions.get(message.incarnation)
-        mine = not isinstance(message, Registered | Refused) or message.role is Role.RECEIVER
+        mine = not isinstance(message, Registered | Refused | Deregistered) or message.role is Role.RECEIVER
         if session is not None and mine:
             session.driver.feed(Arrived(message))
 
@@ -226,9 +225,10 @@ class Session:
         self.machine = ReceiverSession.create(config)
         self._process = process
         self._tokens = Tokens()
+        self._stream = Continuity()
         self._checkers = process.checkers
         self._receiver = process.receiver
-        driven: Driven[ReceiverInput] = Driven(self.machine, process.record(self.machine))
+        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(self.machine, process.record(self.machine))
         self.driver = Driver(process, driven, self._perform)
 
     def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
@@ -252,14 +252,17 @@ class Session:
         """Live data."""
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
+        lost = self._stream.check(incarnation, run)
         self.driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+        if lost is not None:
+            self.driver.feed(lost)
 
     def on_recovered(self, messages: list[codec.Recovered]) -> None:
         """Retransmissions."""
         for data in self._tokens.keep_recovered(messages):
             self.driver.feed(data)
 
-    def _perform(self, effect: fx.Effect) -> None:
+    def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
             case fx.Send():
                 if isinstance(effect.message, ConsumptionAck):
@@ -279,19 +282,6 @@ class Session:
                 self.driver.feed(LowChosen(effect.low))
             case fx.Notify():
                 self._on_notify(effect.event)
-            case (
-                fx.Broadcast()
-                | fx.Release()
-                | fx.Resend()
-                | fx.PersistClient()
-                | fx.PersistMessages()
-                | fx.Cut()
-                | fx.Forget()
-                | fx.SendStored()
-                | fx.Join()
-                | fx.Leave()
-            ):
-                raise AssertionError(f"a receiver does not {type(effect).__name__}")
             case _:
                 assert_never(effect)
 

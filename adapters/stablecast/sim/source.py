@@ -1,12 +1,11 @@
 """A source's process: the source endpoint driven as the client does it, and an application that wants to send."""
 
 import struct
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
+from stablecast.client.retained import Retained
 from stablecast.core import effects as fx
-from stablecast.core import serial
 from stablecast.core.events import (
     Event,
     Overtaken,
@@ -16,8 +15,9 @@ from stablecast.core.events import (
     RegistrationSuccess,
     Stable,
     StableFlag,
+    Wakeup,
 )
-from stablecast.core.inputs import Arrived, Gone, Reset, Sent, SourceInput, Start
+from stablecast.core.inputs import Arrived, Blocked, Gone, Reset, Sent, SourceInput, Start
 from stablecast.core.registration import Registration
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
@@ -29,7 +29,7 @@ from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run, payloads
+from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 PAYLOAD = struct.Struct(">QI")
@@ -60,7 +60,8 @@ class SourceProcess(Process):
         self._on_over = on_over
         self._session_id, self._topic_index = codec.split(config.incarnation)
         self._subscribers: list[Connection] = []
-        self._retained: deque[tuple[int, int, bytes]] = deque()
+        self._retained = Retained(config.incarnation)
+        self._blocked = False
         self._complete = False
         self._next = 0
         self._buffered = 0
@@ -68,7 +69,7 @@ class SourceProcess(Process):
 
     def start(self, recorder: Recorder | None) -> None:
         """Listen and register."""
-        driven: Driven[SourceInput] = Driven(self.machine, recorder)
+        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
         self._driver = Driver(self, driven, self._perform)
         self.listen(self.config.reply_to, serve(self._on_items))
         self.listen(self.config.transport, self._admit)
@@ -110,11 +111,18 @@ class SourceProcess(Process):
             return
         count = min(self.wanted, self.machine.credit_messages - self._buffered)
         if count < 1:
+            self._block()
             return
         self.wanted -= count
         self._next += count
         self._buffered += count
         self._soon()
+
+    def _block(self) -> None:
+        """Messages wait for credit: hear when there is some."""
+        if self.wanted and not self._blocked:
+            self._blocked = True
+            self._driver.feed(Blocked(PAYLOAD.size))
 
     def _soon(self) -> None:
         if not self._planned:
@@ -139,7 +147,7 @@ class SourceProcess(Process):
             parts.append(pack(0, 0, size, index, wire) + PAYLOAD.pack(self.config.incarnation, wire))
         block = b"".join(parts)
         self._broadcast(block)
-        self._retained.append((first, self._next, block))
+        self._retained.add(first, self._next, block)
         self._checkers.on_sent(self.config.incarnation, first, self._next)
         self._driver.feed(Sent(first, count, count * PAYLOAD.size))
 
@@ -168,7 +176,7 @@ class SourceProcess(Process):
 
     # What is to be done.
 
-    def _perform(self, effect: fx.Effect) -> None:
+    def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
             case fx.Send():
                 self.pool.send(effect.to, codec.encode(effect.message))
@@ -176,26 +184,13 @@ class SourceProcess(Process):
                 self._broadcast(codec.encode(effect.message))
             case fx.Release():
                 self._checkers.on_release(self.config.incarnation, effect.number)
-                while self._retained and self._retained[0][1] <= effect.number:
-                    self._retained.popleft()
+                self._retained.release(effect.number)
             case fx.Resend():
-                self._resend(effect)
+                again = self._retained.again(effect)
+                if again:
+                    self.pool.send(effect.to, again)
             case fx.Notify():
                 self._on_notify(effect.event)
-            case (
-                fx.Deliver()
-                | fx.Discard()
-                | fx.AskRegId()
-                | fx.AskLow()
-                | fx.PersistClient()
-                | fx.PersistMessages()
-                | fx.Cut()
-                | fx.Forget()
-                | fx.SendStored()
-                | fx.Join()
-                | fx.Leave()
-            ):
-                raise AssertionError(f"a source does not {type(effect).__name__}")
             case _:
                 assert_never(effect)
 
@@ -216,17 +211,8 @@ class SourceProcess(Process):
                 self._flush()
             case Overtaken():
                 self._on_over(self)
+            case Wakeup():
+                self._blocked = False
             case _:
                 self._checkers.on_oddity(event)
         self._soon()
-
-    def _resend(self, effect: fx.Resend) -> None:
-        parts = []
-        for first, stop, block in self._retained:
-            low, high = max(first, effect.first), min(stop, effect.last + 1)
-            if low < high:
-                for number, payload in enumerate(payloads(block, low - first, high - low), low):
-                    recovered = codec.Recovered(effect.session, self.config.incarnation, serial.wire(number), payload)
-                    parts.append(codec.encode_recovered(recovered))
-        if parts:
-            self.pool.send(effect.to, b"".join(parts))

@@ -1,6 +1,5 @@
 """A store's process: the store endpoint driven as the daemon does it, on a disk in memory."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import assert_never
 
@@ -11,32 +10,44 @@ from stablecast.core.messages import Message, Registered, Role, StableAck
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.daemon.records import client_record, clients_of, forget_record
-from stablecast.net.runs import Tokens
+from stablecast.daemon.recovering import recovered
+from stablecast.daemon.shelf import Shelf
+from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.disk import Disk, Kind, Record, Syncer
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Item, Joiner, Process, serve
+from stablecast.sim.proxy import Advertise, Proxy
 from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run, payloads
-from stablecast.transports.wire.lbmc import MessageKind
+from stablecast.transports.lbttcp import Run
 
 
 class StoreProcess(Process):
     """One life of a store."""
 
     def __init__(
-        self, network: Network, name: str, config: StoreConfig, clock: Clock, disk: Disk, checkers: Checkers
+        self,
+        network: Network,
+        name: str,
+        config: StoreConfig,
+        clock: Clock,
+        disk: Disk,
+        checkers: Checkers,
+        advertise: Advertise,
     ) -> None:
-        """It has not started."""
+        """It has not started; `advertise` makes a proxy found."""
         super().__init__(network, name, config.address.partition(":")[0], clock)
         self.disk = disk
         self.machine = StoreEndpoint.create(config)
         self._address = config.address
         self._checkers = checkers
+        self._advertise = advertise
         self._tokens = Tokens()
+        self._streams = Continuity()
+        self._proxies: dict[int, Proxy] = {}
         self._joiners: dict[int, Joiner] = {}
         self._syncer = Syncer(
             self.world,
@@ -44,10 +55,11 @@ class StoreProcess(Process):
             lambda ticket: self.deliver(lambda: self._driver.feed(Persisted(ticket))),
             lambda: self.deliver(self._fail),
         )
+        self._shelf = Shelf(self._syncer, self._tokens)
 
     def start(self, recorder: Recorder | None) -> None:
         """Take what the disk kept, and listen. The recorder must be of this machine, made before."""
-        driven: Driven[StoreInput] = Driven(self.machine, recorder)
+        driven: Driven[StoreInput, fx.StoreEffect] = Driven(self.machine, recorder)
         self._driver = Driver(self, driven, self._perform)
         self.listen(self._address, serve(self._on_items))
         self._driver.feed(Start())
@@ -55,14 +67,14 @@ class StoreProcess(Process):
     def recover(self) -> None:
         """What the daemon does before it listens."""
         clients = clients_of(self.disk.states())
-        extents = {reg_id: self.disk.extents(reg_id) for reg_id, c in clients.items() if c.role is Role.SOURCE}
-        trails = {reg_id: runs[0][0] for reg_id, runs in extents.items() if runs}
-        runs = [(reg_id, first, count) for reg_id, found in extents.items() for first, count in found]
-        self.machine.recover(clients.values(), runs, trails, self.now())
+        extents, trails = recovered(self.disk, clients)
+        self.machine.recover(clients.values(), extents, trails, self.now(), memory=self.disk.memory)
 
     def broken(self, event: Reset | Gone) -> None:
         """A connection broke."""
         self._driver.feed(event)
+        for proxy in list(self._proxies.values()):
+            proxy.driver.feed(event)
 
     def crash(self, *, flush: bool = True) -> None:
         """Killed: a part of what was not synced may have reached the disk all the same."""
@@ -78,14 +90,14 @@ class StoreProcess(Process):
     # What arrives.
 
     def _on_items(self, items: list[Item]) -> None:
-        recovered = []
+        again: list[codec.Recovered] = []
         for item in items:
             assert not isinstance(item, Run)
-            if item.kind == MessageKind.RETRANSMISSION:
-                recovered.append(codec.decode_recovered(item))
+            if item.kind in codec.RECOVERED_KINDS:
+                again.append(codec.decode_recovered(item))
             else:
                 self._driver.feed(Arrived(codec.decode(item)))
-        for data in self._tokens.keep_recovered(recovered):
+        for data in self._tokens.keep_recovered(again):
             self._driver.feed(data)
 
     def _on_stream(self, session_id: int, items: list[Item]) -> None:
@@ -93,15 +105,18 @@ class StoreProcess(Process):
             if isinstance(item, Run):
                 incarnation = codec.join(session_id, item.topic_index)
                 token = self._tokens.keep(item, incarnation)
+                lost = self._streams.check(incarnation, item)
                 self._driver.feed(
                     Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
                 )
+                if lost is not None:
+                    self._driver.feed(lost)
             else:
                 self._driver.feed(Arrived(codec.decode(item)))
 
     # What is to be done.
 
-    def _perform(self, effect: fx.Effect) -> None:
+    def _perform(self, effect: fx.StoreEffect) -> None:
         if not self.alive:
             return
         match effect:
@@ -109,65 +124,60 @@ class StoreProcess(Process):
                 self._check(effect.message)
                 self.pool.send(effect.to, codec.encode(effect.message))
             case fx.PersistMessages():
-                block = self._tokens.block(effect.token, effect.skip, effect.count, effect.done)
-                stop = effect.first + effect.count
-                self._append(
-                    Record(
-                        effect.ticket,
-                        Kind.MESSAGES,
-                        None,
-                        effect.source_reg_id,
-                        effect.first,
-                        stop,
-                        effect.incarnation,
-                        block,
-                    )
-                )
+                self._shelf.persist(effect)
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.PersistClient():
                 self._remember(effect)
-            case fx.Cut():
-                self._checkers.on_cut(self.name, effect.source_reg_id, effect.number)
-                self._append(Record(effect.ticket, Kind.CUT, None, effect.source_reg_id, effect.number))
+            case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
+                self._change(effect)
             case fx.Forget():
                 self._forget(effect)
             case fx.SendStored():
-                parts = list(self._stored(effect))
-                if parts:
-                    self.pool.send(effect.to, b"".join(parts))
+                self._send_stored(effect)
             case fx.Join():
                 self._join(effect)
             case fx.Leave():
+                self._streams.forget(effect.incarnation)
                 joiner = self._joiners.pop(effect.incarnation, None)
                 if joiner is not None:
                     joiner.abandon()
+            case fx.StartProxy():
+                self._end_proxy(effect.source_reg_id)
+                self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise)
+            case fx.StopProxy():
+                self._end_proxy(effect.source_reg_id)
             case fx.Notify():
                 self._checkers.on_oddity(effect.event)
-            case fx.Broadcast() | fx.Release() | fx.Resend() | fx.Deliver() | fx.AskRegId() | fx.AskLow():
-                raise AssertionError(f"a store does not {type(effect).__name__}")
             case _:
                 assert_never(effect)
+
+    def _change(self, effect: fx.CacheMessages | fx.PersistCached | fx.Uncache | fx.Reclaim | fx.Cut) -> None:
+        if isinstance(effect, fx.Cut):
+            self._checkers.on_cut(self.name, effect.source_reg_id, effect.number)
+        self._shelf.change(effect)
+
+    def _send_stored(self, effect: fx.SendStored) -> None:
+        stored = self._shelf.stored(effect)
+        if stored:
+            self.pool.send(effect.to, stored)
 
     def _remember(self, effect: fx.PersistClient) -> None:
         client = effect.client
         state = partial(client_record, client)
-        self._append(Record(effect.ticket, Kind.STATE, state, client.reg_id, tag=client.incarnation))
+        self._syncer.append(Record(effect.ticket, Kind.STATE, state, client.reg_id, tag=client.incarnation))
 
     def _forget(self, effect: fx.Forget) -> None:
-        self._append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
+        self._syncer.append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
         if effect.role is Role.SOURCE:
             self._checkers.on_cut(self.name, effect.reg_id, 0)
-            self._append(Record(effect.ticket, Kind.CUT, None, effect.reg_id, 0))
-
-    def _append(self, record: Record) -> None:
-        self._syncer.append(record)
+            self._shelf.forget(effect.reg_id, effect.ticket)
 
     def _check(self, message: Message) -> None:
         """What a store says it holds it holds."""
         if isinstance(message, Registered):
             self._checkers.on_granted(self.name, message.reg_id, message.incarnation)
-        elif isinstance(message, StableAck):
+        elif isinstance(message, StableAck) and not message.nack:
             self._check_ack(message)
 
     def _check_ack(self, ack: StableAck) -> None:
@@ -189,7 +199,7 @@ class StoreProcess(Process):
 
         self._joiners[effect.incarnation] = Joiner(self, effect.transport, session_id, self._on_stream, ended)
 
-    def _stored(self, effect: fx.SendStored) -> Iterator[bytes]:
-        for number, record in self.disk.read(effect.source_reg_id, effect.first, effect.last + 1):
-            payload = payloads(record.block, number - record.first, 1)[0]
-            yield codec.encode_recovered(codec.Recovered(effect.session, record.tag, serial.wire(number), payload))
+    def _end_proxy(self, source_reg_id: int) -> None:
+        proxy = self._proxies.pop(source_reg_id, None)
+        if proxy is not None:
+            proxy.close()

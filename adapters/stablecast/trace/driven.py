@@ -1,5 +1,6 @@
 """How adapters drive a machine, so that nothing is fed that is not in the trace."""
 
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from stablecast.core.effects import Effect
@@ -7,11 +8,12 @@ from stablecast.core.inputs import Input, Tick
 from stablecast.trace.recording import Recorder
 
 InputT_contra = TypeVar("InputT_contra", bound=Input, contravariant=True)
+EffectT_co = TypeVar("EffectT_co", bound=Effect, covariant=True)
 
 _TICK = Tick()
 
 
-class Machine(Protocol[InputT_contra]):
+class Machine(Protocol[InputT_contra, EffectT_co]):
     """What an endpoint promises (`stablecast.core` package docs)."""
 
     def receive(self, event: InputT_contra, now: int) -> None:
@@ -23,18 +25,18 @@ class Machine(Protocol[InputT_contra]):
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
 
-    def take_effects(self) -> list[Effect]:
+    def take_effects(self) -> Sequence[EffectT_co]:
         """What the driver must do, in order."""
 
 
-class Driven(Generic[InputT_contra]):
+class Driven(Generic[InputT_contra, EffectT_co]):
     """A machine and, if it is traced, its recorder."""
 
-    def __init__(self, machine: Machine[InputT_contra], recorder: Recorder | None = None) -> None:
+    def __init__(self, machine: Machine[InputT_contra, EffectT_co], recorder: Recorder | None = None) -> None:
         self.machine = machine
         self.recorder = recorder
 
-    def feed(self, event: InputT_contra, now: int) -> list[Effect]:
+    def feed(self, event: InputT_contra, now: int) -> Sequence[EffectT_co]:
         """Feeds one input and returns what to do about it. Raises MisuseError like `receive`."""
         machine = self.machine
         machine.receive(event, now)
@@ -43,7 +45,7 @@ class Driven(Generic[InputT_contra]):
             self.recorder.record(event, now, effects)
         return effects
 
-    def timeout(self, now: int) -> list[Effect]:
+    def timeout(self, now: int) -> Sequence[EffectT_co]:
         """Lets the machine do what is due, and returns what to do about it."""
         machine = self.machine
         machine.handle_timeout(now)

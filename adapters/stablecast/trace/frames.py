@@ -1,6 +1,6 @@
 """The lines of one frame.
 
-    {"frame": 0, "version": 1, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
+    {"frame": 0, "version": 2, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
     {"n": 0, "t": ..., "in": {"_": "Start"}, "out": []}
     ...
     {"end": 0, "records": 1, "digest": ..., "closed": false}
@@ -23,7 +23,8 @@ from stablecast.trace import container
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""Of the schema of machines, inputs and effects; another one cannot be replayed by this core."""
 
 ROLES: Final = {role.name.lower(): role for role in Role}
 
@@ -105,7 +106,10 @@ def parse_frame(text: bytes) -> Frame:
         raise TraceError(f"a frame has a first and a last line, this one has {len(lines)}")
     first, *records, last = (_object(line) for line in lines)
     if first.get("version") != VERSION:
-        raise TraceError(f"version {first.get('version')!r} is unknown, this program reads version {VERSION}")
+        raise TraceError(
+            f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
+            "verify it with the release that wrote it"
+        )
     head = Head(
         _field(first, "frame", int),
         _role(_field(first, "role", str)),

@@ -4,6 +4,7 @@ A frame starts with a snapshot, so any frame can be replayed alone; how neighbou
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,7 +116,7 @@ class FrameJudge:
         for step in steps:
             try:
                 machine.receive(step.event, step.now)  # type: ignore[arg-type] # decoded for this very role
-                effects = machine.take_effects()
+                effects: Sequence[Effect] = machine.take_effects()
             except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
                 text = f"record {step.number}: the machine cannot take it: {type(error).__name__}: {error}"
                 self.violate(step.number, "replay", text, None, step.line["in"])
@@ -128,7 +129,7 @@ class FrameJudge:
             text = f"the state after record {last} is not the one that was recorded"
             self.violate(last, "replay", text, digest(snapshot(machine)), self.frame.foot.digest)
 
-    def _differ(self, step: Step, effects: list[Effect]) -> None:
+    def _differ(self, step: Step, effects: Sequence[Effect]) -> None:
         pairs = zip(effects, step.effects, strict=False)
         at = next(
             (at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(step.effects))

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -99,7 +99,7 @@ class Recorder:
         self._closed = False
         atexit.register(self.close)
 
-    def record(self, event: Input, now: int, effects: list[Effect]) -> None:
+    def record(self, event: Input, now: int, effects: Sequence[Effect]) -> None:
         """Keeps one step; call it right after `take_effects`, before anything else is fed. The list must not change."""
         self._records.append((now, event, effects))
         self._effects += len(effects)

@@ -2,25 +2,29 @@
 
 | rule | of | says |
 |---|---|---|
-| S1 | source | a number is reported stable only after stability acks for it from as many stores as the group asks for |
+| S1 | source | a number is reported stable only after stability acks for it from as many stores as the groups ask for |
 | D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
 | A1 | receiver | nothing is consumed that was not delivered, nothing acknowledged that was not consumed |
-| P1 | store | a number is acknowledged only after `Persisted` covered it |
+| P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
 
-A rule learns from the snapshot that the trace starts with what was so before, and keeps ranges, however long the trace.
+D1 is for receivers that deliver in order, P1 for stores that let no source do with less (RPP). What the application
+acknowledges itself need not be consumed. A rule learns from the snapshot that the trace starts with what was so before,
+and keeps ranges, however long the trace.
 """
 
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.effects import Deliver, Effect, Notify, PersistMessages, Send
+from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Send
 from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
-from stablecast.core.inputs import Arrived, Consumed, History, Input, Persisted, Sent
+from stablecast.core.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent
 from stablecast.core.messages import ConsumptionAck, StableAck
+from stablecast.core.quorum import Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
+from stablecast.core.settings import Ordering, SourceConfig, StoreBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.trace.converter import Endpoint
@@ -42,10 +46,15 @@ class Rule(Protocol):
 
 @attrs.define
 class StableByQuorum:
-    """S1. What a store acknowledged it holds, whatever becomes of its registration."""
+    """S1. What a store acknowledged it holds, whatever becomes of its registration.
+
+    `groups`: the stores of each and how many of them must hold a number; in `enough` groups it must be so. Rules that
+    speak of active stores ask for no less.
+    """
 
     incarnation: int
-    needed: int
+    groups: list[tuple[list[int], int]]
+    enough: int
     next: int
     acked: list[RangeSet]
     name: str = "S1"
@@ -53,9 +62,9 @@ class StableByQuorum:
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "StableByQuorum":
         """From here on."""
-        window = source.window
+        window, config = source.window, source.config
         acked = [held.copy() for held in window.acked]
-        return cls(source.config.incarnation, window.group.needed, window.next, acked)
+        return cls(config.incarnation, *_asked_for(config), window.next, acked)
 
     def on_input(self, event: Input) -> str | None:
         """Counts what is sent and acknowledged."""
@@ -83,10 +92,35 @@ class StableByQuorum:
             holders = [store for store, held in enumerate(self.acked) if at in held]
             if StableFlag.STORE in stable.flags and stable.store_index not in holders:
                 return f"number {at} is reported as held by store {stable.store_index}, which never acknowledged it"
-            if StableFlag.STABLE in stable.flags and len(holders) < self.needed:
-                return f"number {at} is reported stable with {len(holders)} acknowledgements, it needs {self.needed}"
+            if StableFlag.STABLE in stable.flags and not self._suffice(holders):
+                return f"number {at} is reported stable, and acknowledged by stores {holders} only"
             at = min((self.acked[store].contiguous_from(at) for store in holders), default=stop)
         return None
+
+    def _suffice(self, holders: list[int]) -> bool:
+        met = [len(set(stores).intersection(holders)) >= needed for stores, needed in self.groups]
+        return sum(met) >= self.enough
+
+
+def _asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
+    """What must hold a number at least: stores of each group, and groups."""
+    stores = list(range(len(config.stores)))
+    if config.behavior is StoreBehavior.RR:
+        return [(stores, 1)], 1
+    every = config.groups.intragroup is Intragroup.ALL
+    groups = [
+        ([store for store in stores if config.stores[store].group == group], size if every else size // 2 + 1)
+        for group, size in enumerate(config.groups.sizes)
+    ]
+    match config.groups.intergroup:
+        case Intergroup.ALL:
+            return groups, len(groups)
+        case Intergroup.MAJORITY:
+            return groups, len(groups) // 2 + 1
+        case Intergroup.ANY | Intergroup.ALL_ACTIVE:
+            return groups, 1
+        case _:
+            assert_never(config.groups.intergroup)
 
 
 @attrs.define
@@ -157,6 +191,8 @@ class NothingUnread:
                 self.consumed.add(event.first, event.last + 1)
                 if event.last >= self.next:
                     return f"number {event.last} is consumed and was never delivered"
+            case Acknowledge():
+                self.consumed.add(event.number, event.number + 1)
         return None
 
     def on_effect(self, effect: Effect) -> str | None:
@@ -204,7 +240,9 @@ class SyncedFirst:
             case PersistMessages():
                 first = effect.first
                 self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
-            case Send(message=StableAck() as ack):
+            case CacheMessages():
+                self.synced.setdefault(effect.incarnation, RangeSet()).add(effect.first, effect.first + effect.count)
+            case Send(message=StableAck(nack=False) as ack):
                 synced = self.synced.get(ack.incarnation, RangeSet())
                 first = serial.extend(ack.first, synced.last or 0)
                 missing = synced.missing(first, serial.extend(ack.last, first) + 1)
@@ -228,6 +266,8 @@ def begin(machine: Endpoint) -> list[Rule]:
         case SourceEndpoint():
             return [StableByQuorum.begin(machine)]
         case ReceiverSession():
-            return [InOrder.begin(machine), NothingUnread.begin(machine)]
+            in_order = machine.config.ordering is Ordering.ORDERED
+            return [*([InOrder.begin(machine)] if in_order else []), NothingUnread.begin(machine)]
         case StoreEndpoint():
-            return [SyncedFirst.begin(machine)]
+            kept = [rule.repository for rule in machine.config.topics] + [machine.config.repository]
+            return [] if any(one is not None and one.allow_rpp for one in kept) else [SyncedFirst.begin(machine)]

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Full, Queue
 from typing import Final
@@ -19,7 +19,7 @@ from stablecast.trace.frames import Foot, Head, digest, write_frame
 MAX_PENDING_FRAMES: Final = 8
 """Frames that wait for the disk."""
 
-Record = tuple[int, Input, list[Effect]]
+Record = tuple[int, Input, Sequence[Effect]]
 """The clock in ns, what was fed and what came of it."""
 
 

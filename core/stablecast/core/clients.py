@@ -1,16 +1,23 @@
 """Who is registered with a store: RegIDs, session ids, and who holds them.
 
 A RegID names one source or one receiver at one store (P-017..P-019); a session id stands for (topic, role) and is
-looked up here (P-244). If a client gives both, the RegID is ignored (U20).
+looked up here (P-244). If a client gives both, the RegID is ignored (U20). A RegID that was given to a session is that
+session's: nobody else registers with the bare number (P-246).
+
+Whoever is silent for the keepalive interval is asked for a sign of life, once an interval (P-538, P-836). Timers are
+kept in an agenda: with ten thousand clients a check costs what is due (P-835).
 """
+
+from bisect import insort
 
 import attrs
 
+from stablecast.core.agenda import Agenda
 from stablecast.core.effects import Client
 from stablecast.core.lifetime import Lifetime
-from stablecast.core.messages import Address, Refusal, Register, Role
+from stablecast.core.messages import Address, Deregister, Refusal, Register, Role
 from stablecast.core.seeded import Seeded
-from stablecast.core.settings import StoreConfig
+from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.units import MILLISECOND
 
 MAX_CLIENTS = 100_000
@@ -21,20 +28,34 @@ LAST_REG_ID = 0xFFFF_FFFF
 
 @attrs.define
 class ClientRecord:
-    """A client, its timers; `client` is what the journal holds of it."""
+    """A client, its timers; `client` is what the journal holds of it.
+
+    `asked_at` (ns): when it was asked for a sign of life. `warned`: it was said that something unread had to go.
+    """
 
     client: Client
     lifetime: Lifetime
+    asked_at: int = 0
+    warned: bool = False
+
+    def silent_at(self, keepalive_ns: int) -> int | None:
+        """When to ask for a sign of life, if it gives none before; None: never."""
+        if not keepalive_ns or not self.lifetime.active:
+            return None
+        return max(self.lifetime.heard_at, self.asked_at) + keepalive_ns
 
 
 @attrs.define
 class Clients:
-    """All clients of a store, by RegID."""
+    """All clients of a store, by RegID. `readers`: the receivers of each source; `contexts`: who listens where."""
 
     config: StoreConfig
     seeded: Seeded
     records: dict[int, ClientRecord] = attrs.field(factory=dict)
     sessions: dict[str, int] = attrs.field(factory=dict)
+    readers: dict[int, list[int]] = attrs.field(factory=dict)
+    contexts: dict[str, int] = attrs.field(factory=dict)
+    agenda: Agenda = attrs.field(factory=Agenda)
     next_reg_id: int = 0
 
     def find(self, request: Register) -> ClientRecord | Refusal | None:
@@ -49,7 +70,8 @@ class Clients:
             return Refusal.OTHER_TOPIC
         if request.role is Role.RECEIVER and client.source_reg_id != request.source_reg_id:
             return Refusal.UNKNOWN_SOURCE
-        if record.lifetime.active and not _same(client, request):
+        foreign = client.session_id != request.session_id
+        if foreign or (record.lifetime.active and not _same(client, request)):
             return Refusal.HELD_BY_SOURCE if client.role is Role.SOURCE else Refusal.HELD_BY_RECEIVER
         return record
 
@@ -77,6 +99,9 @@ class Clients:
             lives=(),
             term=1,
             context=request.context,
+            pace=request.pace,
+            wishes=request.wishes,
+            wants_proxy=request.wants_proxy,
         )
         return self.restore(client, now)
 
@@ -86,6 +111,9 @@ class Clients:
         self.records[client.reg_id] = record
         if client.session_id:
             self.sessions[_session(client)] = client.reg_id
+        if client.role is Role.RECEIVER:
+            insort(self.readers.setdefault(client.source_reg_id, []), client.reg_id)
+        self._schedule(record)
         return record
 
     def renew(self, record: ClientRecord, request: Register, now: int) -> None:
@@ -99,7 +127,15 @@ class Clients:
             context=request.context,
             term=record.client.term + (record.client.incarnation != request.incarnation),
         )
+        record.warned = False
+        self.on_heard(record, now)
+
+    def on_heard(self, record: ClientRecord, now: int) -> None:
+        """A client gave a sign of life."""
+        returned = not record.lifetime.active
         record.lifetime.on_heard(now)
+        if returned:
+            self._schedule(record)
 
     def on_acknowledged(self, record: ClientRecord, number: int) -> bool:
         """A receiver consumed everything up to `number`; returns whether that is news.
@@ -123,11 +159,28 @@ class Clients:
         record.client = attrs.evolve(record.client, acknowledged=number - 1)
         return True
 
+    def is_holder(self, record: ClientRecord, request: Deregister) -> bool:
+        """Whether this client deregisters, not one that had the RegID before or has it elsewhere."""
+        client = record.client
+        if client.role is not request.role:
+            return False
+        if client.role is Role.SOURCE:
+            return client.incarnation == request.incarnation
+        return (client.source_reg_id, client.reply_to) == (request.source_reg_id, request.reply_to)
+
     def remove(self, record: ClientRecord) -> None:
         """Forget a client."""
-        self.records.pop(record.client.reg_id, None)
-        if record.client.session_id:
-            self.sessions.pop(_session(record.client), None)
+        client = record.client
+        if self.records.pop(client.reg_id, None) is None:
+            return
+        self.agenda.drop(client.reg_id)
+        if client.session_id:
+            self.sessions.pop(_session(client), None)
+        if client.role is Role.RECEIVER:
+            readers = self.readers[client.source_reg_id]
+            readers.remove(client.reg_id)
+            if not readers:
+                del self.readers[client.source_reg_id]
 
     def on_gone(self, address: Address, now: int) -> None:
         """Nobody listens at this address any more: who did has ended."""
@@ -137,14 +190,31 @@ class Clients:
 
     def on_heard_from(self, address: Address, context: int, now: int) -> None:
         """This context listens at the address: whoever registered from there before has ended, a port has one owner."""
+        if not context or self.contexts.get(address) == context:
+            return
+        if len(self.contexts) >= MAX_CLIENTS:
+            self.contexts.clear()
+        self.contexts[address] = context
         for record in self.records.values():
             client = record.client
-            if client.reply_to == address and context and client.context not in (0, context):
+            if client.reply_to == address and client.context not in (0, context):
                 record.lifetime.on_gone(now)
 
-    def expired(self, now: int) -> list[ClientRecord]:
-        """Check all timers; returns the clients whose state is to be deleted."""
-        return [record for record in self.records.values() if record.lifetime.check(now)]
+    def check(self, now: int) -> tuple[list[ClientRecord], list[ClientRecord]]:
+        """Look at those whose time has come: who is to be deleted, and who is to be asked for a sign of life."""
+        expired: list[ClientRecord] = []
+        silent: list[ClientRecord] = []
+        for reg_id in self.agenda.due(now):
+            record = self.records[reg_id]
+            if record.lifetime.check(now):
+                expired.append(record)
+                continue
+            silent_at = record.silent_at(self.config.keepalive_ns)
+            if silent_at is not None and silent_at <= now:
+                record.asked_at = now
+                silent.append(record)
+            self._schedule(record)
+        return expired, silent
 
     def sources(self) -> list[ClientRecord]:
         """The sources, by RegID."""
@@ -152,11 +222,12 @@ class Clients:
 
     def receivers_of(self, source_reg_id: int) -> list[ClientRecord]:
         """The receivers of one source, by RegID."""
-        return [
-            record
-            for _, record in sorted(self.records.items())
-            if record.client.role is Role.RECEIVER and record.client.source_reg_id == source_reg_id
-        ]
+        return [self.records[reg_id] for reg_id in self.readers.get(source_reg_id, [])]
+
+    def _schedule(self, record: ClientRecord) -> None:
+        """Look at it when its state may change, or when it has been silent for long."""
+        self.agenda.wake(record.client.reg_id, record.lifetime.next_timeout())
+        self.agenda.wake(record.client.reg_id, record.silent_at(self.config.keepalive_ns))
 
     def _choose(self) -> int:
         """The next free RegID: from a random start, counting up, never 0 (P-235)."""
@@ -171,8 +242,9 @@ class Clients:
     def _spans(self, client: Client) -> tuple[int, int]:
         """Activity timeout: a client's own value counts; state lifetime: the shorter one that is set (P-531, P-534)."""
         source = client.role is Role.SOURCE
-        activity = self.config.source_activity_ns if source else self.config.receiver_activity_ns
-        lifetime = self.config.source_lifetime_ns if source else self.config.receiver_lifetime_ns
+        kept = repository_for(self.config, client.topic) or RepositoryConfig()
+        activity = kept.source_activity_ns if source else kept.receiver_activity_ns
+        lifetime = kept.source_lifetime_ns if source else kept.receiver_lifetime_ns
         asked = client.state_lifetime_ms * MILLISECOND
         shorter = min((span for span in (lifetime, asked) if span), default=0)
         return (client.activity_timeout_ms * MILLISECOND or activity, shorter)

@@ -1,12 +1,19 @@
 """The receiver's window: in what order runs of messages reach the application, and what it has consumed.
 
-Numbers are extended. `next` is the next number to deliver; None until the session knows where to start. A run that
-continues there goes straight through; one further ahead is held if it is near enough
-(retransmit_message_caching_proximity) and dropped otherwise, to be recovered later. Two kinds of numbers are passed
-over: those lost for good (reported, in order) and those the application consumed in an earlier session (silently).
+Numbers are extended. `next` is the first number that is not settled: neither delivered nor passed over; None until the
+session knows where to start. Two kinds of numbers are passed over: those lost for good (reported) and those the
+application consumed in an earlier session (silently).
+
+* **In order** a run that continues at `next` goes straight through; one further ahead is held if it is near enough
+  (retransmit_message_caching_proximity) and dropped otherwise, to be recovered later. Losses are told in their turn.
+* **In arrival order** every run goes through at once, less what was delivered before; gaps stay open until they are
+  filled or lost, and losses are told at once. `have` is then what is settled ahead of `next`.
+* **Burst** (T30). When more is missing at once than the application wants to wait for, everything from `next` on is
+  lost, with one event; what was held of it goes, and repairs that come later find their place taken.
 
 Acknowledgements speak for contiguous prefixes only, whatever order the application consumes in (T4; formal design 7.7):
-that is what makes the highest acknowledgement of all stores the right place to resume.
+that is what makes the highest acknowledgement of all stores the right place to resume. `leap` is the documented rule
+beside it, which tells the stores the highest number whatever is missing below (P-431).
 """
 
 from bisect import bisect_left
@@ -16,6 +23,9 @@ import attrs
 from stablecast.core.effects import Deliver, Discard, Effect, Notify
 from stablecast.core.events import UnrecoverableLoss
 from stablecast.core.ranges import RangeSet
+
+MAX_GAPS = 10_000
+"""Gaps that arrival order keeps open; what would open one more is dropped, to be recovered later."""
 
 
 @attrs.define
@@ -31,32 +41,35 @@ class Held:
 
 @attrs.define
 class DeliveryWindow:
-    """Ordering and consumption of one session's messages."""
+    """Ordering and consumption of one session's messages.
+
+    `start` is where delivery began, `origin` the first number that was not sent by then: what is recovered of it fills
+    a gap of the stream (P-427). `claimed` is what the application acknowledged itself (P-346).
+    """
 
     proximity: int
+    in_order: bool = True
     next: int | None = None
     high: int | None = None
+    start: int = 0
+    origin: int = 0
     held: list[Held] = attrs.field(factory=list)
     have: RangeSet = attrs.field(factory=RangeSet)
     users: dict[int, int] = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
     known: RangeSet = attrs.field(factory=RangeSet)
     consumed: RangeSet = attrs.field(factory=RangeSet)
+    claimed: RangeSet = attrs.field(factory=RangeSet)
     skipped: RangeSet = attrs.field(factory=RangeSet)
     acked: int = -1
 
     def begin(self, low: int, out: list[Effect]) -> None:
         """Deliver from `low` on; what is held below it goes."""
-        self.next = low
+        self.next = self.start = low
+        self.origin = low if self.high is None else max(low, self.high + 1)
         self.acked = low - 1
-        for passed in (self.known, self.lost):
-            passed.forget(low)
-        while self.held and self.held[0].first < low:
-            old = self.held.pop(0)
-            self.have.remove(old.first, old.stop)
-            if old.stop > low:
-                self._keep(attrs.evolve(old, first=low))
-            self._unuse(old.token, out)
+        self.known.forget(low)
+        self._drop_held(low, out)
         self._drain(out)
 
     def learn(self, high: int) -> None:
@@ -66,8 +79,9 @@ class DeliveryWindow:
     def on_run(self, first: int, stop: int, token: int, recovered: bool, out: list[Effect]) -> None:
         """A run arrived: deliver, hold or discard it."""
         self.learn(stop - 1)
-        if self.next is not None and first <= self.next < stop and not self.have and not self.known:
-            out.append(Deliver(token, self.next - first, stop - self.next, self.next, recovered, True))
+        at = self.next
+        if at is not None and first <= at < stop and not self.have and not self.known:
+            out.append(Deliver(token, at - first, stop - at, at, recovered, True, recovered and at >= self.origin))
             self.next = stop
             if self.lost:
                 self.lost.remove(first, stop)
@@ -77,7 +91,7 @@ class DeliveryWindow:
             out.append(Discard(token))
             return
         self.lost.remove(first, stop)
-        start = first if self.next is None else max(first, self.next)
+        start = first if at is None else max(first, at)
         parts = [part for low, high in self.known.missing(start, stop) for part in self.have.missing(low, high)]
         if not parts:
             out.append(Discard(token))
@@ -87,8 +101,31 @@ class DeliveryWindow:
         self._drain(out)
 
     def lose(self, start: int, stop: int, out: list[Effect]) -> None:
-        """[start, stop) cannot be had from anybody."""
-        self.lost.add(start, stop)
+        """What is missing of [start, stop) cannot be had from anybody. Only after `begin`."""
+        for low, high in self._unsettled(start, stop):
+            if self.in_order:
+                self.lost.add(low, high)
+            else:
+                self.have.add(low, high)
+                self._skip(low, high, False, out)
+        self._drain(out)
+
+    def burst(self, start: int, stop: int, out: list[Effect]) -> None:
+        """Too much of [start, stop) is missing to wait for it (T30). Only after `begin`."""
+        assert self.next is not None
+        if not self.in_order:
+            for low, high in self._unsettled(start, stop):
+                self.have.add(low, high)
+                self._skip(low, high, True, out)
+        elif self.next < stop:
+            self._drop_held(stop, out)
+            self._skip(self.next, stop, True, out)
+            for low, high in self.known.within(self.next, stop):
+                self.skipped.remove(low, high)
+                self.on_consumed(low, high)
+            for settled in (self.known, self.lost):
+                settled.forget(stop)
+            self.next = stop
         self._drain(out)
 
     def know(self, start: int, stop: int, out: list[Effect]) -> None:
@@ -102,49 +139,82 @@ class DeliveryWindow:
         """What stands between `next` and the newest number, as far as it may be held when it comes."""
         if self.next is None or self.high is None:
             return []
-        stop = min(self.high + 1, self.next + self.proximity)
-        gaps = self.have.missing(self.next, stop)
-        for passed in (self.lost, self.known):
-            gaps = [gap for low, high in gaps for gap in passed.missing(low, high)]
-        return gaps
+        stop = self.high + 1
+        return self._unsettled(self.next, min(stop, self.next + self.proximity) if self.in_order else stop)
+
+    def delivered(self, start: int, stop: int) -> bool:
+        """Whether [start, stop) has been delivered, as far as it was not passed over."""
+        if self.next is None:
+            return False
+        return stop <= self.next or (not self.in_order and not self.have.missing(max(start, self.next), stop))
+
+    @property
+    def behind(self) -> bool:
+        """Whether something is missing."""
+        return self.next is not None and self.high is not None and self.next <= self.high
 
     @property
     def unconsumed(self) -> int:
-        """Messages delivered that the application is not done with, counted from the first such."""
-        if self.next is None:
-            return 0
+        """Messages delivered that the application is not done with, counted from the first. Only after `begin`."""
+        assert self.next is not None
         return self.next - self.skipped.contiguous_from(self.consumed.contiguous_from(self.acked + 1))
 
     def on_consumed(self, start: int, stop: int) -> None:
         """The application is done with [start, stop)."""
         self.consumed.add(max(start, self.acked + 1), stop)
 
-    def acknowledge(self) -> int | None:
-        """The number to acknowledge now: the end of the consumed prefix if it grew, else None.
+    def claim(self, number: int) -> None:
+        """The application acknowledges everything up to `number` that was delivered (P-347)."""
+        assert self.next is not None
+        self.claimed.add(self.acked + 1, min(number + 1, self.next))
+        if not self.in_order:
+            for start, stop in self.have.within(self.next, number + 1):
+                self.claimed.add(start, stop)
+
+    def acknowledge(self, explicit: bool = False) -> int | None:
+        """The number to acknowledge now: the end of the prefix that is consumed (or claimed) if it grew, else None.
 
         Lost messages do not hold the prefix up and are never its end (T3, P-349).
         """
+        done = self.claimed if explicit else self.consumed
         at = self.acked + 1
         end = None
         while True:
-            stop = self.consumed.contiguous_from(at)
+            stop = done.contiguous_from(at)
             if stop > at:
                 end = stop - 1
             at = self.skipped.contiguous_from(stop)
             if at == stop:
                 break
-        if end is None:
-            return None
-        self.acked = end
-        for done in (self.consumed, self.skipped):
-            done.forget(end + 1)
+        return self._acknowledged(end)
+
+    def leap(self, explicit: bool = False) -> int | None:
+        """The highest number consumed (or claimed) if it grew, whatever is missing below it (P-431)."""
+        return self._acknowledged((self.claimed if explicit else self.consumed).last)
+
+    def _acknowledged(self, end: int | None) -> int | None:
+        if end is not None:
+            self.acked = end
+            for done in (self.consumed, self.claimed, self.skipped):
+                done.forget(end + 1)
         return end
 
     def _near(self, stop: int) -> bool:
-        if self.next is not None:
-            return stop - self.next <= self.proximity
-        base = self.held[0].first if self.held else stop
-        return stop - base <= self.proximity
+        if self.next is None:
+            base = self.held[0].first if self.held else stop
+            return stop - base <= self.proximity
+        return stop - self.next <= self.proximity if self.in_order else len(self.have) < MAX_GAPS
+
+    def _unsettled(self, start: int, stop: int) -> list[tuple[int, int]]:
+        assert self.next is not None
+        gaps = self.have.missing(max(start, self.next), stop)
+        for passed in (self.lost, self.known):
+            gaps = [gap for low, high in gaps for gap in passed.missing(low, high)]
+        return gaps
+
+    def _skip(self, start: int, stop: int, burst: bool, out: list[Effect]) -> None:
+        self.skipped.add(max(start, self.acked + 1), stop)
+        out.append(Notify(UnrecoverableLoss(start, stop - 1, burst)))
 
     def _keep(self, part: Held) -> None:
         self.have.add(part.first, part.stop)
@@ -152,9 +222,15 @@ class DeliveryWindow:
         at = bisect_left(self.held, part.first, key=lambda held: held.first)
         self.held.insert(at, part)
 
-    def _unuse(self, token: int, out: list[Effect]) -> None:
-        if self._last_use(token):
-            out.append(Discard(token))
+    def _drop_held(self, low: int, out: list[Effect]) -> None:
+        """Let go of what is held below `low`."""
+        while self.held and self.held[0].first < low:
+            old = self.held.pop(0)
+            self.have.remove(old.first, old.stop)
+            if old.stop > low:
+                self._keep(attrs.evolve(old, first=low))
+            if self._last_use(old.token):
+                out.append(Discard(old.token))
 
     def _last_use(self, token: int) -> bool:
         left = self.users[token] - 1
@@ -165,38 +241,48 @@ class DeliveryWindow:
         return True
 
     def _drain(self, out: list[Effect]) -> None:
-        """Deliver or pass over what now continues at `next`."""
-        while self.next is not None:
-            if self.held and self.held[0].first == self.next:
-                part = self.held.pop(0)
-                self.have.remove(part.first, part.stop)
-                skip, count = part.first - part.origin, part.stop - part.first
-                done = self._last_use(part.token)
-                out.append(Deliver(part.token, skip, count, part.first, part.recovered, done))
-                self.next = part.stop
-            elif self.next in self.known:
-                stop = self.known.contiguous_from(self.next)
-                self.known.remove(self.next, stop)
-                self.on_consumed(self.next, stop)
-                self.next = stop
-            elif self.next in self.lost:
-                stop = self.lost.contiguous_from(self.next)
-                self.lost.remove(self.next, stop)
-                self.skipped.add(self.next, stop)
-                out.append(Notify(UnrecoverableLoss(self.next, stop - 1)))
-                self.next = stop
+        """Deliver or pass over what now continues at `next`; in arrival order deliver everything."""
+        if self.next is None:
+            return
+        if self.held and not self.in_order:
+            self._deliver_below(self.held[-1].stop, out)
+        while True:
+            at = self.next
+            if at in self.have:
+                self.next = self.have.contiguous_from(at)
+                self.have.remove(at, self.next)
+                self._deliver_below(self.next, out)
+            elif at in self.known:
+                self.next = self.known.contiguous_from(at)
+                self.known.remove(at, self.next)
+                self.on_consumed(at, self.next)
+            elif at in self.lost:
+                self.next = self.lost.contiguous_from(at)
+                self.lost.remove(at, self.next)
+                self._skip(at, self.next, False, out)
             else:
                 return
+
+    def _deliver_below(self, stop: int, out: list[Effect]) -> None:
+        count = bisect_left(self.held, stop, key=lambda held: held.first)
+        ready, self.held = self.held[:count], self.held[count:]
+        for part in ready:
+            skip, length = part.first - part.origin, part.stop - part.first
+            otr = part.recovered and part.first >= self.origin
+            done = self._last_use(part.token)
+            out.append(Deliver(part.token, skip, length, part.first, part.recovered, done, otr))
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
         spans = [(held.first, held.stop) for held in self.held]
         assert spans == sorted(spans)
         assert all(first < stop for first, stop in spans)
-        assert sum(stop - first for first, stop in spans) == self.have.total()
-        assert self.next is None or all(first > self.next for first, _ in spans)
+        assert all(not self.have.missing(first, stop) for first, stop in spans)
+        assert not self.in_order or sum(stop - first for first, stop in spans) == self.have.total()
+        assert self.next is None or self.in_order or not spans
+        assert self.next is None or self.have.first is None or self.have.first > self.next
         assert sum(self.users.values()) == len(self.held)
 
     def abstract(self) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
-        """Next, newest known, held ranges, last acknowledged: what the recovery model sees."""
+        """Next, newest known, what is held or settled ahead, last acknowledged: what the recovery model sees."""
         return (self.next, self.high, tuple(self.have), self.acked)

@@ -6,7 +6,17 @@ What waits for the disk waits for a `Persisted` input, never for list order.
 import attrs
 
 from stablecast.core.events import Event
-from stablecast.core.messages import Address, Incarnation, Life, Message, Role
+from stablecast.core.messages import (
+    Address,
+    ElectionToken,
+    Incarnation,
+    Life,
+    Message,
+    Pace,
+    Role,
+    StoreEntry,
+    Wishes,
+)
 
 
 @attrs.frozen
@@ -40,19 +50,24 @@ class Release:
 
 @attrs.frozen
 class Resend:
-    """Source: send the retained messages `first`..`last` to `to`, in answer to a request of `session`."""
+    """Source: send the retained messages `first`..`last` to `to`, in answer to a request of `session`.
+
+    `proactive`: nobody asked; a store has not acknowledged them in time (P-436).
+    """
 
     to: Address
     session: Incarnation
     first: int
     last: int
+    proactive: bool = False
 
 
 @attrs.define
 class Deliver:
     """Receiver: hand `count` messages of run `token`, from its `skip`th on, to the application.
 
-    `first` is the extended number of the first of them. `done`: the run is not needed any more.
+    `first` is the extended number of the first of them. `recovered`: they were retransmitted, by `otr` to a receiver
+    that was running, else to one that came late or returned (P-427). `done`: the run is not needed any more.
     """
 
     token: int
@@ -61,6 +76,7 @@ class Deliver:
     first: int
     recovered: bool
     done: bool
+    otr: bool = False
 
 
 @attrs.define
@@ -93,7 +109,9 @@ class Client:
     """A client of a store as it must survive a restart (P-014, P-244).
 
     A receiver has consumed everything up to `acknowledged` if it `has_acknowledged`; else it may begin behind it. Of a
-    source, `term` counts the lives that registered, `lives` is the history as the life of `lives_term` told it.
+    source, `term` counts the lives that registered, `lives` is the history as the life of `lives_term` told it;
+    `stores` and `group_sizes` are what its SRI named, for a proxy that may have to stand in. `election` is that of the
+    proxy that holds the RegID now, `freed` the first number that RPP has not let go of yet.
     """
 
     role: Role
@@ -113,6 +131,13 @@ class Client:
     term: int = 0
     lives_term: int = 0
     context: int = 0
+    pace: Pace = Pace.SOURCE
+    wishes: Wishes = Wishes()
+    wants_proxy: bool = False
+    stores: tuple[StoreEntry, ...] = ()
+    group_sizes: tuple[int, ...] = ()
+    election: ElectionToken | None = None
+    freed: int = 0
 
 
 @attrs.frozen
@@ -124,8 +149,51 @@ class PersistClient:
 
 
 @attrs.define
+class CacheMessages:
+    """Store: keep `count` messages of run `token` from its `skip`th on in memory; they may go to disk later, or never.
+
+    `first` is the extended number of the first of them. `done`: the run is not needed any more.
+    """
+
+    source_reg_id: int
+    incarnation: Incarnation
+    token: int
+    skip: int
+    count: int
+    first: int
+    done: bool
+
+
+@attrs.frozen
+class PersistCached:
+    """Store: write the cached messages `first`..`last` of this source; they stay in the cache."""
+
+    ticket: int
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Uncache:
+    """Store: drop this source's messages below `number` from memory; what was written stays on disk."""
+
+    source_reg_id: int
+    number: int
+
+
+@attrs.frozen
+class Reclaim:
+    """Store: let go of this source's messages below `number` for good, in memory and durably on disk."""
+
+    ticket: int
+    source_reg_id: int
+    number: int
+
+
+@attrs.define
 class PersistMessages:
-    """Store: write `count` messages of run `token` from its `skip`th on.
+    """Store: write `count` messages of run `token` from its `skip`th on, and keep them in memory until `Uncache`.
 
     `first` is the extended number of the first of them. `done`: the run is not needed any more.
     """
@@ -184,24 +252,49 @@ class Leave:
     incarnation: Incarnation
 
 
+@attrs.frozen
+class StartProxy:
+    """Store: stand in for the source that has this RegID here (P-540): make a source like this and start it.
+
+    It registers with these stores under these RegIDs, or its session id, at the pace and with the wishes of the source,
+    for other ones would be refused (P-569). It sends no data of its own.
+    """
+
+    source_reg_id: int
+    topic: str
+    session_id: int
+    election: ElectionToken
+    stores: tuple[StoreEntry, ...]
+    group_sizes: tuple[int, ...]
+    pace: Pace = Pace.SOURCE
+    wishes: Wishes = Wishes()
+
+
+@attrs.frozen
+class StopProxy:
+    """Store: end the proxy that stands in for this source (P-541)."""
+
+    source_reg_id: int
+
+
 SourceEffect = Send | Broadcast | Notify | Release | Resend
 ReceiverEffect = Send | Notify | Deliver | Discard | AskRegId | AskLow
-StoreEffect = Send | Notify | Discard | PersistClient | PersistMessages | Cut | Forget | SendStored | Join | Leave
-Effect = (
+StoreEffect = (
     Send
-    | Broadcast
     | Notify
-    | Release
-    | Resend
-    | Deliver
     | Discard
-    | AskRegId
-    | AskLow
     | PersistClient
     | PersistMessages
+    | CacheMessages
+    | PersistCached
+    | Uncache
+    | Reclaim
     | Cut
     | Forget
     | SendStored
     | Join
     | Leave
+    | StartProxy
+    | StopProxy
 )
+Effect = SourceEffect | ReceiverEffect | StoreEffect

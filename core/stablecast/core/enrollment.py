@@ -1,26 +1,38 @@
-"""All of a client's registrations: the same rule of completion for sources and receivers.
+"""All of a client's registrations: the same rules of completion and of leaving for sources and receivers.
 
-Complete in the first interval only when *all* stores granted; from the second on when the group's rule is met (T1,
-P-217).
+* Complete in the first interval only when *all* stores granted; from the second on when the rules of the groups are met
+  (T1, P-217). A store whose address is not known yet has not granted.
+* **Every group** (formal design, 7.2). Where one group is enough to go on, a source that was away may have got messages
+  stable in a group that does not answer now; it would use their numbers again. So a client that may have lived before
+  (`returning`) hears a quorum of every group before it is complete for the first time. One that is certainly new, and
+  one that was complete before, need the rules only. The source sets `returning` under `Repair.EVERY_GROUP`, where its
+  rules let one group do (`Quorums.any_group`): it has a session id, asks for a RegID, or a store knows it.
+* Round robin asks one store at a time (`rotation`); then that one is everyone.
+* Leaving is over when every store has forgotten the client, or never knew it (P-586).
 """
 
 import attrs
 
-from stablecast.core.effects import Effect, Send
+from stablecast.core.effects import Effect, Notify, Send
+from stablecast.core.events import DeregistrationComplete
 from stablecast.core.inputs import Gone, Reset
-from stablecast.core.messages import ANY_STORE, Keepalive, Refused, Registered, Role
-from stablecast.core.quorum import Group
-from stablecast.core.registration import Registration
+from stablecast.core.messages import ANY_STORE, Deregistered, Keepalive, Refused, Registered, Role
+from stablecast.core.quorum import Quorums
+from stablecast.core.registration import Registration, RegistrationState
+from stablecast.core.rotation import Rotation
 
 
 @attrs.define
 class Enrollment:
     """Registrations by store index, and when the first interval ends (ns)."""
 
-    group: Group
+    quorums: Quorums
     registrations: dict[int, Registration] = attrs.field(factory=dict)
     first_interval_ends: int | None = None
     first_interval_over: bool = False
+    returning: bool = False
+    leaving: bool = False
+    rotation: Rotation | None = None
 
     def __bool__(self) -> bool:
         return bool(self.registrations)
@@ -31,34 +43,63 @@ class Enrollment:
         return [registration for _, registration in sorted(self.registrations.items()) if registration.counts]
 
     @property
+    def mask(self) -> int:
+        """The stores that count towards a quorum."""
+        return sum(1 << index for index, registration in self.registrations.items() if registration.counts)
+
+    @property
     def enough(self) -> bool:
-        """Whether the group's rule is met."""
-        mask = sum(1 << index for index, registration in self.registrations.items() if registration.counts)
-        return not self.registrations or self.group.registered(mask)
+        """Whether the rules of the groups are met."""
+        return not self.registrations or self.quorums.registered(self.mask)
 
     @property
     def everyone(self) -> bool:
-        """Whether every store granted."""
+        """Whether every store granted that is asked."""
+        if self.rotation is not None:
+            return self.enough
         return all(registration.counts for registration in self.registrations.values())
 
     @property
     def complete(self) -> bool:
-        """Whether registration may be called complete."""
-        return self.enough and (self.everyone or self.first_interval_over)
+        """Whether registration may be called complete for the first time."""
+        heard = not self.returning or self.quorums.every_group(self.mask)
+        return heard and self.enough and (self.everyone or self.first_interval_over)
+
+    @property
+    def left(self) -> bool:
+        """Whether the client has withdrawn and no store knows it any more."""
+        return self.leaving and all(registration.left for registration in self.registrations.values())
 
     def open(self, ends: int) -> None:
         """The first interval runs until `ends`."""
         self.first_interval_ends = ends
 
-    def on_answer(self, answer: Registered | Refused, now: int, out: list[Effect]) -> Registration | None:
-        """Take a store's answer; returns the registration if it began (anew)."""
+    def ask(self, now: int, out: list[Effect]) -> None:
+        """Register with every store that was not asked yet and is to be, once it is known where it is."""
+        if self.rotation is not None:
+            self.rotation.review(self.registrations, now, out)
+            return
+        for registration in self.registrations.values():
+            if registration.state is RegistrationState.IDLE and registration.address:
+                registration.start(registration.request.reg_id, now, out)
+
+    def on_answer(
+        self, answer: Registered | Refused | Deregistered, now: int, out: list[Effect], near: int = 0
+    ) -> Registration | None:
+        """Take a store's answer; returns the registration if it began (anew).
+
+        `near` is an extended number close to the newest, for the event of a deregistration.
+        """
         registration = self.registrations.get(answer.store_index)
         if registration is None:
             return None
+        if isinstance(answer, Registered):
+            return registration if registration.on_answer(answer, now, out) else None
         if isinstance(answer, Refused):
             registration.on_refused(answer, now, out)
-            return None
-        return registration if registration.on_answer(answer, now, out) else None
+        elif registration.on_deregistered(answer, near, now, out):
+            self._report_left(out)
+        return None
 
     def on_keepalive(self, message: Keepalive, now: int, out: list[Effect]) -> None:
         """A store is alive. If it asks whether we are, say so: a question answers no probe and renews no lease."""
@@ -68,6 +109,7 @@ class Enrollment:
                 message.role is not Role.STORE
                 or message.reg_id != request.reg_id
                 or message.store_index not in (ANY_STORE, request.store_index)
+                or not registration.involved
             ):
                 continue
             if message.respond:
@@ -86,6 +128,16 @@ class Enrollment:
             else:
                 registration.renew(now, out)
 
+    def withdraw(self, now: int, out: list[Effect]) -> None:
+        """Deregister everywhere, for good (P-584); once it is over the application hears of it."""
+        if self.leaving:
+            return
+        self.leaving = True
+        self.first_interval_ends = None
+        for _, registration in sorted(self.registrations.items()):
+            registration.withdraw(now, out)
+        self._report_left(out)
+
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
         """Do what is due."""
         for registration in self.registrations.values():
@@ -98,6 +150,10 @@ class Enrollment:
         """When `handle_timeout` is due."""
         due = [self.first_interval_ends, *(r.timers.next() for r in self.registrations.values())]
         return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def _report_left(self, out: list[Effect]) -> None:
+        if self.left:
+            out.append(Notify(DeregistrationComplete()))
 
     def abstract(self) -> tuple[tuple[str, int, int], ...]:
         """The registrations in the order of the stores."""

@@ -11,3 +11,11 @@ class MisuseError(StablecastError):
 
 class InvariantError(StablecastError):
     """A rule that always holds does not: a defect of stablecast, never the fault of a peer."""
+
+
+class OversizeError(MisuseError):
+    """A message does not fit the flight even when nothing is in it: it could never be sent (T14)."""
+
+
+class ConfigError(StablecastError):
+    """A configuration that cannot work, or that loses messages where none may be lost."""

@@ -18,6 +18,12 @@ class RegistrationFlag(IntFlag):
     OLD = 1
     QUORUM = 2
     REQUEST_MAXIMUM = 4
+    NO_ACKS = 8
+    NO_CACHE = 16
+    RPP = 32
+    NON_BLOCKING = 64
+    SESSION = 128
+    """The RegID stands for a session id."""
 
 
 class StableFlag(IntFlag):
@@ -28,6 +34,15 @@ class StableFlag(IntFlag):
     INTERGROUP = 2
     STABLE = 4
     STORE = 8
+    WHOLE_MESSAGE = 16
+
+
+class NotStableFlag(IntFlag):
+    """Why messages will not be stable (P-656): lost at a store, or their lifetime is over."""
+
+    STORE = 8
+    LOSS = 64
+    TIMEOUT = 128
 
 
 class ConfirmFlag(IntFlag):
@@ -35,6 +50,17 @@ class ConfirmFlag(IntFlag):
 
     NONE = 0
     UNIQUE = 1
+    USER_REG_ID = 2
+    OUT_OF_ORDER = 4
+    EXPLICIT = 8
+    WHOLE_MESSAGE = 16
+
+
+class LivenessFlag(IntFlag):
+    """How it is known that a receiver is gone (P-338): it was silent for too long, or its connection ended."""
+
+    TIMEOUT = 1
+    END = 2
 
 
 @attrs.frozen
@@ -109,6 +135,62 @@ class Stable:
 
 
 @attrs.frozen
+class NotStable:
+    """`first`..`last` will not be stable: at one store (STORE and LOSS), or at all for it took too long (TIMEOUT)."""
+
+    first: int
+    last: int
+    store_index: int
+    flags: NotStableFlag
+
+
+@attrs.frozen
+class SequenceNumberInfo:
+    """A message was cut into fragments, which have the numbers `first`..`last` (P-334)."""
+
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Wakeup:
+    """A send that found no credit may be tried again (T13)."""
+
+
+@attrs.frozen
+class StoreMoved:
+    """The store of this name is somewhere else now (P-207)."""
+
+    name: str
+    before: Address
+    address: Address
+
+
+@attrs.frozen
+class ReceiverGone:
+    """A receiver that kept in touch is gone (P-338): an event of the source's context."""
+
+    receiver_reg_id: int
+    session_id: int
+    flags: LivenessFlag
+
+
+@attrs.frozen
+class DeregistrationSuccess:
+    """One store has forgotten the client (P-664, P-670). `number`: the newest it stored, or had acknowledged."""
+
+    store_index: int
+    store: Address
+    reg_id: int
+    number: int
+
+
+@attrs.frozen
+class DeregistrationComplete:
+    """All stores have (P-665, P-671): the object is of no more use."""
+
+
+@attrs.frozen
 class Confirmed:
     """A receiver consumed everything up to `last`; `first` is the first it had not confirmed before (P-657)."""
 
@@ -136,10 +218,72 @@ class FlightSize:
 
 @attrs.frozen
 class UnrecoverableLoss:
-    """`first`..`last` could not be had from any store in time; delivery goes on behind them (P-349)."""
+    """`first`..`last` could not be had from anybody in time; delivery goes on behind them (P-349).
+
+    `burst`: more was missing at once than is asked for (T30).
+    """
 
     first: int
     last: int
+    burst: bool = False
+
+
+@attrs.frozen
+class SteppedBack:
+    """The source resumes at `resume_point`, below `known`, which was received from an earlier life (T20)."""
+
+    resume_point: int
+    known: int
+
+
+@attrs.frozen
+class ReleasedUnread:
+    """A store let go of messages below `number` that a receiver has not consumed; once a registration (P-122)."""
+
+    source_reg_id: int
+    receiver_reg_id: int
+    number: int
+
+
+@attrs.frozen
+class MessagesDropped:
+    """A store's memory is full: it dropped `first`..`last`, which it will not acknowledge (P-115, C-31)."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class LostAtStore:
+    """A store gave up on `first`..`last` of a source; `burst`: as one burst (P-917, P-918)."""
+
+    source_reg_id: int
+    first: int
+    last: int
+    burst: bool = False
+
+
+@attrs.frozen
+class RequestsDropped:
+    """A store dropped retransmission requests for `count` messages: its queue is full (P-407, P-408)."""
+
+    count: int
+
+
+@attrs.frozen
+class ProxyStarted:
+    """A store stands in for a source (P-546)."""
+
+    source_reg_id: int
+
+
+@attrs.frozen
+class ProxyEnded:
+    """It does so no more; `text` says why."""
+
+    source_reg_id: int
+    text: str
 
 
 @attrs.frozen
@@ -154,13 +298,20 @@ SourceEvent = (
     RegistrationSuccess
     | RegistrationComplete
     | RegistrationError
+    | DeregistrationSuccess
+    | DeregistrationComplete
     | StoreUnresponsive
+    | StoreMoved
     | QuorumLost
     | Overtaken
     | Stable
+    | NotStable
     | Confirmed
     | Reclaimed
     | FlightSize
+    | Wakeup
+    | SequenceNumberInfo
+    | ReceiverGone
     | Oddity
 )
 ReceiverEvent = (
@@ -168,8 +319,12 @@ ReceiverEvent = (
     | RegistrationComplete
     | RegistrationError
     | RegistrationChange
+    | DeregistrationSuccess
+    | DeregistrationComplete
     | StoreUnresponsive
     | UnrecoverableLoss
+    | SteppedBack
     | Oddity
 )
-Event = SourceEvent | ReceiverEvent
+StoreEvent = ReleasedUnread | MessagesDropped | LostAtStore | RequestsDropped | ProxyStarted | ProxyEnded | Oddity
+Event = SourceEvent | ReceiverEvent | StoreEvent

@@ -37,11 +37,46 @@ class Gone:
 
 @attrs.frozen
 class Sent:
-    """Source: the application sent `count` messages from `first` on, `payload_bytes` in all, within the credit."""
+    """Source: the application sent a run of `count` numbers from `first` on, `payload_bytes` in all, within the credit.
+
+    A message that was cut into fragments has one number for each; `large` are the first and last of such (P-131).
+    """
 
     first: int
     count: int
     payload_bytes: int
+    large: tuple[tuple[int, int], ...] = ()
+
+
+@attrs.frozen
+class Blocked:
+    """Source: the application found no credit for a message of so much and wants to hear when there is (T13).
+
+    `count` is its number of fragments.
+    """
+
+    payload_bytes: int = 0
+    count: int = 1
+
+
+@attrs.frozen
+class Located:
+    """Source: the store of this name is at `address` now (P-203)."""
+
+    name: str
+    address: Address
+
+
+@attrs.frozen
+class Departed:
+    """Source: the connection over which this context's receivers kept in touch has ended (P-338)."""
+
+    context: int
+
+
+@attrs.frozen
+class Withdraw:
+    """Source or receiver: the application deregisters for good (P-584)."""
 
 
 @attrs.frozen
@@ -49,7 +84,7 @@ class Data:
     """Receiver or store: a run of messages arrived.
 
     `session` is the incarnation whose stream or recovery it belongs to, `incarnation` the one that sent it (older for
-    recovered ones).
+    recovered ones). `recovered`: it comes as a retransmission, not on the stream; `proactive`: nobody had asked for it.
     """
 
     session: Incarnation
@@ -59,6 +94,17 @@ class Data:
     payload_bytes: int
     recovered: bool
     token: int
+    proactive: bool = False
+
+
+@attrs.frozen
+class Lost:
+    """Receiver or store: the transport gives up `count` numbers from `wire_first` on; `burst`: as one burst (T30)."""
+
+    session: Incarnation
+    wire_first: int
+    count: int
+    burst: bool = False
 
 
 @attrs.frozen
@@ -92,6 +138,13 @@ class Consumed:
 
 
 @attrs.frozen
+class Acknowledge:
+    """Receiver: the application acknowledges everything up to `number` itself (P-346, P-347)."""
+
+    number: int
+
+
+@attrs.frozen
 class History:
     """Receiver: the application consumed `first`..`last` of this incarnation in an earlier session."""
 
@@ -113,35 +166,26 @@ class Persisted:
 
 
 @attrs.frozen
-class Evicted:
-    """Store: the journal no longer holds numbers of this source below `number`."""
-
-    source_reg_id: int
-    number: int
-
-
-@attrs.frozen
 class Tick:
     """Time has passed: `handle_timeout` as a record of the replay log."""
 
 
-SourceInput = Start | Arrived | Reset | Gone | Sent | Tick
-ReceiverInput = Start | Arrived | Reset | Gone | Data | RegIdChosen | LowChosen | Consumed | History | Finish | Tick
-StoreInput = Start | Arrived | Reset | Gone | Data | Ended | Persisted | Evicted | Tick
-Input = (
+SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Located | Departed | Withdraw | Tick
+ReceiverInput = (
     Start
     | Arrived
     | Reset
     | Gone
-    | Sent
     | Data
-    | Ended
+    | Lost
     | RegIdChosen
     | LowChosen
     | Consumed
+    | Acknowledge
     | History
+    | Withdraw
     | Finish
-    | Persisted
-    | Evicted
     | Tick
 )
+StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Tick
+Input = SourceInput | ReceiverInput | StoreInput

@@ -76,6 +76,12 @@ class Lifetime:
             return fire(LIFETIME, self, LifetimeEvent.EXPIRE, now)
         return False
 
+    def next_timeout(self) -> int | None:
+        """When `check` is due, in ns; None when nothing is left to happen."""
+        if self.state is LifetimeState.EXPIRED:
+            return None
+        return self.heard_at + (self.activity_ns if self.active else max(self.activity_ns, self.lifetime_ns))
+
     def note(self, now: int) -> None:
         """Start both spans anew."""
         self.heard_at = now

@@ -6,7 +6,7 @@ names one life of one source: the session id of its transport in the upper and i
 Every header of the protocol carries both, so late can always be told from current (formal design, section 3).
 """
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 import attrs
 
@@ -57,13 +57,60 @@ _REFUSALS = {
 }
 
 
+class Pace(IntEnum):
+    """Who sets the pace of a repository (P-010): its source, or the receivers that must consume (RPP)."""
+
+    SOURCE = 0
+    RECEIVERS = 1
+    NON_BLOCKING = 2
+    """Of a receiver: its messages are kept for it while there is room, and it never holds up the source (T18)."""
+
+
+UNSET = -1
+"""A wish that was not uttered, where 0 is one."""
+
+
+@attrs.frozen
+class Wishes:
+    """What a source asks of its repository, within the store's maxima (P-111, P-562, P-568).
+
+    Sizes in bytes, 0: the store's value. `write_delay_ms` may be `UNSET`; 0 is no delay.
+    """
+
+    size_threshold: int = 0
+    size_limit: int = 0
+    disk_limit: int = 0
+    flight_messages: int = 0
+    flight_bytes: int = 0
+    write_delay_ms: int = UNSET
+    ack_on_reception: bool = False
+
+
+@attrs.frozen
+class ElectionToken:
+    """What a proxy registers with: the lower one wins, by value and then by the index of the store (T23, C-14).
+
+    `value` has 32 bits. `life` is the life of the source that it stands in for, 0: not said (formal design, 7.9).
+    """
+
+    value: int
+    store_index: int
+    life: Incarnation = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What tokens are told apart and ordered by."""
+        return (self.value, self.store_index)
+
+
 @attrs.frozen
 class Register:
     """PREG: a source or receiver asks a store to keep its state (P-214, P-227).
 
     `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own
     value. `transport` is where the source's data stream can be joined; receivers leave it empty. `context` names the
-    process that listens at `reply_to` (its context instance); 0: it did not say.
+    process that listens at `reply_to` (its context instance); 0: it did not say. `pace` asks for RPP, with `wishes`.
+    `wants_proxy`: a proxy may stand in for this source. A PREG with `election` is that of a proxy (P-554).
     """
 
     role: Role
@@ -79,6 +126,15 @@ class Register:
     activity_timeout_ms: int
     state_lifetime_ms: int
     context: int = 0
+    pace: Pace = Pace.SOURCE
+    wishes: Wishes = Wishes()
+    wants_proxy: bool = False
+    election: ElectionToken | None = None
+
+    @property
+    def wishes_proxy(self) -> bool:
+        """Whether the wish for a proxy counts: whoever lets the store choose its RegID cannot return to it (U3)."""
+        return self.wants_proxy and bool(self.reg_id or self.session_id)
 
 
 @attrs.frozen
@@ -88,6 +144,8 @@ class Registered:
     For a receiver `low` is where it starts: after its last acknowledgement, or where it may begin if there was none.
     `old`: the store knows an earlier registration of the source, or an acknowledgement of the receiver. The timeouts
     are those in force, for the client's lease. `term`, `lives` and `lives_term` are for sources: see `history`.
+    `no_cache`: the store keeps state only, acknowledges nothing to a source and has nothing for a receiver (P-101).
+    `pace` is that of the repository, or for a receiver its own (P-571).
     """
 
     role: Role
@@ -103,6 +161,8 @@ class Registered:
     term: int = 0
     lives: tuple[Life, ...] = ()
     lives_term: int = 0
+    no_cache: bool = False
+    pace: Pace = Pace.SOURCE
 
 
 @attrs.frozen
@@ -118,13 +178,51 @@ class Refused:
 
 
 @attrs.frozen
+class Deregister:
+    """PREG with the deregistration flag: a client asks a store to forget it (P-584)."""
+
+    role: Role
+    store_index: int
+    generation: int
+    reg_id: int
+    incarnation: Incarnation
+    source_reg_id: int
+    reply_to: Address
+
+
+@attrs.frozen
+class Deregistered:
+    """PREG_RESP with the deregistration flag (P-586). `number`: the newest number stored, or acknowledged."""
+
+    role: Role
+    store_index: int
+    generation: int
+    reg_id: int
+    incarnation: Incarnation
+    number: int
+
+
+@attrs.frozen
 class StableAck:
-    """Store to source: `first`..`last` of this incarnation are synced at the store (P-302)."""
+    """Store to source: `first`..`last` of this incarnation are synced at the store (P-302).
+
+    With `nack` they are lost there for good, and need not be sent to it again (P-441, T16).
+    """
 
     store_index: int
     incarnation: Incarnation
     first: int
     last: int
+    nack: bool = False
+
+
+class AckFlag(IntFlag):
+    """How a receiver acknowledges; the values are those of the ACK header (P-330)."""
+
+    NONE = 0
+    EXPLICIT = 0x08
+    USER_REG_ID = 0x10
+    ARRIVAL_ORDER = 0x40
 
 
 @attrs.frozen
@@ -135,6 +233,17 @@ class ConsumptionAck:
     source_reg_id: int
     receiver_reg_id: int
     number: int
+    flags: AckFlag = AckFlag.NONE
+
+
+@attrs.frozen
+class ReceiverAlive:
+    """RCV_KEEPALIVE: a receiver tells the source that it lives, while it has nothing to confirm (P-338)."""
+
+    incarnation: Incarnation
+    receiver_reg_id: int
+    session_id: int
+    context: int
 
 
 @attrs.frozen
@@ -142,7 +251,8 @@ class RetransmitRequest:
     """RXREQ: send `first`..`last` to `reply_to`.
 
     From a receiver to a store (`by` RECEIVER, with the source's RegID there) or from a store to a source (`by` STORE,
-    RegID 0).
+    RegID 0); a store that forwards a receiver's request leaves the receiver's `reply_to` in it (P-404). A receiver asks
+    a source for late join as a store does.
     """
 
     by: Role
@@ -184,8 +294,9 @@ class SourceInfo:
     """SRI: what a receiver or a store must know of a source (P-219..P-223).
 
     `low` is the resume point: the first number this incarnation sends, `high` the newest sent (`low` - 1: none yet).
-    `request` is the source's request address. No stores: a streaming source. `lives` is the source's history, this life
-    last; `term` says how new it is.
+    `request` is the source's request address. No stores: a streaming source. `group_sizes` are the configured sizes of
+    its groups. `lives` is the source's history, this life last; `term` says how new it is. `late_join`: the source
+    retransmits what it still has to receivers that ask it (P-411).
     """
 
     incarnation: Incarnation
@@ -194,11 +305,12 @@ class SourceInfo:
     low: int
     high: int
     request: Address
-    group_size: int
+    group_sizes: tuple[int, ...]
     confirmations: bool
     stores: tuple[StoreEntry, ...]
     term: int = 0
     lives: tuple[Life, ...] = ()
+    late_join: bool = True
 
 
 @attrs.frozen
@@ -210,7 +322,7 @@ class SourceInfoRequest:
 
 @attrs.frozen
 class LateJoinRequest:
-    """LJI_REQ: a store that catches up asks what the source can still retransmit."""
+    """LJI_REQ: a store that catches up, or a receiver that joins late, asks what the source can still retransmit."""
 
     incarnation: Incarnation
     request: int
@@ -231,8 +343,11 @@ Message = (
     Register
     | Registered
     | Refused
+    | Deregister
+    | Deregistered
     | StableAck
     | ConsumptionAck
+    | ReceiverAlive
     | RetransmitRequest
     | Keepalive
     | SourceInfo

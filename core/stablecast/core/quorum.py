@@ -1,7 +1,8 @@
 """Quorum arithmetic: when enough stores have registered or hold a message, and where a source or receiver resumes.
 
-Stores are bits of a mask, in the order of the source's configuration. A quorum is a simple majority of the *configured*
-group size, not of the stores that happen to be alive (P-026, T2).
+Stores are bits of a mask, in the order of the source's configuration. Every store belongs to a group; a quorum is a
+simple majority of the *configured* group size, not of the stores that happen to be alive (P-026, T2). First a rule
+inside each group must be met, then one between the groups (P-515).
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,19 @@ class Intragroup(IntEnum):
 
     QUORUM = 0
     ALL = 1
+    ALL_ACTIVE = 2
+    """Every registered store, and a quorum at least."""
+
+
+class Intergroup(IntEnum):
+    """In which groups a message must be stable before it is stable (P-514)."""
+
+    ANY = 0
+    MAJORITY = 1
+    """Of the configured groups (C-23)."""
+    ALL = 2
+    ALL_ACTIVE = 3
+    """Every group with a quorum of registered stores, and one at least (P-523, C-24)."""
 
 
 class Consensus(IntEnum):
@@ -36,24 +50,111 @@ def quorum_of(size: int) -> int:
 
 
 @attrs.frozen
-class Group:
-    """One quorum group: its configured size and the rule inside it."""
+class GroupRules:
+    """The configured size of each group, by group index, and the rules inside and between groups."""
 
-    size: int
+    sizes: tuple[int, ...] = ()
     intragroup: Intragroup = Intragroup.QUORUM
+    intergroup: Intergroup = Intergroup.ANY
+
+
+@attrs.frozen
+class Quorums:
+    """The rules over the stores there are: `members` is the mask of each group's stores, by group index."""
+
+    rules: GroupRules
+    members: tuple[int, ...]
+
+    @classmethod
+    def of(cls, rules: GroupRules, groups: Sequence[int]) -> "Quorums":
+        """For stores whose group indices are `groups`, in the order of the stores. Raises IndexError for a wrong one.
+
+        >>> Quorums.of(GroupRules((2, 1)), [0, 0, 1]).members
+        (3, 4)
+        """
+        members = [0] * len(rules.sizes)
+        for store, group in enumerate(groups):
+            members[group] |= 1 << store
+        return cls(rules, tuple(members))
 
     def registered(self, mask: int) -> bool:
-        """Whether the stores in `mask` are enough to be registered with (P-217)."""
-        return mask.bit_count() >= self.needed
-
-    def stable(self, mask: int) -> bool:
-        """Whether a message held by the stores in `mask` is stable in the group (P-023)."""
-        return mask.bit_count() >= self.needed
+        """Whether the stores in `mask` are enough to be registered with (P-217); always so without groups."""
+        return not self.members or self._between([self._registered(g, mask) for g in self._groups], self.active(mask))
 
     @property
     def needed(self) -> int:
-        """How many stores the rule asks for."""
-        return self.size if self.intragroup is Intragroup.ALL else quorum_of(self.size)
+        """How many stores at least are enough to be registered with."""
+        all_stores = self.rules.intragroup is Intragroup.ALL
+        least = sorted(size if all_stores else quorum_of(size) for size in self.rules.sizes)
+        match self.rules.intergroup:
+            case Intergroup.ANY | Intergroup.ALL_ACTIVE:
+                return sum(least[:1])
+            case Intergroup.MAJORITY:
+                return sum(least[: quorum_of(len(least))])
+            case Intergroup.ALL:
+                return sum(least)
+            case _:
+                assert_never(self.rules.intergroup)
+
+    @property
+    def any_group(self) -> bool:
+        """Whether one group of several may be enough to go on with (formal design, 7.2)."""
+        return len(self.members) > 1 and self.rules.intergroup in (Intergroup.ANY, Intergroup.ALL_ACTIVE)
+
+    def group_of(self, store: int) -> int:
+        """The index of the store's group."""
+        return next(group for group in self._groups if self.members[group] >> store & 1)
+
+    def every_group(self, mask: int) -> bool:
+        """Whether `mask` has a quorum of every group: what a source that returns must hear (formal design, 7.2)."""
+        return all(self._quorum(group, mask) for group in self._groups)
+
+    def active(self, registered: int) -> list[int]:
+        """The groups with a quorum of registered stores (P-523)."""
+        return [group for group in self._groups if self._quorum(group, registered)]
+
+    def intragroup(self, group: int, held: int, registered: int) -> bool:
+        """Whether a message that the stores in `held` hold is stable in a group (P-513)."""
+        ours = held & self.members[group]
+        match self.rules.intragroup:
+            case Intragroup.QUORUM:
+                return self._quorum(group, ours)
+            case Intragroup.ALL:
+                return ours.bit_count() >= self.rules.sizes[group]
+            case Intragroup.ALL_ACTIVE:
+                return self._quorum(group, ours) and not registered & self.members[group] & ~held
+            case _:
+                assert_never(self.rules.intragroup)
+
+    def stable(self, held: int, registered: int) -> bool:
+        """Whether a message that the stores in `held` hold is stable (P-023)."""
+        inside = [self.intragroup(group, held, registered) for group in self._groups]
+        return self._between(inside, self.active(registered))
+
+    @property
+    def _groups(self) -> range:
+        return range(len(self.members))
+
+    def _between(self, met: list[bool], active: list[int]) -> bool:
+        match self.rules.intergroup:
+            case Intergroup.ANY:
+                return any(met)
+            case Intergroup.MAJORITY:
+                return sum(met) >= quorum_of(len(met))
+            case Intergroup.ALL:
+                return all(met)
+            case Intergroup.ALL_ACTIVE:
+                return bool(active) and all(met[group] for group in active)
+            case _:
+                assert_never(self.rules.intergroup)
+
+    def _quorum(self, group: int, mask: int) -> bool:
+        return (mask & self.members[group]).bit_count() >= quorum_of(self.rules.sizes[group])
+
+    def _registered(self, group: int, mask: int) -> bool:
+        if self.rules.intragroup is Intragroup.ALL:
+            return (mask & self.members[group]).bit_count() >= self.rules.sizes[group]
+        return self._quorum(group, mask)
 
 
 def agree(numbers: Sequence[int], behavior: Consensus, size: int) -> int:

@@ -1,74 +1,70 @@
 """The receiver's session with one life of one source.
 
     WAITING --informed--> REGISTERING --complete--> CHOOSING --chosen--> ACTIVE
-    WAITING --informed--> ACTIVE                                (the source has no stores: streaming)
+    WAITING --informed--> JOINING --joined--> ACTIVE            (no stores, but the source retransmits)
+    WAITING --informed--> ACTIVE                                (no stores: from now on)
+    any state --withdraw--> WITHDRAWN                           (delivers what comes, acknowledges nothing)
 
-* Nothing is known before the SRI; it is asked for by unicast while none comes (P-226..P-229).
-* One RegID per store: the application chooses it (`AskRegId`), or the session id stands for it (P-244, P-249).
-* Complete like a source: all stores in the first interval, a quorum later (T1). Until then live data is held, not
+* Nothing is known before the SRI, which `contact` asks for (P-226..P-229).
+* One RegID per store: the application chooses it (`AskRegId`), or the session id stands for it (P-244, P-249). Where a
+  receiver registers and what the answers amount to is told in `enlistment`.
+* Complete like a source: all stores in the first interval, a quorum later (T1, C-30). Until then live data is held, not
   delivered (P-230).
-* **Low number.** Stores that know the receiver say where its acknowledgements end; since those are contiguous prefixes
-  the highest is right. When none knows it, the lowest on offer is where the history starts (settings name the
-  documented behaviours beside it). The application may move it (T9, T10).
-* **Incarnations.** Numbers from the resume point on belong to this session's incarnation, numbers below it to earlier
-  ones. What does not fit is a dead tail and dropped. What the application consumed in an earlier session is not handed
-  over again.
-* Recovery asks the registered stores in turn, whatever is missing between `next` and the newest known number.
+* The stores say where to begin, and the application may move it: see `starting` (T9, T10).
+* A source without stores, or whose stores are not to be used, is asked for what it can retransmit to those who join
+  late; this then is history like that of stores.
+* Which life sent what, what is passed over and what is asked for: see `arrival` and `recovery`; acks: `acknowledging`.
+* After `Withdraw` the session goes on like a streaming one: what was missing is lost, what comes is delivered (P-588).
 """
 
 from enum import IntEnum
-from typing import assert_never
+from typing import assert_never, cast
 
 import attrs
 from statemachine.states import States
 
 from stablecast.core import serial
-from stablecast.core.acknowledging import Acknowledger
+from stablecast.core.acknowledging import Acknowledger, AckTimer
+from stablecast.core.arrival import Arrivals
 from stablecast.core.chart import Chart, fire, lower
+from stablecast.core.contact import Contact, News
 from stablecast.core.delivery import DeliveryWindow
-from stablecast.core.effects import AskLow, Discard, Effect, Notify, Send
+from stablecast.core.effects import Discard, Effect, Notify, ReceiverEffect
 from stablecast.core.enlistment import Enlistment
 from stablecast.core.enrollment import Enrollment
-from stablecast.core.errors import MisuseError
-from stablecast.core.events import (
-    Oddity,
-    RegistrationComplete,
-    RegistrationError,
-    RegistrationFlag,
-    RegistrationSuccess,
-)
+from stablecast.core.events import Oddity, RegistrationError
 from stablecast.core.inputs import (
+    Acknowledge,
     Arrived,
     Consumed,
     Data,
     Finish,
     Gone,
     History,
+    Lost,
     LowChosen,
     ReceiverInput,
     RegIdChosen,
     Reset,
     Start,
     Tick,
+    Withdraw,
 )
 from stablecast.core.lives import Lives
 from stablecast.core.messages import (
+    Deregistered,
     Keepalive,
+    LateJoinInfo,
     Message,
     Refused,
     Registered,
-    Role,
     SourceInfo,
-    SourceInfoRequest,
 )
-from stablecast.core.registration import RegistrationState
-from stablecast.core.requests import RequestWindow, Target
-from stablecast.core.resume import offer, receiver_low, span, start_number
-from stablecast.core.settings import AckMode, ReceiverConfig
-from stablecast.core.timers import TimerTable
-
-MAX_STORES = 255
-"""Stores that an SRI may name; the index is one byte in the election header."""
+from stablecast.core.recovery import Recovery
+from stablecast.core.requests import Target
+from stablecast.core.resume import offer
+from stablecast.core.settings import ReceiverConfig, UseOtr
+from stablecast.core.starting import Starting
 
 
 class ReceiverState(IntEnum):
@@ -78,6 +74,8 @@ class ReceiverState(IntEnum):
     REGISTERING = 1
     CHOOSING = 2
     ACTIVE = 3
+    JOINING = 4
+    WITHDRAWN = 5
 
 
 class ReceiverStep(IntEnum):
@@ -86,13 +84,8 @@ class ReceiverStep(IntEnum):
     INFORMED = 0
     COMPLETE = 1
     CHOSEN = 2
-
-
-class ReceiverTimer(IntEnum):
-    """ASK_INFO: ask for the SRI. ACK: acknowledge what was consumed."""
-
-    ASK_INFO = 0
-    ACK = 1
+    JOINED = 3
+    WITHDRAW = 4
 
 
 class ReceiverChart(Chart):
@@ -101,11 +94,18 @@ class ReceiverChart(Chart):
     validate_trap_states = False
     states = States.from_enum(ReceiverState, initial=ReceiverState.WAITING, use_enum_instance=True)
 
-    informed = states.WAITING.to(states.REGISTERING, cond="persistent", on="register") | states.WAITING.to(
-        states.ACTIVE, unless="persistent", on="stream"
+    informed = (
+        states.WAITING.to(states.REGISTERING, cond="persistent", on="register")
+        | states.WAITING.to(states.JOINING, cond="recovers", on="ask_source")
+        | states.WAITING.to(states.ACTIVE, on="follow")
+        | states.WITHDRAWN.to.itself(internal=True, on="go_alone")
     )
     complete = states.REGISTERING.to(states.CHOOSING, on="ask_low")
     chosen = states.CHOOSING.to(states.ACTIVE, on="begin")
+    joined = states.JOINING.to(states.ACTIVE, on="begin_at")
+    withdraw = states.WITHDRAWN.from_(
+        states.WAITING, states.REGISTERING, states.CHOOSING, states.JOINING, states.ACTIVE, on="leave"
+    )
 
 
 @attrs.define
@@ -113,31 +113,24 @@ class ReceiverSession:
     """One receiver's session with one life of one source. Driver contract: `stablecast.core` package docs."""
 
     config: ReceiverConfig
-    window: DeliveryWindow
-    requests: RequestWindow
+    arrivals: Arrivals
     enlistment: Enlistment
+    acknowledger: Acknowledger
+    contact: Contact
+    starting: Starting
     state: ReceiverState = ReceiverState.WAITING
-    info: SourceInfo | None = None
-    resume_point: int = 0
-    low: int = 0
-    info_requests: int = 0
-    lives: Lives = attrs.field(factory=Lives)
-    acknowledger: Acknowledger = attrs.field(factory=Acknowledger)
-    timers: TimerTable = attrs.field(factory=TimerTable)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
     def create(cls, config: ReceiverConfig) -> "ReceiverSession":
         """A session that has not started."""
-        requests = RequestWindow(
-            Role.RECEIVER, config.incarnation, config.reply_to, config.window, config.retry_ns, config.give_up_ns
-        )
-        return cls(config, DeliveryWindow(config.proximity), requests, Enlistment(config))
+        parts = (Arrivals.of(config), Enlistment(config), Acknowledger(config), Contact(config), Starting(config))
+        return cls(config, *parts)
 
     # The machine contract.
 
     def receive(self, event: ReceiverInput, now: int) -> None:
-        """Feed one input. Raises MisuseError when the driver reports messages consumed that were not delivered."""
+        """Feed one input. Raises MisuseError for messages consumed or acknowledged that were not delivered."""
         match event:
             case Data():
                 self._on_data(event, now)
@@ -147,6 +140,11 @@ class ReceiverSession:
                 self._on_message(event.message, now)
             case Tick():
                 self.handle_timeout(now)
+            case Acknowledge():
+                self.arrivals.on_acknowledged(event.number)
+                self._acknowledge(now)
+            case Lost():
+                self._on_lost(event, now)
             case LowChosen():
                 if self.state is ReceiverState.CHOOSING:
                     fire(RECEIVER, self, ReceiverStep.CHOSEN, now, event.number)
@@ -157,78 +155,79 @@ class ReceiverSession:
                 self.enrollment.on_broken(event, now, self.outbox)
                 self._recover(now)
             case Finish():
-                self._acknowledge()
+                self._acknowledge(now)
             case History():
                 self.lives.remember(event.incarnation, event.first, event.last + 1)
+            case Withdraw():
+                fire(RECEIVER, self, ReceiverStep.WITHDRAW, now, 0)
             case Start():
                 if self.state is ReceiverState.WAITING and self.config.source_request:
-                    self.timers.set(ReceiverTimer.ASK_INFO, now + self.config.sri_request_interval_ns)
+                    self.contact.begin(now + self.config.sri_request_interval_ns)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Do what is due; spurious and late calls are harmless."""
         self.enrollment.handle_timeout(now, self.outbox)
-        for kind in self.timers.pop_expired(now):
-            if kind == ReceiverTimer.ASK_INFO:
-                self._ask_info(now)
+        if self.contact.expired(now):
+            self._ask(now)
+        for kind in self.acknowledger.timers.pop_expired(now):
+            if kind == AckTimer.ACK:
+                self._acknowledge(now)
             else:
-                self._acknowledge()
-        for start, stop in self.requests.handle_timeout(now, self.enrollment.enough):
-            self.window.lose(start, stop, self.outbox)
+                self.acknowledger.show_life(self.enrollment.counting, self.contact.source, now, self.outbox)
+        self.arrivals.handle_timeout(now, self.enlistment.may_give_up, self.outbox)
         self._review(now)
         self._recover(now)
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
-        due = (self.timers.next(), self.requests.next(), self.enrollment.next())
+        due = (self.contact.due, self.acknowledger.timers.next(), self.requests.next(), self.enrollment.next())
         return min((deadline for deadline in due if deadline is not None), default=None)
 
-    def take_effects(self) -> list[Effect]:
+    def take_effects(self) -> list[ReceiverEffect]:
         """What the driver must do, in order."""
         effects, self.outbox = self.outbox, []
-        return effects
+        return cast("list[ReceiverEffect]", effects)
 
-    # Inputs.
+    # Data.
 
     def _on_data(self, event: Data, now: int) -> None:
         if self.info is None or event.session != self.config.incarnation:
-            self._drop(event, "early-data")
+            self.outbox.append(Discard(event.token))
+            self._odd("early-data", f"{event.count} messages from {event.wire_first} of session {event.session:#x}")
             return
-        first = serial.extend(event.wire_first, self._high)
-        stop = first + event.count
-        if event.incarnation == self.config.incarnation:
-            belongs = first >= self.resume_point
-        else:
-            belongs = stop <= self.resume_point
-        if not belongs:
-            self._drop(event, "dead-tail")
-            return
-        known = self.lives.known(event.incarnation, first, stop)
-        for low, high in known:
-            self.window.know(low, high, self.outbox)
-        if known:
+        if self.arrivals.on_data(event, self.outbox):
             self._plan_ack(now)
-        self.lives.saw(first, stop, event.incarnation)
-        self.window.on_run(first, stop, event.token, event.recovered, self.outbox)
-        if self.requests:
-            self.requests.got(first, stop)
-        if event.recovered or self.window.next != stop:
+        self._recover(now)
+
+    def _on_lost(self, event: Lost, now: int) -> None:
+        if self.info is not None and event.session == self.config.incarnation:
+            self.arrivals.on_lost(event, now, self.outbox)
             self._recover(now)
 
+    def _recover(self, now: int) -> None:
+        if self.state is ReceiverState.ACTIVE and self.window.behind:
+            source = Target(self.contact.source.request, 0)
+            self.arrivals.recover(self.enlistment.targets(source), now, self.outbox)
+
+    # Consumption.
+
     def _on_consumed(self, event: Consumed, now: int) -> None:
-        if self.window.next is None or event.last >= self.window.next:
-            raise MisuseError(f"consumed {event.first}..{event.last}, which is not delivered yet")
-        self.window.on_consumed(event.first, event.last + 1)
-        self.lives.on_consumed(event.first, event.last + 1)
+        self.arrivals.on_consumed(event)
         self._plan_ack(now)
         self._recover(now)
 
     def _plan_ack(self, now: int) -> None:
-        if self.config.ack_mode is AckMode.IMMEDIATE:
-            self._acknowledge()
-        elif not self.timers.armed(ReceiverTimer.ACK):
-            self.timers.set(ReceiverTimer.ACK, now + self.config.ack_interval_ns)
+        if self.state is not ReceiverState.WITHDRAWN and self.acknowledger.plan(now):
+            self._acknowledge(now)
+
+    def _acknowledge(self, now: int) -> None:
+        number = self.acknowledger.number(self.window)
+        if number is not None and self.state is not ReceiverState.WITHDRAWN:
+            self.acknowledger.tell(self.enrollment.counting, self.contact.source, number, now, self.outbox)
+
+    # Messages.
 
     def _on_message(self, message: Message, now: int) -> None:
         if message.incarnation != self.config.incarnation:
@@ -237,51 +236,58 @@ class ReceiverSession:
         match message:
             case SourceInfo():
                 self._on_info(message, now)
-            case Registered() | Refused():
+            case Registered() | Refused() | Deregistered():
                 self._on_answer(message, now)
             case Keepalive():
                 self.enrollment.on_keepalive(message, now, self.outbox)
+            case LateJoinInfo():
+                self._on_late_join(message, now)
             case _:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for a receiver")
 
     def _on_info(self, info: SourceInfo, now: int) -> None:
-        if self.info is not None and info.version < self.info.version:
-            return
-        if len(info.stores) > MAX_STORES:
-            self._odd("wild-info", f"the source names {len(info.stores)} stores")
-            return
-        first = self.info is None
-        self.info = info
-        self.timers.stop(ReceiverTimer.ASK_INFO)
-        if first:
-            self.resume_point, high = span(info.low, info.high, 0)
-            self.window.learn(high)
-            fire(RECEIVER, self, ReceiverStep.INFORMED, now, high)
-        elif info.stores:
-            self.window.learn(serial.extend(info.high, self._high))
-            self.enlistment.on_info(info, now, self.outbox)
+        news = self.contact.on_info(info, self.outbox)
+        if news is News.FIRST:
+            self.arrivals.inform(info, self.outbox)
+            fire(RECEIVER, self, ReceiverStep.INFORMED, now, self.arrivals.high)
+        elif news is not News.NOTHING and (self.enrollment or self.requests.otr):
+            self.window.learn(serial.extend(info.high, self.arrivals.high))
+            if news is News.NEWER and self.enrollment and self.state is not ReceiverState.WITHDRAWN:
+                self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 
-    def _on_answer(self, answer: Registered | Refused, now: int) -> None:
-        registration = self.enrollment.on_answer(answer, now, self.outbox)
+    def _on_answer(self, answer: Registered | Refused | Deregistered, now: int) -> None:
+        registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
-        low, high = offer(answer, self._high)
-        if high >= low:
+        low, high = offer(answer, self.arrivals.high)
+        if high >= low and not answer.no_cache:
             self.window.learn(high)
-        flags = RegistrationFlag.OLD if answer.old else RegistrationFlag.NONE
-        source_reg_id = registration.request.source_reg_id
-        self.outbox.append(
-            Notify(
-                RegistrationSuccess(answer.store_index, registration.address, answer.reg_id, source_reg_id, low, flags)
-            )
-        )
         self._review(now)
-        if self.state is ReceiverState.ACTIVE and self.window.acked >= self.low:
+        if self.window.next is not None and self.window.acked >= self.window.start:
             self.acknowledger.tell_store(registration, self.window.acked, self.outbox)
         self._recover(now)
 
-    # Rules.
+    def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
+        if self.state is ReceiverState.JOINING:  # Late answers change nothing.
+            fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.join(answer))
+            self._recover(now)
+
+    def _ask(self, now: int) -> None:
+        if self.state is ReceiverState.JOINING:
+            trouble = self.contact.ask_range(now, self.outbox)
+            if trouble:
+                self._odd("late-join-unanswered", trouble)
+                fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.high + 1)
+        else:
+            trouble = self.contact.ask_info(now, self.outbox)
+            if trouble:
+                self.outbox.append(Notify(RegistrationError(0, self.config.source_request, trouble)))
+
+    def _odd(self, code: str, text: str) -> None:
+        self.outbox.append(Notify(Oddity(code, text)))
+
+    # Facts.
 
     @property
     def enrollment(self) -> Enrollment:
@@ -289,90 +295,81 @@ class ReceiverSession:
         return self.enlistment.enrollment
 
     @property
-    def _high(self) -> int:
-        """The newest number that the source sent, as far as is known; the first SRI names one."""
-        assert self.window.high is not None
-        return self.window.high
+    def info(self) -> SourceInfo | None:
+        """The source's newest SRI."""
+        return self.contact.info
 
     @property
-    def _grants(self) -> list[Registered]:
-        return [r.granted for r in self.enrollment.counting if r.granted is not None]
+    def window(self) -> DeliveryWindow:
+        """What was delivered and consumed."""
+        return self.arrivals.window
+
+    @property
+    def requests(self) -> Recovery:
+        """What is asked for."""
+        return self.arrivals.requests
+
+    @property
+    def lives(self) -> Lives:
+        """What was consumed, by the life that sent it."""
+        return self.arrivals.lives
 
     def _review(self, now: int) -> None:
         if self.state is ReceiverState.REGISTERING and self.enrollment.complete:
-            fire(RECEIVER, self, ReceiverStep.COMPLETE, now)
-
-    def _recover(self, now: int) -> None:
-        """Ask for what is missing, as far as the window allows."""
-        behind = self.window.unconsumed > self.config.proximity  # More would only wait for the application.
-        if self.state is not ReceiverState.ACTIVE or not self.enrollment or behind:
-            return
-        if not self.requests:
-            gaps = self.window.missing()
-            for start, stop in gaps:
-                self.requests.want(start, stop)
-            if not gaps:
-                return
-        targets = [
-            Target(r.address, r.request.source_reg_id)
-            for r in self.enrollment.counting
-            if r.state is RegistrationState.REGISTERED
-        ]
-        self.requests.issue(targets, now, self.outbox)
-
-    def _acknowledge(self) -> None:
-        number = self.window.acknowledge()
-        if number is None or self.info is None:
-            return
-        self.acknowledger.tell(self.enrollment.counting, self.info, number, self.outbox)
-
-    def _ask_info(self, now: int) -> None:
-        if self.info_requests < self.config.sri_request_maximum:
-            self.info_requests += 1
-            self.outbox.append(Send(self.config.source_request, SourceInfoRequest(self.config.incarnation)))
-            self.timers.set(ReceiverTimer.ASK_INFO, now + self.config.sri_request_interval_ns)
-        else:
-            text = f"no SRI after {self.info_requests} requests to {self.config.source_request}"
-            self.outbox.append(Notify(RegistrationError(0, self.config.source_request, text)))
-
-    def _drop(self, event: Data, code: str) -> None:
-        self.outbox.append(Discard(event.token))
-        self._odd(code, f"{event.count} messages from {event.wire_first} of incarnation {event.incarnation:#x}")
-
-    def _odd(self, code: str, text: str) -> None:
-        self.outbox.append(Notify(Oddity(code, text)))
+            fire(RECEIVER, self, ReceiverStep.COMPLETE, now, 0)
 
     # Guards and actions of the chart.
 
-    def persistent(self, now: int, high: int) -> bool:
-        """Whether the source has stores."""
-        return self.info is not None and bool(self.info.stores)
+    def persistent(self, now: int, number: int) -> bool:
+        """Whether the source has stores that we are to use."""
+        return self.contact.persistent
 
-    def register(self, now: int, high: int) -> None:
+    def recovers(self, now: int, number: int) -> bool:
+        """Whether the source retransmits to those who join late."""
+        return self.contact.recovers
+
+    def register(self, now: int, number: int) -> None:
         """Ask the stores that the SRI names."""
-        assert self.info is not None
-        self.enlistment.begin(self.info, now, self.outbox)
+        self.enlistment.begin(self.contact.source, now, self.outbox)
+        self.acknowledger.watch(now)
 
-    def stream(self, now: int, high: int) -> None:
-        """No stores: deliver whatever comes from now on."""
-        self.window.begin(high + 1, self.outbox)
+    def ask_source(self, now: int, number: int) -> None:
+        """Ask the source what it can retransmit."""
+        self.contact.begin(now)
 
-    def ask_low(self, now: int) -> None:
+    def follow(self, now: int, high: int) -> None:
+        """Deliver whatever comes from now on."""
+        self.begin_at(now, high + 1)
+
+    def ask_low(self, now: int, number: int) -> None:
         """Tell the application where recovery would start (P-421)."""
-        high = self._high
-        self.low = min(receiver_low(self._grants, self.config.consensus, self._high), high + 1)
-        by_maximum = max(self.low, high - self.config.request_maximum) if self.config.request_maximum else self.low
-        self.outbox.append(AskLow(high, by_maximum, self.low))
+        high = self.arrivals.high
+        said = self.enlistment.low(high)
+        if said > high + 1:
+            self.arrivals.step_back(said - 1, self.outbox)
+        self.starting.ask(said, high, self.contact.recovers, self.outbox)
 
     def begin(self, now: int, wish: int) -> None:
         """Start to deliver."""
-        high = self._high
-        start = start_number(self.low, high, self.config.request_maximum, wish)
-        if wish > high + 1:
-            self._odd("low-beyond-high", f"asked to start at {wish}, the newest number is {high}")
-        flags = RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM
-        self.outbox.append(Notify(RegistrationComplete(start, flags)))
-        self.window.begin(start, self.outbox)
+        self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
+
+    def begin_at(self, now: int, start: int) -> None:
+        """Deliver from `start` on; what the stream leaves out is recovered as configured."""
+        use = self.config.otr.use
+        wanted = use is UseOtr.ON or (use is UseOtr.PERSISTENT and bool(self.enrollment))
+        self.arrivals.begin(start, wanted and self.contact.recovers, self.outbox)
+
+    def leave(self, now: int, number: int) -> None:
+        """Deregister; nobody can be asked for anything from now on (P-588)."""
+        self.enrollment.withdraw(now, self.outbox)
+        self.acknowledger.stop()
+        self.contact.stop()
+        if self.info is not None:
+            self.go_alone(now, number)
+
+    def go_alone(self, now: int, number: int) -> None:
+        """Deliver what the stream brings, and no more."""
+        self.arrivals.abandon(self.outbox)
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
@@ -383,16 +380,20 @@ class ReceiverSession:
         return (self.state.name, self.enrollment.abstract(), self.window.abstract(), self.requests.abstract())
 
 
+_S = ReceiverState
+_T = ReceiverStep
 RECEIVER = lower(
     ReceiverChart,
     ReceiverSession,
     ReceiverState,
     ReceiverStep,
-    ignore={},
+    ignore={_S.WITHDRAWN: (_T.WITHDRAW,)},
     reject={
-        ReceiverState.WAITING: (ReceiverStep.COMPLETE, ReceiverStep.CHOSEN),
-        ReceiverState.REGISTERING: (ReceiverStep.INFORMED, ReceiverStep.CHOSEN),
-        ReceiverState.CHOOSING: (ReceiverStep.INFORMED, ReceiverStep.COMPLETE),
-        ReceiverState.ACTIVE: (ReceiverStep.INFORMED, ReceiverStep.COMPLETE, ReceiverStep.CHOSEN),
+        _S.WAITING: (_T.COMPLETE, _T.CHOSEN, _T.JOINED),
+        _S.REGISTERING: (_T.INFORMED, _T.CHOSEN, _T.JOINED),
+        _S.CHOOSING: (_T.INFORMED, _T.COMPLETE, _T.JOINED),
+        _S.ACTIVE: (_T.INFORMED, _T.COMPLETE, _T.CHOSEN, _T.JOINED),
+        _S.JOINING: (_T.INFORMED, _T.COMPLETE, _T.CHOSEN),
+        _S.WITHDRAWN: (_T.COMPLETE, _T.CHOSEN, _T.JOINED),
     },
 )

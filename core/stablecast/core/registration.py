@@ -2,6 +2,8 @@
 
     IDLE --start--> REGISTERING --answer--> REGISTERED --reset|silence|gone--> RENEWING --answer--> REGISTERED
                                             RENEWING --retry--> UNRESPONSIVE --answer--> REGISTERED
+    any --withdraw--> WITHDRAWING --forgotten--> WITHDRAWN          (at once where the store never granted)
+    any --park--> IDLE                                              (round robin: another store's turn)
 
 Rules that live here and nowhere else:
 
@@ -13,8 +15,14 @@ Rules that live here and nowhere else:
 * **Lease.** The RegID is ours until the grant's activity timeout has passed since the *sending* of the oldest request
   the store answered, less a margin for clocks of different rate. Without an answer in that time the store may have
   given the RegID to another, so the registration is over (formal design, section 7.6).
+  Without `Repair.LEASE` a client goes on for as long as it likes, which is what the guide documents.
 * A probe (keepalive that wants an answer) is sent when its interval is over and none is outstanding; its answer renews
   the lease from the time the probe was sent.
+* A store that is found by name may move: it is asked to register us again where it is now (P-203, P-207).
+* A client that asked for RPP and was granted something else has a "granted - error": an old store does not know RPP. It
+  counts as a refusal (P-573, P-574).
+* Deregistration is asked for until the store says that it has forgotten us (P-584, P-586). A store that never granted
+  need not be asked; should the grant be on its way, the state lifetime ends what it began.
 """
 
 from enum import IntEnum
@@ -22,15 +30,29 @@ from enum import IntEnum
 import attrs
 from statemachine.states import States
 
+from stablecast.core import serial
 from stablecast.core.chart import Chart, fire, lower
 from stablecast.core.effects import Effect, Notify, Send
-from stablecast.core.events import RegistrationError, StoreUnresponsive
-from stablecast.core.messages import GENERATIONS, Address, Keepalive, Refused, Register, Registered
+from stablecast.core.events import DeregistrationSuccess, RegistrationError, StoreUnresponsive
+from stablecast.core.messages import (
+    GENERATIONS,
+    Address,
+    Deregister,
+    Deregistered,
+    Keepalive,
+    Pace,
+    Refused,
+    Register,
+    Registered,
+)
 from stablecast.core.timers import TimerTable
 from stablecast.core.units import MILLISECOND, SECOND
 
 LEASE_MARGIN = 8
 """One part in this many of the activity timeout is given up for the drift between two clocks."""
+
+NOT_PACED = "granted - error: the store does not know receiver-paced persistence"
+"""What a client is told whose RPP was not acknowledged (P-574)."""
 
 
 class RegistrationState(IntEnum):
@@ -41,6 +63,8 @@ class RegistrationState(IntEnum):
     REGISTERED = 2
     RENEWING = 3
     UNRESPONSIVE = 4
+    WITHDRAWING = 5
+    WITHDRAWN = 6
 
 
 class RegistrationEvent(IntEnum):
@@ -53,6 +77,10 @@ class RegistrationEvent(IntEnum):
     RESET = 4
     SILENCE = 5
     EXPIRED = 6
+    MOVE = 7
+    PARK = 8
+    WITHDRAW = 9
+    FORGOTTEN = 10
 
 
 class RegistrationTimer(IntEnum):
@@ -67,14 +95,12 @@ class RegistrationTimer(IntEnum):
 class RegistrationChart(Chart):
     """A client's registration with one store."""
 
-    states = States.from_enum(RegistrationState, initial=RegistrationState.IDLE, use_enum_instance=True)
+    states = States.from_enum(
+        RegistrationState, initial=RegistrationState.IDLE, final=RegistrationState.WITHDRAWN, use_enum_instance=True
+    )
 
     start = states.IDLE.to(states.REGISTERING, on="ask")
-    answer = (
-        states.REGISTERING.to(states.REGISTERED, on="grant")
-        | states.RENEWING.to(states.REGISTERED, on="grant")
-        | states.UNRESPONSIVE.to(states.REGISTERED, on="grant")
-    )
+    answer = states.REGISTERED.from_(states.REGISTERING, states.RENEWING, states.UNRESPONSIVE, on="grant")
     refusal = (
         states.REGISTERING.to.itself(internal=True, on="report_refusal")
         | states.RENEWING.to(states.UNRESPONSIVE, on="report_refusal")
@@ -84,6 +110,7 @@ class RegistrationChart(Chart):
         states.REGISTERING.to.itself(internal=True, on=["report_no_response", "repeat"])
         | states.RENEWING.to(states.UNRESPONSIVE, on=["report_no_response", "repeat"])
         | states.UNRESPONSIVE.to.itself(internal=True, on="repeat")
+        | states.WITHDRAWING.to.itself(internal=True, on="repeat_farewell")
     )
     reset = states.REGISTERED.to(states.RENEWING, on="ask")
     silence = states.REGISTERED.to(states.RENEWING, on=["report_silence", "ask"]) | states.RENEWING.to.itself(
@@ -92,6 +119,18 @@ class RegistrationChart(Chart):
     expired = states.REGISTERED.to(states.UNRESPONSIVE, on=["report_silence", "ask"]) | states.RENEWING.to(
         states.UNRESPONSIVE, on="report_silence"
     )
+    move = (
+        states.REGISTERING.to.itself(internal=True, on="ask")
+        | states.RENEWING.from_(states.REGISTERED, states.RENEWING, on="ask")
+        | states.UNRESPONSIVE.to.itself(internal=True, on="ask")
+    )
+    park = states.IDLE.from_(states.REGISTERING, states.REGISTERED, states.RENEWING, states.UNRESPONSIVE, on="rest")
+    withdraw = (
+        states.WITHDRAWING.from_(states.IDLE, states.REGISTERING, cond="was_granted", on="take_leave")
+        | states.WITHDRAWN.from_(states.IDLE, states.REGISTERING, on="rest")
+        | states.WITHDRAWING.from_(states.REGISTERED, states.RENEWING, states.UNRESPONSIVE, on="take_leave")
+    )
+    forgotten = states.WITHDRAWING.to(states.WITHDRAWN, on="rest")
 
 
 @attrs.frozen
@@ -108,6 +147,7 @@ class Registration:
     """One client's registration with the store at `address`.
 
     `request` is the PREG to send, its RegID and generation kept current; `granted` the newest answer, or None.
+    `leased`: the client keeps to the lease (`Repair.LEASE`).
     """
 
     request: Register
@@ -121,11 +161,32 @@ class Registration:
     silence_reported: bool = False
     no_response_reported: bool = False
     timers: TimerTable = attrs.field(factory=TimerTable)
+    leased: bool = True
 
     @property
     def counts(self) -> bool:
         """Whether the store counts towards a quorum of registered stores."""
         return self.state in (RegistrationState.REGISTERED, RegistrationState.RENEWING)
+
+    @property
+    def present(self) -> bool:
+        """Whether the store is there as far as we know: it granted, and nothing says that it is away."""
+        return self.state is RegistrationState.REGISTERED
+
+    @property
+    def failing(self) -> bool:
+        """Whether the store stays away: no answer within an interval, or the lease is over."""
+        return self.no_response_reported or self.state is RegistrationState.UNRESPONSIVE
+
+    @property
+    def involved(self) -> bool:
+        """Whether the client is, or wants to be, registered there."""
+        return RegistrationState.IDLE < self.state < RegistrationState.WITHDRAWING
+
+    @property
+    def left(self) -> bool:
+        """Whether nothing is left to be forgotten there."""
+        return self.state is RegistrationState.WITHDRAWN
 
     def start(self, reg_id: int, now: int, out: list[Effect]) -> None:
         """Begin to register, asking for `reg_id` (0: the store chooses)."""
@@ -134,22 +195,33 @@ class Registration:
 
     def on_answer(self, answer: Registered, now: int, out: list[Effect]) -> bool:
         """Take a grant; returns whether it began a new registration."""
-        if self.state is RegistrationState.IDLE or answer.generation != self.request.generation:
+        if not self._current(answer):
             return False
         if self.state is RegistrationState.REGISTERED:
             self._heard(now)
             return False
-        if answer.activity_timeout_ms and _lease_end(answer, self.asked_at) <= now:
+        if self.leased and answer.activity_timeout_ms and _lease_end(answer, self.asked_at) <= now:
             self.ask(now, out)  # The store may have given the RegID to another by now: this answer proves nothing.
+            return False
+        if self.request.pace is not Pace.SOURCE and answer.pace is Pace.SOURCE:
+            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, NOT_PACED)
             return False
         self.granted = answer
         return fire(REGISTRATION, self, RegistrationEvent.ANSWER, now, out)
 
     def on_refused(self, answer: Refused, now: int, out: list[Effect]) -> None:
         """Take a refusal: reported, and asked again after the interval, for the holder may time out (T6)."""
-        if self.state is RegistrationState.IDLE or answer.generation != self.request.generation:
-            return
-        fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, answer.reason.text)
+        if self._current(answer):
+            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, answer.reason.text)
+
+    def on_deregistered(self, answer: Deregistered, near: int, now: int, out: list[Effect]) -> bool:
+        """The store has forgotten us; returns whether that is news. `near`: see `serial.extend`."""
+        late = answer.generation != self.request.generation
+        if late or not fire(REGISTRATION, self, RegistrationEvent.FORGOTTEN, now, out):
+            return False
+        number = serial.extend(answer.number, near)
+        out.append(Notify(DeregistrationSuccess(answer.store_index, self.address, answer.reg_id, number)))
+        return True
 
     def on_keepalive(self, now: int) -> None:
         """The store answered a probe."""
@@ -179,6 +251,19 @@ class Registration:
         """Nobody listens at the store's address."""
         fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
 
+    def move(self, address: Address, now: int, out: list[Effect]) -> None:
+        """The store is at `address` now: register there."""
+        self.address = address
+        fire(REGISTRATION, self, RegistrationEvent.MOVE, now, out)
+
+    def park(self, now: int, out: list[Effect]) -> None:
+        """Have nothing to do with the store until the next start."""
+        fire(REGISTRATION, self, RegistrationEvent.PARK, now, out)
+
+    def withdraw(self, now: int, out: list[Effect]) -> None:
+        """Deregister."""
+        fire(REGISTRATION, self, RegistrationEvent.WITHDRAW, now, out)
+
     def handle_timeout(self, now: int, out: list[Effect]) -> None:
         """Do what is due at `now`."""
         for kind in self.timers.pop_expired(now):
@@ -191,11 +276,15 @@ class Registration:
             else:
                 fire(REGISTRATION, self, RegistrationEvent.EXPIRED, now, out)
 
-    # Actions of the chart.
+    # Guards and actions of the chart.
+
+    def was_granted(self, now: int, out: list[Effect]) -> bool:
+        """Whether the store knows us."""
+        return self.granted is not None
 
     def ask(self, now: int, out: list[Effect], *_: object) -> None:
         """Send the first request of a new generation."""
-        self.request = attrs.evolve(self.request, generation=(self.request.generation + 1) % GENERATIONS)
+        self._next_generation()
         self.asked_at = now
         self._stop_watching()
         self.repeat(now, out)
@@ -234,6 +323,30 @@ class Registration:
             self.silence_reported = True
             self._unresponsive("", out)
 
+    def take_leave(self, now: int, out: list[Effect]) -> None:
+        """Ask the store to forget us."""
+        self.rest(now, out)
+        self._next_generation()
+        self.repeat_farewell(now, out)
+
+    def repeat_farewell(self, now: int, out: list[Effect]) -> None:
+        """Send it (again)."""
+        asked = self.request
+        key = (asked.role, asked.store_index, asked.generation, asked.reg_id, asked.incarnation, asked.source_reg_id)
+        out.append(Send(self.address, Deregister(*key, asked.reply_to)))
+        self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
+
+    def rest(self, now: int, out: list[Effect]) -> None:
+        """Nothing more is due here."""
+        self.probed_at, self.timers = None, TimerTable()
+        self.silence_reported = self.no_response_reported = False
+
+    def _current(self, answer: Registered | Refused) -> bool:
+        return self.involved and answer.generation == self.request.generation
+
+    def _next_generation(self) -> None:
+        self.request = attrs.evolve(self.request, generation=(self.request.generation + 1) % GENERATIONS)
+
     def _unresponsive(self, suffix: str, out: list[Effect]) -> None:
         index = self.request.store_index
         text = f"store {index} [{self.address}] unresponsive{suffix}"
@@ -249,7 +362,7 @@ class Registration:
 
     def _lease_from(self, sent_at: int) -> None:
         assert self.granted is not None
-        if self.granted.activity_timeout_ms:
+        if self.leased and self.granted.activity_timeout_ms:
             self.timers.set(RegistrationTimer.LEASE, _lease_end(self.granted, sent_at))
 
     def _probe(self, now: int, out: list[Effect]) -> None:
@@ -275,16 +388,13 @@ REGISTRATION = lower(
     RegistrationState,
     RegistrationEvent,
     ignore={
-        _S.IDLE: (_E.ANSWER, _E.REFUSAL, _E.RETRY, _E.RESET, _E.SILENCE, _E.EXPIRED),
-        _S.REGISTERING: (_E.RESET, _E.SILENCE, _E.EXPIRED),
-        _S.REGISTERED: (_E.ANSWER, _E.REFUSAL, _E.RETRY),
-        _S.RENEWING: (_E.RESET,),
-        _S.UNRESPONSIVE: (_E.RESET, _E.SILENCE, _E.EXPIRED),
+        _S.IDLE: set(_E) - {_E.START, _E.WITHDRAW},
+        _S.REGISTERING: (_E.RESET, _E.SILENCE, _E.EXPIRED, _E.FORGOTTEN),
+        _S.REGISTERED: (_E.ANSWER, _E.REFUSAL, _E.RETRY, _E.FORGOTTEN),
+        _S.RENEWING: (_E.RESET, _E.FORGOTTEN),
+        _S.UNRESPONSIVE: (_E.RESET, _E.SILENCE, _E.EXPIRED, _E.FORGOTTEN),
+        _S.WITHDRAWING: set(_E) - {_E.START, _E.RETRY, _E.FORGOTTEN},
+        _S.WITHDRAWN: set(_E) - {_E.START},
     },
-    reject={
-        _S.REGISTERING: (_E.START,),
-        _S.REGISTERED: (_E.START,),
-        _S.RENEWING: (_E.START,),
-        _S.UNRESPONSIVE: (_E.START,),
-    },
+    reject=dict.fromkeys(set(_S) - {_S.IDLE}, (_E.START,)),
 )

@@ -1,299 +1,396 @@
 """What a store holds of one source: received, synced, lost, acknowledged.
 
-Numbers are extended. Rules that live here and nowhere else:
+Numbers are extended. A message is held by (life, number): data of another life than the registered one is refused, and
+so is data of one whose resume point is not known yet; it is fetched again once it is (`lifeline`). What is kept where
+and what goes is the window's (`window`), what is missing and how it is had the filling's (`filling`). Rules that live
+here and nowhere else:
 
-* A message is held by (incarnation, number). Data of another incarnation than the registered one is refused, and so is
-  data of one whose resume point is not known yet: it is fetched again once it is.
-* **Resume point.** When the SRI of a new incarnation says where it resumes, everything an older one left there or above
-  is cut back before anything new is stored: those numbers are used again. If the source's history says that lives were
-  missed here, the cut is where the histories part (formal design, 7.3, 7.4). Until then nothing is offered.
 * Stability is reported for what is synced, in contiguous runs from the resume point: a hole holds back everything
-  behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged.
-* A duplicate is acknowledged again if it is synced, and stored once (T16).
-* Gaps are filled from the source's retention: the source says what it still has (late join), what lies below is lost.
+  behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged. Holes
+  below the resume point died with their life; as documented they hold back for ever (formal design, 7.5).
+* A duplicate is acknowledged again if it is synced, or was and had to go, and stored once (P-440, T16). One that comes
+  unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored.
+* A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
+* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is now, written or not
+  (T19). While there is less room than a flight acknowledgements are withheld, those of resent messages too (C-32). A
+  repository that is full all the same, because its source restarted, refuses newcomers and asks for them again when
+  something has gone: what it holds unacknowledged counts as under way (formal design, 7.8).
 """
 
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.clients import ClientRecord
-from stablecast.core.effects import Client, Cut, Discard, Effect, PersistMessages, Send
-from stablecast.core.history import continued, divergence, fold, unfold
-from stablecast.core.inputs import Data
-from stablecast.core.lives import MAX_LIVES
-from stablecast.core.messages import (
-    Address,
-    Incarnation,
-    LateJoinInfo,
-    LateJoinRequest,
-    Life,
-    Registered,
-    Role,
-    SourceInfo,
-    StableAck,
-)
+from stablecast.core.batching import AckBatch
+from stablecast.core.effects import Client, Discard, Effect, Notify
+from stablecast.core.events import MessagesDropped
+from stablecast.core.filling import Filling
+from stablecast.core.inputs import Data, Lost
+from stablecast.core.lifeline import Lifeline
+from stablecast.core.messages import Address, Incarnation, LateJoinInfo, SourceInfo
+from stablecast.core.paced import Paced
 from stablecast.core.ranges import RangeSet
-from stablecast.core.requests import RequestWindow, Target
+from stablecast.core.repairs import Repair
 from stablecast.core.resume import span
-from stablecast.core.settings import StoreConfig
-from stablecast.core.units import milliseconds
+from stablecast.core.settings import RepositoryType, StoreConfig
+from stablecast.core.terms import Terms
+from stablecast.core.tickets import Tickets
+from stablecast.core.window import Window
 
 
 @attrs.define
 class Repository:
-    """One source's messages at one store. `trail` is the oldest number still kept, `acked` the next to acknowledge."""
+    """One source's messages at one store. `acked` is the next number to acknowledge, `dropped` counts refused ones.
 
+    `noticed` is the trail when receivers were last looked at.
+    """
+
+    repairs: Repair
     reg_id: int
-    store_index: int
-    source: Address
-    incarnation: Incarnation
-    requests: RequestWindow
-    resume_point: int | None = None
-    lives: list[Life] = attrs.field(factory=list)
-    lives_term: int = 0
-    trail: int = 0
+    life: Lifeline
+    window: Window
+    filling: Filling
+    acks: AckBatch
+    paced: Paced | None = None
     acked: int = 0
-    held: RangeSet = attrs.field(factory=RangeSet)
-    synced: RangeSet = attrs.field(factory=RangeSet)
-    lost: RangeSet = attrs.field(factory=RangeSet)
-    high: int | None = None
-    asked_at: int | None = None
+    dropped: int = 0
+    noticed: int = 0
 
     @classmethod
     def create(
-        cls, config: StoreConfig, reg_id: int, store_index: int, source: Address, incarnation: Incarnation
+        cls,
+        config: StoreConfig,
+        reg_id: int,
+        store_index: int,
+        source: Address,
+        incarnation: Incarnation,
+        terms: Terms | None = None,
     ) -> "Repository":
         """A repository that holds nothing."""
-        requests = RequestWindow(
-            Role.STORE, incarnation, config.address, config.window, config.retry_ns, config.give_up_ns
+        terms = terms or Terms()
+        return cls(
+            config.repairs,
+            reg_id,
+            Lifeline(config.repairs, incarnation),
+            Window(reg_id, terms),
+            Filling.create(config, reg_id, incarnation),
+            AckBatch(terms.ack_minimum, terms.ack_interval_ns, source, store_index, incarnation),
+            Paced() if terms.paced else None,
         )
-        return cls(reg_id, store_index, source, incarnation, requests)
 
     @classmethod
-    def recover(cls, config: StoreConfig, client: Client, trail: int) -> "Repository":
+    def recover(cls, config: StoreConfig, client: Client, trail: int, terms: Terms | None = None) -> "Repository":
         """A repository as it is known from its source's record, still without messages (`restore`)."""
-        repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation)
-        repository.lives, repository.lives_term = list(client.lives), client.lives_term
-        repository.trail = trail
-        for incarnation, first in client.lives:
-            if incarnation == client.incarnation:
-                repository.resume_point = first
-                repository.acked = max(first, trail)
-                repository.high = first - 1
+        repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation, terms)
+        repository.life = Lifeline.recover(config.repairs, client)
+        freed = client.freed if Repair.PACED in config.repairs else 0
+        repository.window.trail = repository.noticed = max(trail, freed)
+        repository.begin_acks()
         return repository
+
+    # What others look at.
+
+    @property
+    def terms(self) -> Terms:
+        """What was agreed with the source."""
+        return self.window.terms
+
+    @property
+    def trail(self) -> int:
+        """The oldest number that may still be kept."""
+        return self.window.trail
 
     @property
     def newest(self) -> int:
         """The newest number held; one below the trail when there is none."""
-        last = self.held.last
-        return self.trail - 1 if last is None else last
+        return self.window.lead
 
-    def begin_life(self, incarnation: Incarnation, source: Address, store_index: int) -> None:
-        """The source registered: nothing is accepted until its resume point is known."""
-        self.source, self.store_index = source, store_index
-        if incarnation == self.incarnation:
-            self.lost = RangeSet()  # Given up while the source was away: it may still have it.
-            return
-        self.incarnation = incarnation
-        self.resume_point = self.asked_at = self.high = None
-        self.requests = attrs.evolve(
-            self.requests, incarnation=incarnation, wanted=RangeSet(), retrying=[], asked=[], outstanding=0
-        )
+    @property
+    def held(self) -> RangeSet:
+        """What is kept."""
+        return self.window.held
 
-    def on_info(self, info: SourceInfo, ticket: int, now: int, out: list[Effect]) -> int | None:
-        """Take an SRI; if it set the resume point, returns from where on what older lives left is cut back."""
-        cut = None
-        if self.resume_point is None:
-            resume, high = span(info.low, info.high, self.newest)
-            cut = self._resume(resume, info, ticket, out)
-        else:
-            high = serial.extend(info.high, self.newest)
-        self._learn(high, now, out)
-        return cut
+    @property
+    def synced(self) -> RangeSet:
+        """What of it counts as synced."""
+        return self.window.synced
 
-    def on_data(self, data: Data, ticket: int, now: int, out: list[Effect]) -> list[tuple[int, int]]:
-        """A run arrived; returns the parts that go to disk under `ticket`."""
-        if self.resume_point is None or data.incarnation != self.incarnation:
-            out.append(Discard(data.token))
-            return []
-        first = serial.extend(data.wire_first, self.newest)
-        stop = first + data.count
-        if first < max(self.resume_point, self.trail):
-            out.append(Discard(data.token))
-            return []
-        expected = self.newest + 1
-        parts = self.held.add(first, stop)
-        if self.requests:
-            self.requests.got(first, stop)
-        if not parts:
-            out.append(Discard(data.token))
-            self._acknowledge_again(first, stop, out)
-            return []
-        for low, high in parts:
-            out.append(
-                PersistMessages(
-                    ticket,
-                    self.reg_id,
-                    self.incarnation,
-                    data.token,
-                    low - first,
-                    high - low,
-                    low,
-                    high == parts[-1][1],
-                )
-            )
-        self.lost.remove(first, stop)
-        if first > expected:
-            self._learn(first - 1, now, out)
-        if data.recovered:
-            self._issue(now, out)
-        return parts
+    @property
+    def lost(self) -> RangeSet:
+        """What was given up."""
+        return self.filling.lost
 
-    def on_synced(self, incarnation: Incarnation, start: int, stop: int, out: list[Effect]) -> None:
-        """[start, stop) reached the disk."""
-        current = incarnation == self.incarnation
-        if self.resume_point is not None and not current:
-            stop = min(stop, self.resume_point)
-        for low, high in self.held.within(start, stop):
-            self.synced.add(low, high)
-        if self.resume_point is not None and current:
-            self._acknowledge_again(start, stop, out)  # Only what came after it had been given up.
-            self._acknowledge(out)
-
-    def acknowledge_all(self, out: list[Effect]) -> None:
-        """The source registered again: acknowledgements may have been lost with a connection."""
-        if self.resume_point is not None:
-            oldest = max(self.resume_point, self.acked - serial.HALF + 1)  # One ack cannot span more.
-            self._acknowledge_again(oldest, self.acked, out)
-
-    def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
-        """The source says what it can still send."""
-        if self.asked_at is None or self.high is None or self.resume_point is None:
-            return
-        self.asked_at = None
-        low = serial.extend(info.low, self.high)
-        for first, stop in self._missing():
-            if first < low:
-                self._lose(first, min(stop, low), out)
-            if stop > low:
-                self.requests.want(max(first, low), stop)
-        self._issue(now, out)
-
-    def handle_timeout(self, now: int, retry_ns: int, out: list[Effect]) -> None:
-        """Repeat what was not answered; what could not be had in time is lost."""
-        if self.asked_at is not None and now - self.asked_at >= retry_ns:
-            self._ask(now, out)
-        for first, stop in self.requests.handle_timeout(now):
-            self._lose(first, stop, out)
-        if self.high is not None:
-            self._learn(self.high, now, out)
-        self._issue(now, out)
-
-    def restore(self, first: int, stop: int) -> None:
-        """[first, stop) was found on disk at a restart: held, synced, and to be acknowledged again when asked."""
-        self.held.add(max(first, self.trail), stop)
-        self.synced.add(max(first, self.trail), stop)
-        if self.resume_point is not None:
-            self.high = max(self.newest, self.resume_point - 1)
-            self.acked = self.synced.contiguous_from(max(self.resume_point, self.trail))
-
-    def grant(self, record: ClientRecord, generation: int, old: bool) -> Registered:
-        """The answer to the source, or to one of its receivers: what is held here."""
-        client = record.client
-        source = client.role is Role.SOURCE
-        low = self.trail if source else client.acknowledged + 1
-        return Registered(
-            client.role,
-            client.store_index,
-            generation,
-            client.reg_id,
-            client.incarnation,
-            old,
-            serial.wire(low),
-            serial.wire(max(self.newest, low - 1)),
-            milliseconds(record.lifetime.activity_ns),
-            milliseconds(record.lifetime.lifetime_ns),
-            client.term,
-            fold(self.lives) if source else (),
-            self.lives_term if source else 0,
-        )
-
-    def evict(self, number: int) -> None:
-        """The journal let go of everything below `number`."""
-        self.trail = max(self.trail, number)
-        self.acked = max(self.acked, self.trail)
-        for kept in (self.held, self.synced, self.lost):
-            kept.forget(self.trail)
+    @property
+    def keeps(self) -> bool:
+        """Whether messages are kept at all."""
+        return self.terms.kind is not RepositoryType.NO_CACHE
 
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
         return [] if self.resume_point is None else self.held.within(start, stop)
 
-    def _resume(self, number: int, info: SourceInfo, ticket: int, out: list[Effect]) -> int:
-        theirs = unfold(info.lives, number) or continued(self.lives, self.incarnation, number)
-        parting = divergence(self.lives, theirs)
-        newest = self.newest
-        cut = number if parting is None else min(parting, number)
-        if parting is None and self.lives[-1:] == [(self.incarnation, number)]:
-            cut = newest + 1  # Another life registered meanwhile and never sent: what is held is this one's own.
-        if not self.held:
-            self.trail = number
-        self.lost = RangeSet()
-        if newest >= cut:
-            self.held.remove(cut, newest + 1)
-            self.synced.remove(cut, newest + 1)
-            out.append(Cut(ticket, self.reg_id, cut))
-        self.resume_point = self.acked = number
-        self.high = number - 1
-        self.lives, self.lives_term = theirs[-MAX_LIVES:], info.term
+    @property
+    def incarnation(self) -> Incarnation:
+        """The source's current life."""
+        return self.life.incarnation
+
+    @property
+    def resume_point(self) -> int | None:
+        """The first number of the current life, None: not known yet."""
+        return self.life.resume_point
+
+    # A source's life.
+
+    def begin_life(self, incarnation: Incarnation, source: Address, store_index: int) -> None:
+        """The source registered: nothing is accepted until its resume point is known."""
+        self.acks.address(source, store_index, incarnation)
+        if self.life.begin(incarnation):
+            self.filling.begin_life(incarnation)
+        else:
+            self.filling.lost = RangeSet()  # Given up while the source was away: it may still have it.
+
+    def on_info(self, info: SourceInfo, tickets: Tickets, now: int, out: list[Effect]) -> int | None:
+        """Take an SRI; if it set the resume point, returns from where on what older lives left is cut back."""
+        cut = None
+        if self.resume_point is None:
+            number, high = span(info.low, info.high, self.newest)
+            cut = self.life.resume(number, info, self.newest)
+            if self.newest >= cut:
+                self.window.cut(cut, tickets, out)
+            if not self.held:
+                self.window.trail = number
+            self.begin_acks()
+            self._acknowledge(now, out)
+        else:
+            high = serial.extend(info.high, self.newest)
+        self._learn(high, now, out)
         return cut
 
-    def _learn(self, high: int, now: int, out: list[Effect]) -> None:
-        """Numbers up to `high` exist; what is missing is asked for."""
-        self.high = high if self.high is None else max(self.high, high)
-        if self.asked_at is None and not self.requests and self._missing():
-            self._ask(now, out)
+    def begin_acks(self) -> None:
+        """Everything from the resume point on is to be acknowledged."""
+        if self.resume_point is not None:
+            self.acked = max(self.resume_point, self.trail)
+            if Repair.HOLES not in self.repairs and self.held.missing(self.trail, self.acked):
+                self.acked = self.held.contiguous_from(self.trail)
+            self.filling.high = max(self.newest, self.resume_point - 1)
 
-    def _missing(self) -> list[tuple[int, int]]:
+    # Messages.
+
+    def on_data(self, data: Data, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """A run arrived."""
+        first = serial.extend(data.wire_first, self.newest)
+        stop = first + data.count
+        if self.resume_point is None or first < self.resume_point or not self.life.is_current(data.incarnation):
+            out.append(Discard(data.token))
+        elif not self.keeps:
+            self.window.trail = self.acked = max(self.trail, stop)
+            out.append(Discard(data.token))
+        elif first < self.trail:
+            out.append(Discard(data.token))
+            self._acknowledge_again(first, min(stop, self.trail), now, out)
+        elif self.paced is not None and stop <= self.paced.floor(stop):
+            out.append(Discard(data.token))
+            self._let_go(stop, tickets, now, out)
+            self._acknowledge_again(first, stop, now, out)
+        else:
+            self._keep(data, first, stop, tickets, now, out)
+            self.settle(tickets, now, out)
+
+    def _keep(self, data: Data, first: int, stop: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        expected = self.newest + 1
+        if first - expected > self.filling.burst:
+            self._lose_burst(expected, first, now, out)
+        parts = self.held.missing(first, stop)
+        if data.proactive:
+            for low, high in self.lost.within(first, stop):
+                self.acks.refuse(low, high, out)
+            parts = [part for low, high in parts for part in self.lost.missing(low, high)]
+        self.filling.got(first, stop)
+        count = sum(high - low for low, high in parts)
+        if not parts:
+            out.append(Discard(data.token))
+            self._acknowledge_again(first, stop, now, out)
+        elif self.window.admits(count, data.payload_bytes * count // data.count, out):
+            self.window.store(data, first, parts, now, tickets, out)
+            self.lost.remove(first, stop)
+            if not self.terms.written:
+                self._on_synced(first, stop, now, out)
+        else:
+            self._drop(data, parts, now, out)
+        if first > expected or data.recovered:
+            self._learn(first - 1, now, out)
+            self.filling.issue(self.acks.source, now, out)
+
+    def on_synced(
+        self, incarnation: Incarnation, start: int, stop: int, tickets: Tickets, now: int, out: list[Effect]
+    ) -> None:
+        """[start, stop) reached the disk."""
+        if self.life.is_current(incarnation) and self.resume_point is not None:
+            self._on_synced(start, stop, now, out)
+        else:
+            self.window.on_synced(start, stop if self.resume_point is None else min(stop, self.resume_point))
+        self.settle(tickets, now, out)
+
+    def on_lost(self, lost: Lost, now: int, out: list[Effect]) -> None:
+        """The transport gave up: the source is asked at once, but for bursts (T30, P-917)."""
+        if self.resume_point is None or not self.keeps:
+            return
+        first = serial.extend(lost.wire_first, self.newest)
+        stop = first + lost.count
+        if lost.burst or lost.count > self.filling.burst:
+            self._lose_burst(max(first, self._bottom), stop, now, out)
+        self._learn(stop - 1, now, out)
+
+    def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
+        """The source says what it can still send."""
+        if self.resume_point is not None:
+            self.filling.on_late_join(info, self.held, self._bottom, self.acks.source, now, out)
+            self._acknowledge(now, out)
+
+    def restore(self, first: int, stop: int, payload_bytes: int) -> None:
+        """[first, stop) was found on disk at a restart: held, synced, and to be acknowledged again when asked."""
+        self.window.restore(first, stop, payload_bytes)
+        self.begin_acks()
+        if self.paced is None:
+            self.acked = self.synced.contiguous_from(self.acked)
+
+    def acknowledge_all(self, now: int, out: list[Effect]) -> None:
+        """The source registered again: acknowledgements may have been lost with a connection."""
+        if self.resume_point is not None:
+            self._advance()
+            oldest = max(self.resume_point, self.acked - serial.HALF + 1)  # One ack cannot span more.
+            self._acknowledge_again(oldest, self.acked, now, out)
+
+    # Time and space.
+
+    def handle_timeout(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Do what is due; looking too early is harmless."""
+        if self.filling.handle_timeout(self.acks.source, now, out):
+            self._acknowledge(now, out)
+        if self.filling.high is not None:
+            self._learn(self.filling.high, now, out)
+        self.filling.issue(self.acks.source, now, out)
+        self.window.write_delayed(self.incarnation, now, tickets, out)
+        self.acks.flush(now, out)
+        self.settle(tickets, now, out)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, None: not before something else happens."""
+        times = (self.filling.next_timeout(), self.window.next_timeout(), self.acks.due)
+        return min((time for time in times if time is not None), default=None)
+
+    def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Let go of what is too much, or consumed by all."""
+        window = self.window
+        if self.paced is None:
+            number = window.overflow(now)
+            if number > window.trail:
+                self._let_go(number, tickets, now, out)
+            window.shrink(0, now, out)
+            return
+        window.shrink(self.terms.flight_bytes, now, out)
+        stop = window.lead + 1
+        number = self.paced.floor(stop)
+        if number > window.trail:
+            self._let_go(number, tickets, now, out)
+        if not self._has_room():
+            missing = self.paced.missing(self.terms, window.kept.messages)
+            crowded = max(window.short_of(self.terms.flight_bytes), window.trail + missing)
+            number = min(crowded, self.paced.required_floor(stop))
+            if number > window.trail:
+                self._let_go(number, tickets, now, out)
+
+    def on_receivers(self, receivers: list[Client], tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """A receiver came, went, or acknowledged."""
+        if self.paced is not None:
+            self.paced.update(receivers)
+            self.settle(tickets, now, out)
+
+    def _let_go(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Everything below `number` goes: a limit says so, or who paces has consumed it, and then it is stable."""
+        freed = [] if self.paced is None else self.held.within(max(self.acked, self.trail), number)
+        if self.paced is None and self.resume_point is not None:
+            for low, high in self.held.missing(self._bottom, number):
+                self.filling.give_up(low, high)
+            self._acknowledge(now, out)
+        self.filling.got(self.trail, number)
+        self.window.let_go(number, tickets, out)
+        self.filling.tidy(number)
+        self.acked = max(self.acked, number)
+        for low, high in freed:
+            self._acknowledge_again(low, high, now, out)
+        if self.paced is not None and Repair.PACED in self.repairs:
+            self.filling.paused = False
+            self._learn(number - 1, now, out)
+            self._acknowledge(now, out)
+
+    def _drop(self, data: Data, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
+        """There is no room (C-31): a paced repository asks for it again when there is, any other gives it up."""
+        out.append(Discard(data.token))
+        first, stop = parts[0][0], parts[-1][1]
+        self.dropped += sum(high - low for low, high in parts)
+        out.append(Notify(MessagesDropped(self.reg_id, first, stop - 1)))
+        if self.paced is not None and Repair.PACED in self.repairs:
+            self.filling.pause()
+            self._learn(stop - 1, now, out)
+            return
+        for low, high in parts:
+            self.filling.give_up(low, high)
+        self._acknowledge(now, out)
+
+    # Rules.
+
+    @property
+    def _bottom(self) -> int:
+        """From here on holes are filled."""
         assert self.resume_point is not None
-        assert self.high is not None
-        gaps = self.held.missing(max(self.resume_point, self.trail), self.high + 1)
-        return [gap for low, high in gaps for gap in self.lost.missing(low, high)]
+        return max(self.resume_point, self.trail)
 
-    def _ask(self, now: int, out: list[Effect]) -> None:
-        self.asked_at = now
-        request = LateJoinRequest(self.incarnation, self.reg_id, self.requests.reply_to)
-        out.append(Send(self.source, request))
+    def _learn(self, high: int, now: int, out: list[Effect]) -> None:
+        if self.resume_point is not None and self.keeps:
+            self.filling.learn(high, self.held, self._bottom, self.acks.source, now, out)
 
-    def _issue(self, now: int, out: list[Effect]) -> None:
-        if self.requests:
-            self.requests.issue([Target(self.source, 0)], now, out)
+    def _lose_burst(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
+        gaps = self.held.missing(first, stop)
+        if gaps:
+            self.filling.lose_burst(gaps, out)
+            self._acknowledge(now, out)
 
-    def _lose(self, start: int, stop: int, out: list[Effect]) -> None:
-        self.lost.add(start, stop)
-        self._acknowledge(out)
+    def _on_synced(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
+        self.window.on_synced(start, stop)
+        self._acknowledge_again(start, stop, now, out)  # Only what came after it had been given up.
+        self._acknowledge(now, out)
 
-    def _acknowledge(self, out: list[Effect]) -> None:
-        """Report what is newly stable in contiguous order."""
-        at = self.acked
-        while True:
-            stop = self.lost.contiguous_from(self.synced.contiguous_from(at))
-            if stop == at:
-                break
-            at = stop
-        first, self.acked = self.acked, at
-        self._acknowledge_again(first, at, out)
+    def _has_room(self) -> bool:
+        paced, window = self.paced, self.window
+        return paced is None or paced.has_room(window.terms, window.free_bytes(), window.kept.messages)
 
-    def _acknowledge_again(self, start: int, stop: int, out: list[Effect]) -> None:
-        for low, high in self.synced.within(start, min(stop, self.acked)):
-            ack = StableAck(self.store_index, self.incarnation, serial.wire(low), serial.wire(high - 1))
-            out.append(Send(self.source, ack))
+    def _advance(self) -> int:
+        """Pass over what is newly stable in contiguous order, while there is room (T17); returns where that began."""
+        first, stop = self.acked, self.window.contiguous_from(self.acked, self.lost)
+        if stop > first and self._has_room():
+            self.acked = stop
+        return first
+
+    def _acknowledge(self, now: int, out: list[Effect]) -> None:
+        """Report what is newly stable."""
+        first = self._advance()
+        if first < self.acked:
+            self._acknowledge_again(first, self.acked, now, out)
+
+    def _acknowledge_again(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
+        """Acknowledge what of [start, stop) is stable and not withheld; what had to go was stable unless lost."""
+        if self.resume_point is None:
+            return
+        start, stop = max(start, self.resume_point), min(stop, self.acked)
+        for low, high in self.lost.missing(start, min(stop, self.trail)):
+            self.acks.add(low, high, now, out)
+        for low, high in self.synced.within(max(start, self.trail), stop):
+            self.acks.add(low, high, now, out)
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
-        assert all(self.held.within(low, high) == [(low, high)] for low, high in self.synced)
+        self.window.check_invariants()
         assert all(not self.held.within(low, high) for low, high in self.lost)
-        assert self.resume_point is None or self.acked >= self.resume_point
 
     def abstract(self) -> tuple[object, ...]:
         """What the stability model sees of a store: life, resume point, held, synced, acknowledged."""

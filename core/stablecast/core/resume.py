@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stablecast.core import serial
 from stablecast.core.messages import Registered
-from stablecast.core.quorum import Consensus, agree
+from stablecast.core.quorum import Consensus, Quorums, agree, quorum_of
 
 
 def span(low: int, high: int, near: int) -> tuple[int, int]:
@@ -25,15 +25,24 @@ def offer(answer: Registered, near: int) -> tuple[int, int]:
     return span(answer.low, answer.high, near)
 
 
-def resume_point(answers: Sequence[Registered], consensus: Consensus, size: int) -> int:
-    """The first number a source sends: one above the consensus of the stores' newest (T5, P-415).
+def resume_point(answers: Sequence[Registered], consensus: Consensus, quorums: Quorums) -> int:
+    """The first number a source sends: one above the consensus of the stores' newest (T5, P-415, P-416).
 
-    Raises ValueError without an answer.
+    `lowest` and `highest` look at all answers; `majority` takes the number that a quorum of a group holds or exceeds,
+    and of several groups the newest (C-15). A group of which no quorum answered has no majority; where none has one,
+    the lowest answer counts. Raises ValueError without an answer.
     """
     if not answers:
         raise ValueError("a resume point needs at least one grant")
     near = serial.extend(answers[0].low, 0)
-    return agree([offer(answer, near)[1] for answer in answers], consensus, size) + 1
+    newest = [(answer.store_index, offer(answer, near)[1]) for answer in answers]
+    everywhere = [high for _, high in newest]
+    if consensus is not Consensus.MAJORITY:
+        return agree(everywhere, consensus, len(newest)) + 1
+    groups = zip(quorums.members, quorums.rules.sizes, strict=True)
+    held = [([high for store, high in newest if mask >> store & 1], size) for mask, size in groups]
+    majorities = [agree(highs, consensus, size) for highs, size in held if len(highs) >= quorum_of(size)]
+    return max(majorities, default=min(everywhere)) + 1
 
 
 def receiver_low(answers: Sequence[Registered], consensus: Consensus, near: int) -> int:

@@ -3,61 +3,54 @@
     IDLE --start--> REGISTERING --complete--> ACTIVE --lost--> SUSPENDED --complete--> ACTIVE
                                         SUSPENDED --overtaken--> OVER
     IDLE --start--> ACTIVE                                       (no stores configured: a streaming source, P-028)
+    any --withdraw--> WITHDRAWING --left--> OVER
 
-* Registration is complete in the first interval only when *all* stores granted, from the second interval on when a
-  quorum has (T1). The first completion fixes the *resume point*: one above the consensus of the stores' newest numbers
-  (T5). Later grants never move it; stores learn it from the SRI and cut back what an older incarnation left above it.
-* While fewer stores than a quorum count, sending is refused (P-336) and every send would be unsafe.
-* **Overtaken.** Meanwhile another life may have registered. If a store that answers then tells of one we do not know,
-  this life is over: stores would cut back what the other got stable if it announced itself again (formal design, 7.6).
-* An SRI goes out after every change of registration, several times, at an interval (P-221); its version rises, and so
-  does the version of the store concerned (P-222).
+* Registration is complete by the rules of `enrollment`. The first completion fixes the *resume point*: one above the
+  consensus of the stores' newest numbers (T5). Later grants never move it; stores learn it from the SRI and cut back
+  what an older incarnation left above it.
+* While the stores that count do not meet the rules of the groups, sending is refused (P-336) and every send would be
+  unsafe.
+* **Overtaken.** Meanwhile another life may have registered. If a store that answers then tells of a later one, this
+  life is over: stores would cut back what the other got stable if it announced itself again (formal design, 7.6). So it
+  is under `Repair.LEASE`; round robin, where no two stores share a history, cannot tell.
+* An SRI goes out after every change of registration (`announcing`); its version rises, and so does the version of the
+  store concerned (P-222).
+* A source with an `election` token is a proxy: it registers and announces like any other, serves what it is asked for,
+  and never sends data of its own (P-549, C-35). Refused, it waits and asks again.
+* A source that withdrew is of no more use: what it sends is dropped, and it waits only for its stores (P-587).
 """
 
 from enum import IntEnum
-from typing import assert_never
+from typing import assert_never, cast
 
 import attrs
 from statemachine.states import States
 
-from stablecast.core import serial
+from stablecast.core import inputs
+from stablecast.core import messages as msg
+from stablecast.core.announcing import Announcing
+from stablecast.core.answering import resend, tell_range
 from stablecast.core.chart import Chart, fire, lower
-from stablecast.core.effects import Broadcast, Effect, Notify, Resend, Send
+from stablecast.core.effects import Broadcast, Effect, Notify, SourceEffect
 from stablecast.core.enrollment import Enrollment
-from stablecast.core.errors import MisuseError
+from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.events import (
-    FlightSize,
     Oddity,
     Overtaken,
     QuorumLost,
     RegistrationComplete,
     RegistrationFlag,
-    RegistrationSuccess,
+    StoreMoved,
 )
-from stablecast.core.history import continued, fold, newest_history, overtaken
-from stablecast.core.inputs import Arrived, Gone, Reset, Sent, SourceInput, Start, Tick
-from stablecast.core.messages import (
-    ConsumptionAck,
-    Keepalive,
-    LateJoinInfo,
-    LateJoinRequest,
-    Life,
-    Message,
-    Refused,
-    Registered,
-    RetransmitRequest,
-    Role,
-    SourceInfo,
-    SourceInfoRequest,
-    StableAck,
-    StoreEntry,
-)
-from stablecast.core.ranges import RangeSet
-from stablecast.core.registration import Registration
-from stablecast.core.resume import offer, resume_point
-from stablecast.core.settings import FlightBehavior, SourceConfig, register_request
+from stablecast.core.lineage import Lineage
+from stablecast.core.messages import Message, Registered
+from stablecast.core.relations import relations
+from stablecast.core.repairs import Repair
+from stablecast.core.resume import offer
+from stablecast.core.sending import Sending
+from stablecast.core.settings import SourceConfig
+from stablecast.core.source_parts import enrollment_of, success, wants_every_group
 from stablecast.core.stability import StabilityWindow
-from stablecast.core.timers import TimerTable
 
 
 class SourceState(IntEnum):
@@ -68,6 +61,7 @@ class SourceState(IntEnum):
     ACTIVE = 2
     SUSPENDED = 3
     OVER = 4
+    WITHDRAWING = 5
 
 
 class SourceStep(IntEnum):
@@ -77,12 +71,8 @@ class SourceStep(IntEnum):
     COMPLETE = 1
     LOST = 2
     OVERTAKEN = 3
-
-
-class SourceTimer(IntEnum):
-    """SRI: announce again."""
-
-    SRI = 0
+    WITHDRAW = 4
+    LEFT = 5
 
 
 class SourceChart(Chart):
@@ -93,11 +83,14 @@ class SourceChart(Chart):
     start = states.IDLE.to(states.REGISTERING, cond="persistent", on="register") | states.IDLE.to(
         states.ACTIVE, unless="persistent", on="open"
     )
-    complete = states.REGISTERING.to(states.ACTIVE, on=["resume", "report_complete"]) | states.SUSPENDED.to(
-        states.ACTIVE, on="report_complete"
-    )
+    complete = states.REGISTERING.to(states.ACTIVE, on=["resume", "report_complete"])
+    complete |= states.SUSPENDED.to(states.ACTIVE, on="report_complete")
     lost = states.ACTIVE.to(states.SUSPENDED, on="report_lost")
     overtaken = states.SUSPENDED.to(states.OVER, on="report_overtaken")
+    withdraw = states.WITHDRAWING.from_(
+        states.IDLE, states.REGISTERING, states.ACTIVE, states.SUSPENDED, on="take_leave"
+    )
+    left = states.WITHDRAWING.to(states.OVER)
 
 
 @attrs.define
@@ -105,53 +98,52 @@ class SourceEndpoint:
     """One life of one source on one topic. Driver contract: `stablecast.core` package docs."""
 
     config: SourceConfig
-    window: StabilityWindow
     enrollment: Enrollment
+    sending: Sending
+    announcing: Announcing
+    lineage: Lineage = attrs.field(factory=Lineage)
     state: SourceState = SourceState.IDLE
-    resume_point: int = 0
-    term: int = 0
-    lives: list[Life] = attrs.field(factory=list)
-    version: int = 0
-    announcements_left: int = 0
-    over: bool = False
-    timers: TimerTable = attrs.field(factory=TimerTable)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
     def create(cls, config: SourceConfig) -> "SourceEndpoint":
-        """A source that has not started."""
-        registrations = {
-            index: Registration(
-                register_request(
-                    Role.SOURCE, index, config, reg_id=store.reg_id, source_reg_id=0, transport=config.transport
-                ),
-                store.address,
-                config.times,
-            )
-            for index, store in enumerate(config.stores)
-        }
-        window = StabilityWindow(config.group, config.retention, [RangeSet() for _ in config.stores])
-        return cls(config, window, Enrollment(config.group, registrations))
+        """A source that has not started. Raises ConfigError for a configuration that cannot work (`relations`)."""
+        fatal = [finding.text for finding in relations(config) if finding.fatal]
+        if fatal:
+            raise ConfigError("; ".join(fatal))
+        enrollment = enrollment_of(config)
+        return cls(config, enrollment, Sending.create(config, enrollment.quorums), Announcing(config))
 
     # The machine contract.
 
-    def receive(self, event: SourceInput, now: int) -> None:
+    def receive(self, event: inputs.SourceInput, now: int) -> None:
         """Feed one input. Raises MisuseError when the driver sent what it was never granted.
 
         Credit granted before a quorum was lost may still be reported as sent afterwards.
         """
         if self.state is SourceState.OVER:
             return
+        self.window.now = now
         match event:
-            case Sent():
-                self._on_sent(event)
-            case Arrived():
+            case inputs.Sent():
+                self._on_sent(event, now)
+            case inputs.Arrived():
                 self._on_message(event.message, now)
-            case Tick():
+            case inputs.Tick():
                 self.handle_timeout(now)
-            case Reset() | Gone():
+            case inputs.Reset() | inputs.Gone():
                 self.enrollment.on_broken(event, now, self.outbox)
-            case Start():
+                self._review(now)
+            case inputs.Blocked():
+                self.sending.on_blocked(event.count, event.payload_bytes, self.outbox)
+            case inputs.Located():
+                self._on_located(event, now)
+            case inputs.Departed():
+                self.sending.liveness.on_departed(event.context, self.outbox)
+            case inputs.Withdraw():
+                fire(SOURCE, self, SourceStep.WITHDRAW, now)
+                self._review(now)
+            case inputs.Start():
                 fire(SOURCE, self, SourceStep.START, now)
             case _:
                 assert_never(event)
@@ -160,148 +152,150 @@ class SourceEndpoint:
         """Do what is due; spurious and late calls are harmless."""
         if self.state is SourceState.OVER:
             return
+        self.window.now = now
         self.enrollment.handle_timeout(now, self.outbox)
-        if self.timers.pop_expired(now):
-            self._announce(now)
+        self.sending.handle_timeout(self.enrollment, now, self.outbox)
+        self._announce(now)
         self._review(now)
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
         if self.state is SourceState.OVER:
             return None
-        due = (self.timers.next(), self.enrollment.next())
+        due = (self.enrollment.next(), self.sending.next(), self.announcing.due)
         return min((deadline for deadline in due if deadline is not None), default=None)
 
-    def take_effects(self) -> list[Effect]:
+    def take_effects(self) -> list[SourceEffect]:
         """What the driver must do, in order."""
         effects, self.outbox = self.outbox, []
-        return effects
+        return cast("list[SourceEffect]", effects)
 
     # What the driver may ask.
 
     @property
+    def window(self) -> StabilityWindow:
+        """What was sent and is not released yet."""
+        return self.sending.window
+
+    @property
+    def resume_point(self) -> int:
+        """The first number of this life."""
+        return self.lineage.resume_point
+
+    @property
     def can_send(self) -> bool:
-        """Whether enough stores are registered."""
-        return self.state is SourceState.ACTIVE
+        """Whether enough stores are registered; a proxy never sends."""
+        return self.state is SourceState.ACTIVE and self.config.election is None
 
     @property
     def credit_messages(self) -> int:
         """Messages that may be sent before the flight is full."""
-        return max(0, self.config.flight_messages - self.window.unsettled_messages)
+        return self.sending.flight.credit_messages(self.window)
 
     @property
     def credit_bytes(self) -> int | None:
         """Payload bytes that may be sent before the flight is full; None without such a limit."""
-        if not self.config.flight_bytes:
-            return None
-        return max(0, self.config.flight_bytes - self.window.unsettled_bytes)
+        return self.sending.flight.credit_bytes(self.window)
 
-    def info(self) -> SourceInfo:
+    def check_size(self, payload_bytes: int, count: int = 1) -> None:
+        """Raise OversizeError for a message of so many bytes and fragments that could never be sent (T14)."""
+        self.sending.flight.check_size(payload_bytes, count)
+
+    def info(self) -> msg.SourceInfo:
         """The SRI as of now."""
-        stores = tuple(
-            StoreEntry(index, 0, r.address, r.granted.reg_id, r.renewals)
-            for index, r in self.enrollment.registrations.items()
-            if r.granted is not None
-        )
-        return SourceInfo(
-            self.config.incarnation,
-            self.config.topic,
-            self.version,
-            serial.wire(self.resume_point),
-            serial.wire(self.window.next - 1),
-            self.config.reply_to,
-            self.config.group.size,
-            self.config.confirmations,
-            stores,
-            self.term,
-            fold(self.lives),
-        )
+        return self.announcing.info(self.enrollment, self.lineage, self.window.next - 1)
 
     # Inputs.
 
-    def _on_sent(self, event: Sent) -> None:
+    def _on_sent(self, event: inputs.Sent, now: int) -> None:
+        if self.state is SourceState.WITHDRAWING:
+            return
         if self.state in (SourceState.IDLE, SourceState.REGISTERING):
             raise MisuseError("the source is not registered with enough stores")
-        if event.first != self.window.next or event.count < 1:
-            raise MisuseError(f"sent {event.count} from {event.first}, expected a run from {self.window.next}")
-        if not self.enrollment:
-            self.window.next = event.first + event.count
-            self.window.trail = self.window.next
-            return
-        self.window.sent(event.count, event.payload_bytes, self.outbox)
-        self._check_flight()
+        if self.config.election is not None:
+            raise MisuseError("a proxy sends no data of its own")
+        self.sending.on_sent(event, now, self.outbox)
 
     def _on_message(self, message: Message, now: int) -> None:
         if message.incarnation != self.config.incarnation:
             self._odd("late-message", f"{type(message).__name__} for incarnation {message.incarnation:#x}")
             return
+        if self.state is SourceState.WITHDRAWING and not isinstance(message, msg.Deregistered):
+            return
         match message:
-            case StableAck():
+            case msg.StableAck():
                 self._on_stable(message, now)
-            case Registered() | Refused():
+            case Registered() | msg.Refused() | msg.Deregistered():
                 self._on_answer(message, now)
-            case Keepalive():
+            case msg.Keepalive():
                 self.enrollment.on_keepalive(message, now, self.outbox)
-            case ConsumptionAck():
-                number = serial.extend(message.number, self.window.next)
-                self.window.on_confirmed(message.receiver_reg_id, number, self.outbox)
-                self._check_flight()
-            case RetransmitRequest():
-                self._on_request(message)
-            case LateJoinRequest():
-                low, high = serial.wire(self.window.trail), serial.wire(self.window.next - 1)
-                answer = LateJoinInfo(message.incarnation, message.request, low, high)
-                self.outbox.append(Send(message.reply_to, answer))
-            case SourceInfoRequest():
-                if self.can_send:
+            case msg.ConsumptionAck():
+                self.sending.on_confirmed(message, now, self.outbox)
+            case msg.ReceiverAlive():
+                who = (message.receiver_reg_id, message.session_id, message.context)
+                self.sending.liveness.on_alive(*who, now)
+            case msg.RetransmitRequest():
+                resend(message, self.window, self.config.late_join, self.outbox)
+            case msg.LateJoinRequest():
+                stores = [registration.address for registration in self.enrollment.registrations.values()]
+                tell_range(message, self.window, stores, self.config.late_join, self.outbox)
+            case msg.SourceInfoRequest():
+                if self.state is SourceState.ACTIVE:
                     self.outbox.append(Broadcast(self.info()))
             case _:
                 self._odd("unexpected-message", f"{type(message).__name__} is not for this source")
 
-    def _on_stable(self, ack: StableAck, now: int) -> None:
-        """Acks count by content: what a store synced is synced, whatever has become of its registration since."""
+    def _on_stable(self, ack: msg.StableAck, now: int) -> None:
         registration = self.enrollment.registrations.get(ack.store_index)
-        last = serial.extend(ack.last, self.window.next)
-        first = last - (ack.last - ack.first) % serial.MODULUS
-        if registration is None or not self.resume_point <= first <= last < self.window.next:
-            self._odd("wild-ack", f"store {ack.store_index} acknowledged {first}..{last}, never sent")
-            return
-        registration.on_traffic(now)
-        self.window.on_acked(ack.store_index, first, last + 1, self.outbox)
-        self._check_flight()
+        if registration is None or not self.sending.on_stable(ack, self.resume_point, self.outbox):
+            self._odd("wild-ack", f"store {ack.store_index} acknowledged {ack.first}..{ack.last}, never sent")
+        else:
+            registration.on_traffic(now)
 
-    def _on_answer(self, answer: Registered | Refused, now: int) -> None:
-        registration = self.enrollment.on_answer(answer, now, self.outbox)
+    def _on_answer(self, answer: Registered | msg.Refused | msg.Deregistered, now: int) -> None:
+        registration = self.enrollment.on_answer(answer, now, self.outbox, self.window.next)
         if registration is None or not isinstance(answer, Registered):
             self._review(now)
             return
         if self.state is SourceState.SUSPENDED:
-            if overtaken(self.lives, answer.lives):
+            if self._succeeded(answer):
                 fire(SOURCE, self, SourceStep.OVERTAKEN, now)
                 return
-            self.term = max(self.term, answer.term)
-        sending = self.can_send
+            self.lineage.on_term(answer.term)
+        self.enrollment.returning |= answer.old and wants_every_group(self.config, self.enrollment.quorums)
+        announced = self.state is SourceState.ACTIVE
         newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
             self.window.forget_store(answer.store_index, newest + 1)
-        flags = RegistrationFlag.OLD if answer.old else RegistrationFlag.NONE
-        self.outbox.append(
-            Notify(RegistrationSuccess(answer.store_index, registration.address, answer.reg_id, 0, newest, flags))
-        )
+        self.outbox.append(Notify(success(answer, registration, newest)))
         self._review(now)
-        if sending:
+        if announced:
             self._change_info(now)
 
-    def _on_request(self, request: RetransmitRequest) -> None:
-        first = serial.extend(request.first, self.window.next)
-        last = serial.extend(request.last, self.window.next)
-        low, stop = self.window.retained(first, last + 1)
-        if low < stop:
-            self.outbox.append(Resend(request.reply_to, request.incarnation, low, stop - 1))
+    def _on_located(self, event: inputs.Located, now: int) -> None:
+        """A store that has a name is somewhere, or somewhere else (P-203, P-207)."""
+        for index, registration in self.enrollment.registrations.items():
+            before = registration.address
+            if self.config.stores[index].name == event.name and before != event.address:
+                registration.move(event.address, now, self.outbox)
+                if before:
+                    self.outbox.append(Notify(StoreMoved(event.name, before, event.address)))
+        self._review(now)
 
     # Rules.
 
     def _review(self, now: int) -> None:
+        """Stores came, went or answered: what becomes stable, whose turn it is, and whether this is enough."""
+        enrollment = self.enrollment
+        if self.state is SourceState.WITHDRAWING:
+            if enrollment.left:
+                fire(SOURCE, self, SourceStep.LEFT, now)
+        elif self.state is not SourceState.IDLE:
+            enrollment.ask(now, self.outbox)
+            self.sending.on_stores(enrollment, self.outbox)
+            self._judge(now)
+
+    def _judge(self, now: int) -> None:
         """Registration is complete, or no longer (T1, P-217, P-336)."""
         enrollment = self.enrollment
         if self.state is SourceState.ACTIVE and not enrollment.enough:
@@ -311,25 +305,17 @@ class SourceEndpoint:
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
 
-    def _check_flight(self) -> None:
-        """OVER once when the flight size is exceeded, UNDER once when there is room again (P-310)."""
-        if self.config.flight_behavior is not FlightBehavior.NOTIFY:
-            return
-        full = self.credit_messages == 0 or self.credit_bytes == 0
-        if full != self.over:
-            self.over = full
-            self.outbox.append(Notify(FlightSize(full)))
+    def _succeeded(self, answer: Registered) -> bool:
+        told = Repair.LEASE in self.config.repairs and self.enrollment.rotation is None
+        return told and self.lineage.succeeded(answer)
 
     def _change_info(self, now: int) -> None:
-        self.version += 1
-        self.announcements_left = self.config.sri_maximum
+        self.announcing.on_change(now)
         self._announce(now)
 
     def _announce(self, now: int) -> None:
-        self.announcements_left -= 1
-        self.outbox.append(Broadcast(self.info()))
-        if self.announcements_left > 0:
-            self.timers.set(SourceTimer.SRI, now + self.config.sri_interval_ns)
+        if self.announcing.take_due(now):
+            self.outbox.append(Broadcast(self.info()))
 
     def _odd(self, code: str, text: str) -> None:
         self.outbox.append(Notify(Oddity(code, text)))
@@ -342,8 +328,7 @@ class SourceEndpoint:
 
     def register(self, now: int) -> None:
         """Ask every store at once."""
-        for index, store in enumerate(self.config.stores):
-            self.enrollment.registrations[index].start(store.reg_id, now, self.outbox)
+        self.enrollment.ask(now, self.outbox)
         self.enrollment.open(now + self.config.times.interval_ns)
 
     def open(self, now: int) -> None:
@@ -353,9 +338,7 @@ class SourceEndpoint:
     def resume(self, now: int) -> None:
         """Fix the resume point by consensus (T5, P-415)."""
         answers = [r.granted for r in self.enrollment.counting if r.granted is not None]
-        self.resume_point = resume_point(answers, self.config.consensus, self.config.group.size)
-        history, self.term = newest_history(answers, self.resume_point)
-        self.lives = continued(history, self.config.incarnation, self.resume_point)
+        self.lineage.begin(answers, self.config.incarnation, self.config.consensus, self.enrollment.quorums)
         self.window.begin(self.resume_point)
 
     def report_complete(self, now: int) -> None:
@@ -365,11 +348,17 @@ class SourceEndpoint:
 
     def report_lost(self, now: int) -> None:
         """Too few stores are left: sending is refused until enough have answered."""
-        self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.config.group.needed)))
+        self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
 
     def report_overtaken(self, now: int) -> None:
         """Another life has taken our place."""
         self.outbox.append(Notify(Overtaken()))
+
+    def take_leave(self, now: int) -> None:
+        """Deregister everywhere; nothing else is of interest any more."""
+        self.announcing.due = None
+        self.sending.stop()
+        self.enrollment.withdraw(now, self.outbox)
 
     def _report_complete(self, flags: RegistrationFlag) -> None:
         self.outbox.append(Notify(RegistrationComplete(self.window.next, flags)))
@@ -389,12 +378,16 @@ SOURCE = lower(
     SourceEndpoint,
     SourceState,
     SourceStep,
-    ignore={},
+    ignore={SourceState.WITHDRAWING: (SourceStep.WITHDRAW,)},
     reject={
-        SourceState.IDLE: (SourceStep.COMPLETE, SourceStep.LOST, SourceStep.OVERTAKEN),
-        SourceState.REGISTERING: (SourceStep.START, SourceStep.LOST, SourceStep.OVERTAKEN),
-        SourceState.ACTIVE: (SourceStep.START, SourceStep.COMPLETE, SourceStep.OVERTAKEN),
-        SourceState.SUSPENDED: (SourceStep.START, SourceStep.LOST),
-        SourceState.OVER: tuple(SourceStep),
+        state: set(SourceStep) - steps
+        for state, steps in {
+            SourceState.IDLE: {SourceStep.START, SourceStep.WITHDRAW},
+            SourceState.REGISTERING: {SourceStep.COMPLETE, SourceStep.WITHDRAW},
+            SourceState.ACTIVE: {SourceStep.LOST, SourceStep.WITHDRAW},
+            SourceState.SUSPENDED: {SourceStep.COMPLETE, SourceStep.OVERTAKEN, SourceStep.WITHDRAW},
+            SourceState.WITHDRAWING: {SourceStep.LEFT, SourceStep.WITHDRAW},
+            SourceState.OVER: set[SourceStep](),
+        }.items()
     },
 )

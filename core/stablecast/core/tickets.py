@@ -1,4 +1,4 @@
-"""What a store does when the disk has caught up: grants to answer, messages to call synced.
+"""What a store does when the disk has caught up: grants to answer, messages to call synced, farewells.
 
 Each write carries a *ticket*, counted up; `Persisted` names the newest ticket that is synced, and whatever waits for it
 or an earlier one is due, in the order written. Neighbouring runs of one life come back as one: a sync is acknowledged
@@ -9,12 +9,15 @@ from collections import deque
 
 import attrs
 
-from stablecast.core.messages import Incarnation
+from stablecast.core.messages import Address, Deregistered, Incarnation
 
 
 @attrs.define
 class Waiting:
-    """What is due when `ticket` is synced: `reg_id` is answered (given a generation), or [first, stop) is synced."""
+    """What is due when `ticket` is synced.
+
+    With a `farewell` that goes `to` its address; with a generation `reg_id` is answered; else [first, stop) is synced.
+    """
 
     ticket: int
     reg_id: int
@@ -23,22 +26,33 @@ class Waiting:
     old: bool = False
     first: int = 0
     stop: int = 0
+    farewell: Deregistered | None = None
+    to: Address = ""
 
     def continued_by(self, run: "Waiting") -> bool:
         """Whether `run` is the next run of the same life."""
         return (
-            self.generation < 0
-            and run.generation < 0
+            self.first < self.stop
+            and run.first < run.stop
             and (self.reg_id, self.incarnation, self.stop) == (run.reg_id, run.incarnation, run.first)
         )
 
 
 @attrs.define
 class Tickets:
-    """The tickets of one store; `last` is the newest given out. The driver bounds what may wait: it syncs in time."""
+    """The tickets of one store; `last` is the newest given out, `synced` the newest reported.
+
+    The driver bounds what may wait: it syncs in time.
+    """
 
     last: int = 0
+    synced: int = 0
     waiting: deque[Waiting] = attrs.field(factory=deque)
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is still to be synced, so that a report will come."""
+        return self.synced < self.last
 
     def draw(self) -> int:
         """The next ticket."""
@@ -51,6 +65,7 @@ class Tickets:
 
     def due(self, ticket: int) -> list[Waiting]:
         """Everything up to `ticket` is synced: what waited for that, oldest first."""
+        self.synced = max(self.synced, ticket)
         due: list[Waiting] = []
         while self.waiting and self.waiting[0].ticket <= ticket:
             run = self.waiting.popleft()

@@ -16,20 +16,33 @@ ROOM = 2_000_000
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signals, tmp_path: Path) -> None:
-    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--json") as program:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--new", "--json") as program:
         ready = program.said()
         address = ready["address"]
         assert ready == {"ready": True, "address": address, "directory": str(tmp_path)}
         program.interrupt(number)
-        assert program.said() == {"stopped": True, "address": address, "clients": 0, "oddities": {}}
+        assert program.said() == {"stopped": True, "address": address, "clients": 0, "oddities": {}, "events": {}}
         assert program.end() == (0, "", "")
 
 
 def test_a_store_for_people(tmp_path: Path) -> None:
-    with running("store", tmp_path, "--listen", "127.0.0.1:0") as program:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--new") as program:
         assert program.line().startswith("store ready to accept registrations at 127.0.0.1:")
         program.interrupt()
         assert program.end() == (0, "", "")
+
+
+def test_a_store_that_may_have_lost_its_memory_says_so(tmp_path: Path) -> None:
+    """Formal design, 7.6: it waits before it grants anything; who knows better says `--new`."""
+    with running("store", tmp_path, "--listen", "127.0.0.1:0") as program:
+        assert program.line().startswith("store ready to accept registrations at 127.0.0.1:")
+        program.interrupt()
+        status, out, err = program.end()
+    assert (status, out) == (0, "")
+    assert err == (
+        f"{tmp_path} holds no journal, or a damaged one: registrations are granted only when nobody can count on an "
+        "earlier one any more; start with --new if this is a new store\n"
+    )
 
 
 def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
@@ -155,7 +168,7 @@ def sync(descriptor):
         Event().wait()
 
 waiting = False
-store = Store(StoreSettings("127.0.0.1:0", Path(sys.argv[1]), opened=partial(Journal.open, sync=sync)))
+store = Store(StoreSettings("127.0.0.1:0", Path(sys.argv[1]), new=True, opened=partial(Journal.open, sync=sync)))
 waiting = True
 run_loop(serve(store, True))
 """

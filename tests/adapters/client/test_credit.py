@@ -60,7 +60,7 @@ async def test_a_flight_of_bytes(net: Network, flights: list[tuple[int, int]]) -
     """T14: what can never fit is refused at once; what fits later waits."""
     context = await net.context()
     source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size_bytes": 1000})
-    with pytest.raises(MessageTooLarge, match="a message of 2000 bytes is larger than the limit of 1000 bytes"):
+    with pytest.raises(MessageTooLarge, match="a message of 2000 bytes exceeds the flight of 1000 bytes"):
         source.try_send(bytes(2000))
     with pytest.raises(MessageTooLarge):
         await source.send(bytes(1001))

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import attrs
 import pytest
 
 from stablecast.client import inbox as module
@@ -9,16 +10,30 @@ from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import BATCH_BYTES, Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.core import serial
+from stablecast.core.effects import Deliver
 from stablecast.core.errors import MisuseError
 from stablecast.transports.lbttcp import Run
 from tests.adapters.net.peers import data
 
 
-def batch_of(count: int, first: int = 0, consumed: list[tuple[int, int]] | None = None, skip: int = 0) -> Batch:
+@attrs.define
+class Told:
+    """A session that remembers what it was told."""
+
+    consumptions: list[tuple[int, int]] = attrs.field(factory=list)
+    acknowledged: list[int] = attrs.field(factory=list)
+
+    def consumed(self, first: int, last: int) -> None:
+        self.consumptions.append((first, last))
+
+    def acknowledge(self, number: int) -> None:
+        self.acknowledged.append(number)
+
+
+def batch_of(count: int, first: int = 0, told: Told | None = None, skip: int = 0) -> Batch:
     block = b"".join(data(serial.wire(first - skip + place)) for place in range(skip + count))
     run = Run(7, serial.wire(first - skip), skip + count, skip + count, block)
-    told = [] if consumed is None else consumed
-    return Batch(run, skip, count, first, 99, False, lambda low, high: told.append((low, high)))
+    return Batch(run, Deliver(1, skip, count, first, recovered=False, done=True), 99, told or Told())
 
 
 async def test_first_in_first_out() -> None:
@@ -83,21 +98,38 @@ async def test_one_taker() -> None:
 
 
 def test_a_batch_reports_each_message_once() -> None:
-    told: list[tuple[int, int]] = []
-    batch = batch_of(5, first=serial.MODULUS - 2, consumed=told, skip=3)
+    told = Told()
+    batch = batch_of(5, first=serial.MODULUS - 2, told=told, skip=3)
     assert (len(batch), batch.sequence_number, batch.payloads()) == (5, serial.MODULUS - 2, [b"x"] * 5)
     batch.consumed(0)
     batch.consumed(2)
     batch.consumed(1)
     batch.consumed()
     batch.consumed(9)
-    assert told == [(serial.MODULUS - 2, serial.MODULUS - 1), (serial.MODULUS, serial.MODULUS + 2)]
+    assert told.consumptions == [(serial.MODULUS - 2, serial.MODULUS - 1), (serial.MODULUS, serial.MODULUS + 2)]
 
 
 def test_a_message_knows_its_number() -> None:
-    told: list[tuple[int, int]] = []
-    message = Message(b"abc", batch_of(5, first=serial.MODULUS - 2, consumed=told), 3)
-    assert (message.sequence_number, message.incarnation, message.recovered) == (1, 99, False)
+    told = Told()
+    message = Message(b"abc", batch_of(5, first=serial.MODULUS - 2, told=told), 3)
+    assert (message.sequence_number, message.incarnation, message.recovered, message.otr) == (1, 99, False, False)
     message.consumed()
-    assert told == [(serial.MODULUS - 2, serial.MODULUS + 1)]
+    assert told.consumptions == [(serial.MODULUS - 2, serial.MODULUS + 1)]
     assert repr(message) == "<Message 1, 3 bytes>"
+
+
+def test_acknowledging_oneself() -> None:
+    """P-346..P-348: a message, a batch, and by a handle any number at any time; wire numbers will do."""
+    told = Told()
+    batch = batch_of(5, first=serial.MODULUS - 2, told=told)
+    message = Message(b"abc", batch, 3)
+    message.ack()
+    batch.ack()
+    handle = message.ack_handle()
+    del message, batch
+    handle.ack()
+    handle.ack(serial.MODULUS - 1)
+    handle.ack(0)
+    handle.ack(serial.MODULUS + 100)
+    top = serial.MODULUS
+    assert told.acknowledged == [top + 1, top + 2, top + 1, top - 1, top, top + 100]

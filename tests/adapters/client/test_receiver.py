@@ -8,7 +8,6 @@ import pytest
 from stablecast.client import Batch, Context, Message
 from stablecast.client import inbox as inbox_module
 from stablecast.client import receiver as module
-from stablecast.core.effects import Release
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import (
     Confirmed,
@@ -234,15 +233,6 @@ async def test_a_trace_that_cannot_be_written_is_told(net: Network, tmp_path: Pa
     receiver = (await net.context(trace=tmp_path / "file")).receiver("orders")
     with pytest.raises(TraceError):
         await anext(receiver)
-
-
-async def test_effects_of_others_are_refused(net: Network) -> None:
-    await source_of(net, "a")
-    receiver = (await net.context()).receiver("orders")
-    await until(lambda: receiver._sessions)
-    session = next(iter(receiver._sessions.values()))
-    with pytest.raises(AssertionError, match="a receiver does not Release"):
-        session._perform(Release(1))
 
 
 async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ from stablecast.client import (
     NotRegistered,
     RegistrationFailed,
 )
-from stablecast.client.source import MAX_RESEND, TURN_MESSAGES
-from stablecast.core.effects import Deliver, Resend
+from stablecast.client.retained import MAX_RESEND
+from stablecast.client.source import TURN_MESSAGES
+from stablecast.core.effects import Resend
 from stablecast.core.events import (
     Overtaken,
     QuorumLost,
@@ -204,13 +205,6 @@ async def test_a_store_that_was_away_recovers_from_the_source(net: Network) -> N
     source._on_event = events
     while not [event for event in events.of(Stable) if event.store_index == 2 and event.last == last]:
         await events.first(Stable, len(events.of(Stable)) + 1)
-
-
-async def test_effects_of_others_are_refused(net: Network) -> None:
-    context = await net.context()
-    source = await context.source("orders")
-    with pytest.raises(AssertionError, match="a source does not Deliver"):
-        source._perform(Deliver(1, 0, 1, 0, False, True))
 
 
 async def test_a_source_that_another_life_replaced_says_so(net: Network) -> None:

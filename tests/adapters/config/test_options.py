@@ -8,14 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.config.options import SCOPES, Option, OptionError, Value, apply
-from stablecast.core.settings import AckMode, ReceiverConfig, SourceConfig, StoreConfig
-from stablecast.core.units import MILLISECOND
+from stablecast.config.options import ALIASES, SCOPES, Option, OptionError, Value, apply, notices
+from stablecast.config.stores import StoreListError
+from stablecast.core.errors import StablecastError
+from stablecast.core.quorum import GroupRules, Intergroup
+from stablecast.core.settings import (
+    AckMode,
+    FlightBehavior,
+    Notification,
+    ReceiverConfig,
+    RepositoryConfig,
+    RepositoryType,
+    SourceConfig,
+    StoreBehavior,
+    StoreConfig,
+    StoreSpec,
+)
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.net.address import AddressError
 
 CONFIGS: dict[str, Any] = {
     "source": SourceConfig("topic", 0, "", ""),
     "receiver": ReceiverConfig("topic", 0, ""),
     "store": StoreConfig("", 0),
+    "topic": RepositoryConfig(),
 }
 TABLE = [(scope, option) for scope, options in SCOPES.items() for option in options]
 EACH = pytest.mark.parametrize(("scope", "option"), TABLE, ids=[f"{s}-{o.name}" for s, o in TABLE])
@@ -23,7 +39,7 @@ NAMES = {scope: [option.name for option in options] for scope, options in SCOPES
 
 
 def value_of(config: Any, option: Option) -> Any:
-    for part in option.field.split("."):
+    for part in option.path:
         config = getattr(config, part)
     return config
 
@@ -40,40 +56,64 @@ def flat(config: Any, prefix: str = "") -> dict[str, object]:
     return found
 
 
-def acceptable(option: Option) -> list[Value]:
+def acceptable(option: Option, config: Any) -> list[Value]:
     """Values of any kind that this option takes."""
-    candidates: list[Value] = [0, 1, 2, 7, 1234, "lowest", "majority", "highest", "block", "notify", "quorum", "all"]
+    words = [word.strip() for word in option.kind.allowed.split(",")]
+    candidates: list[Value] = [0, 1, 2, 7, 1234, 200_000, "10.0.0.1:14567", "NEWYORK-1", "0:3", *words]
     taken: list[Value] = []
     for candidate in candidates:
         try:
-            option.read(option.name, candidate)
-        except OptionError:
+            option.set(config, candidate)
+        except (OptionError, StoreListError, AddressError):
             continue
         taken.append(candidate)
     return taken
 
 
+TOGETHER = {
+    "ume_confirmed_delivery_notification": {"confirmations", "confirmed_notification"},
+    "ume_store": {"stores", "groups.sizes"},
+    "ume_store_name": {"stores", "groups.sizes"},
+    "ume_store_group": {"groups.sizes"},
+}
+"""The options that are about the configuration as a whole, and the fields they change."""
+
+
 @EACH
 def test_an_option_changes_its_field_and_no_other(scope: str, option: Option) -> None:
+    """P-853: each option does something, or says that it does nothing."""
     default = CONFIGS[scope]
-    values = {value: value_of(apply(scope, default, {option.name: value}), option) for value in acceptable(option)}
-    assert any(value != value_of(default, option) for value in values.values())
-    for value in values:
-        changed = flat(apply(scope, default, {option.name: value}))
-        differing = {name for name, content in flat(default).items() if changed[name] != content}
-        assert differing <= {option.field}
+    changed = [flat(apply(scope, default, {option.name: value})) for value in acceptable(option, default)]
+    assert changed
+    before = flat(default)
+    differing = {name for config in changed for name, content in before.items() if config[name] != content}
+    if option.field is None:
+        assert not differing
+    else:
+        assert differing == TOGETHER.get(option.name, {option.field})
 
 
 @EACH
-def test_milliseconds_become_nanoseconds(scope: str, option: Option) -> None:
-    if option.unit == "ms":
+def test_what_is_shown_gives_the_same_again(scope: str, option: Option) -> None:
+    for value in acceptable(option, CONFIGS[scope]):
+        config = apply(scope, CONFIGS[scope], {option.name: value})
+        shown = option.show(config)
+        if option.kind.type != "list" and option.field is not None:
+            assert apply(scope, CONFIGS[scope], {option.name: shown}) == config
+
+
+@EACH
+def test_spans_become_nanoseconds(scope: str, option: Option) -> None:
+    factor = {"ms": MILLISECOND, "s": SECOND}.get(option.kind.unit)
+    if factor is not None and option.field is not None:
         config = apply(scope, CONFIGS[scope], {option.name: "1234"})
-        assert value_of(config, option) == 1234 * MILLISECOND
+        assert value_of(config, option) == 1234 * (1 if option.field.endswith("_ms") else factor)
 
 
 @EACH
 def test_an_option_has_a_documented_name_and_a_summary(scope: str, option: Option) -> None:
-    pattern = r"[a-z]+(-[a-z]+)+" if scope == "store" else r"(ume|retransmit)(_[a-z]+)+"
+    library = r"(ume|retransmit|use|otr|late|ordered|delivery)(_[a-z]+)+"
+    pattern = rf"[a-z]+(-[a-z]+)+|{library}" if scope in ("store", "topic") else library
     assert re.fullmatch(pattern, option.name)
     assert option.summary
     assert NAMES[scope].count(option.name) == 1
@@ -82,16 +122,17 @@ def test_an_option_has_a_documented_name_and_a_summary(scope: str, option: Optio
 @given(st.sampled_from(TABLE), st.text(max_size=12) | st.integers() | st.booleans())
 def test_any_value_is_taken_or_refused_in_one_sentence(place: tuple[str, Option], value: Value) -> None:
     scope, option = place
-    refused: OptionError | None = None
+    refused: StablecastError | None = None
     try:
         config = apply(scope, CONFIGS[scope], {option.name: value})
-    except OptionError as error:
+    except (OptionError, StoreListError, AddressError) as error:
         refused = error
     else:
         assert flat(config).keys() == flat(CONFIGS[scope]).keys()
     if refused is not None:
         reasons = "wants a whole number, not '|must be one of |must be 0 or 1, not '|must lie between"
-        assert re.match(f"option {option.name} ({reasons})", str(refused))
+        entry = option.kind.type == "list" and "' is not a|group \\d+ "
+        assert re.search(entry or f"option {option.name} ({reasons})", str(refused))
 
 
 @given(st.sampled_from(sorted(NAMES)), st.data())
@@ -99,7 +140,7 @@ def test_a_misspelt_name_tells_the_one_that_was_meant(scope: str, draw: st.DataO
     name = draw.draw(st.sampled_from(NAMES[scope]))
     place = draw.draw(st.integers(0, len(name) - 1))
     misspelt = name[:place] + name[place + 1 :]
-    if misspelt not in NAMES[scope]:
+    if misspelt not in NAMES[scope] and misspelt not in ALIASES[scope]:
         with pytest.raises(OptionError) as raised:
             apply(scope, CONFIGS[scope], {misspelt: 1})
         meant = re.fullmatch(rf"there is no {scope} option '{misspelt}': did you mean '(.*)'\?", str(raised.value))
@@ -120,6 +161,15 @@ def test_a_misspelt_name_tells_the_one_that_was_meant(scope: str, draw: st.DataO
             "option ume_flight_size_behavior must be one of block, notify, not 'wait'",
         ),
         ("receiver", "ume_use_ack_batching", "yes", "option ume_use_ack_batching must be 0 or 1, not 'yes'"),
+        (
+            "source",
+            "ume_store_behavior",
+            "gc",
+            "option ume_store_behavior must be one of qc, quorum-consensus, rr, round-robin, not 'gc'",
+        ),
+        ("store", "repository-disk-file-size-limit", 196_991, "must lie between 196992 and "),
+        ("store", "repository-disk-async-buffer-length", 65_663, "must lie between 65664 and "),
+        ("store", "receiver-new-registration-rollback", 2_147_483_648, "must lie between 0 and 2147483647"),
         ("store", "source-activity-timeou", 1, "did you mean 'source-activity-timeout'?"),
         ("store", "completely different", 1, "there is no store option 'completely different': did you mean '"),
     ],
@@ -140,3 +190,147 @@ def test_several_options_and_spellings() -> None:
     same: dict[str, Value] = {"ume_session_id": 255, "ume_use_ack_batching": "0", "ume_state_lifetime": 1000}
     assert apply("receiver", ReceiverConfig("topic", 0, ""), same) == config
     assert apply("receiver", config, {}) is config
+
+
+def test_the_boundaries_of_sizes_on_disk() -> None:
+    """P-827, P-829: the smallest file has room for three of the smallest buffers. P-837, U16: rollback 0 is taken."""
+    options: dict[str, Value] = {
+        "repository-disk-file-size-limit": 196_992,
+        "repository-disk-async-buffer-length": 65_664,
+        "receiver-new-registration-rollback": 0,
+    }
+    repository = apply("store", StoreConfig("", 0), options).repository
+    assert repository is not None
+    assert (repository.disk_limit, repository.rollback) == (3 * 65_664, 0)
+
+
+def test_the_last_of_two_ways_to_acknowledge_wins() -> None:
+    """P-343, P-345, P-346: batching and explicit acknowledgement exclude each other."""
+    receiver = ReceiverConfig("topic", 0, "")
+    for options, mode in (
+        ({"ume_use_ack_batching": 1, "ume_explicit_ack_only": 1}, AckMode.EXPLICIT),
+        ({"ume_explicit_ack_only": 1, "ume_use_ack_batching": 1}, AckMode.BATCHED),
+        ({"ume_explicit_ack_only": 1, "ume_use_ack_batching": 0}, AckMode.EXPLICIT),
+        ({"ume_use_ack_batching": 1, "ume_explicit_ack_only": 0}, AckMode.BATCHED),
+        ({"ume_use_ack_batching": 0, "ume_explicit_ack_only": 0}, AckMode.IMMEDIATE),
+    ):
+        assert apply("receiver", receiver, options).ack_mode is mode
+    explicit = apply("receiver", receiver, {"ume_explicit_ack_only": 1})
+    assert apply("receiver", explicit, {"ume_explicit_ack_only": 0}).ack_mode is AckMode.IMMEDIATE
+
+
+@pytest.mark.parametrize(
+    ("level", "asked", "notification"),
+    [
+        (0, False, Notification.NONE),
+        (1, True, Notification.FRAGMENTS),
+        (2, True, Notification.MESSAGES),
+        (3, True, Notification.BOTH),
+    ],
+)
+def test_confirmations_are_asked_for_by_their_events(level: int, asked: bool, notification: Notification) -> None:
+    """P-657."""
+    config = apply("source", SourceConfig("topic", 0, "", ""), {"ume_confirmed_delivery_notification": level})
+    assert (config.confirmations, config.confirmed_notification) == (asked, notification)
+
+
+def test_the_documented_thirteen_stores_in_three_groups() -> None:
+    """P-516, P-512, P-513, P-514: the guide's sample with groups of 5, 3 and 5."""
+    hosts = [f"10.29.3.{host}:15313:{reg_id}:{group}" for host, reg_id, group in zip(
+        range(60, 73), range(101_000, 114_000, 1000), [0] * 5 + [1] * 3 + [2] * 5, strict=True
+    )]  # fmt: skip
+    options: dict[str, Value] = {
+        "ume_store": " ".join(hosts),
+        "ume_message_stability_notification": 1,
+        "ume_store_behavior": "qc",
+        "ume_store_group": "0:5, 1:3, 2:5",
+        "ume_retention_intragroup_stability_behavior": "quorum",
+        "ume_retention_intergroup_stability_behavior": "all-active",
+    }
+    config = apply("source", SourceConfig("topic", 0, "", ""), options)
+    assert config.groups == GroupRules((5, 3, 5), intergroup=Intergroup.ALL_ACTIVE)
+    assert [store.group for store in config.stores] == [0] * 5 + [1] * 3 + [2] * 5
+    assert config.stores[5] == StoreSpec("10.29.3.65:15313", 106_000, 1)
+
+
+def test_the_documented_round_robin_stores() -> None:
+    """P-501, P-504."""
+    stores = "10.29.3.77:15313:150000:0 10.29.3.76:16313:160000:0 10.29.3.75:17313:170000:0"
+    config = apply("source", SourceConfig("topic", 0, "", ""), {"ume_store": stores, "ume_store_behavior": "rr"})
+    assert config.behavior is StoreBehavior.RR
+    assert [store.reg_id for store in config.stores] == [150_000, 160_000, 170_000]
+
+
+def test_the_documented_receiver_paced_client() -> None:
+    """P-595, P-562, P-565, P-568: the guide's sample for clients, without what is for other transports."""
+    source = apply(
+        "source",
+        SourceConfig("topic", 0, "", ""),
+        {
+            "ume_store_group": "0:1 1:1",
+            "ume_store_name": "store1rpp:2929:0 store1rpp:2930:1",
+            "ume_store_behavior": "qc",
+            "ume_flight_size": 500,
+            "ume_flight_size_bytes": 1_000_000,
+            "ume_receiver_paced_persistence": 1,
+            "ume_repository_size_threshold": 104_857_600,
+            "ume_repository_size_limit": 209_715_200,
+            "ume_repository_disk_file_size_limit": 1_073_741_824,
+            "ume_repository_ack_on_reception": 1,
+            "ume_write_delay": 1000,
+            "ume_proxy_source": 1,
+            "ume_session_id": 535_353,
+            "ume_source_liveness_timeout": 4000,
+            "ume_confirmed_delivery_notification": 1,
+        },
+    )
+    assert source.wishes.write_delay_ms == 1000
+    assert (source.groups.sizes, [store.name for store in source.stores]) == ((1, 1), ["store1rpp"] * 2)
+    assert source.flight_behavior is FlightBehavior.BLOCK
+    receiver = apply(
+        "receiver",
+        ReceiverConfig("topic", 0, ""),
+        {"ume_receiver_paced_persistence": 1, "ume_explicit_ack_only": 1, "ume_receiver_liveness_interval": 1000},
+    )
+    assert (receiver.pace, receiver.ack_mode) == (source.pace, AckMode.EXPLICIT)
+
+
+def test_the_documented_receiver_paced_store() -> None:
+    """P-596, P-597, P-848: the guide's samples for stores."""
+    options: dict[str, Value] = {
+        "repository-type": "disk",
+        "repository-size-threshold": 104_857_600,
+        "repository-size-limit": 209_715_200,
+        "repository-disk-file-size-limit": 1_073_741_824,
+        "repository-allow-receiver-paced-persistence": 1,
+        "repository-allow-ack-on-reception": 1,
+        "repository-disk-write-delay": 1000,
+        "source-activity-timeout": 120_000,
+        "receiver-activity-timeout": 30_000,
+        "retransmission-request-forwarding": 0,
+        "receiver-new-registration-rollback": 0,
+    }
+    repository = apply("topic", RepositoryConfig(), options)
+    assert repository.kind is RepositoryType.DISK
+    assert (repository.allow_rpp, repository.write_delay_ns) == (True, 1 * SECOND)
+    assert apply("store", StoreConfig("", 0), options).repository == repository
+
+
+@pytest.mark.parametrize(("scope", "old", "new"), [(s, old, new) for s, t in ALIASES.items() for old, new in t.items()])
+def test_old_names_are_taken_with_a_notice(scope: str, old: str, new: str) -> None:
+    config = CONFIGS[scope]
+    assert apply(scope, config, {old: 1}) == apply(scope, config, {new: 1})
+    assert notices(scope, {old: 1, new: 1}) == (f"option {old} is an old name: write {new}",)
+
+
+def test_options_without_effect_are_taken_with_a_notice() -> None:
+    """P-824, P-825, P-826, P-828, P-830."""
+    options: dict[str, Value] = {"repository-disk-max-async-cbs": 16, "repository-disk-file-preallocate": 1}
+    config = StoreConfig("", 0)
+    assert apply("store", config, options) == config
+    assert notices("store", options) == (
+        "option repository-disk-max-async-cbs has no effect: disk accesses have no callbacks",
+        "option repository-disk-file-preallocate has no effect: the journal allocates its segments",
+    )
+    with pytest.raises(OptionError, match="there is no store option 'late_join'"):
+        notices("store", {"late_join": 1})

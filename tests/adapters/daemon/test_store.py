@@ -17,8 +17,9 @@ from stablecast.client import Context, Receiver
 from stablecast.core.effects import Client
 from stablecast.core.events import RegistrationComplete
 from stablecast.core.messages import Role
-from stablecast.core.settings import StoreConfig
+from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.units import MILLISECOND
+from stablecast.daemon.cache import Cache
 from stablecast.daemon.records import RecordError, client_record
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.journal import Journal, JournalError
@@ -28,7 +29,7 @@ from stablecast.transports import codec
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import UnknownHeader
 from stablecast.transports.wire.lbmc import DATA_HEADER, MessageKind
-from tests.support.network import FOREVER_NS, LOCAL, Events, others
+from tests.support.network import KEPT, LOCAL, Events, others
 
 TOPIC = "orders"
 TURNS = 100
@@ -37,8 +38,8 @@ TURNS = 100
 
 async def started(directory: Path, listen: str = f"{LOCAL}:0", **settings: Any) -> Store:
     """A store that serves."""
-    config = StoreConfig(listen, 1, source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
-    store = Store(StoreSettings(listen, directory, config, **settings))
+    config = StoreConfig(listen, 1, repository=KEPT)
+    store = Store(StoreSettings(listen, directory, config, **{"new": True, **settings}))
     await store.start()
     return store
 
@@ -209,6 +210,7 @@ async def test_damage_found_while_reading_ends_the_store_and_a_restart_goes_on_w
         source = await context.source(TOPIC, stores=[store.address])
         await (await source.send(b"precious")).stable()
         _spoil(tmp_path)
+        store._shelf._cache = Cache()  # as if it were long ago
         other.receiver(TOPIC, source=source.config.transport)
         await store.failed
     with pytest.raises(JournalError, match="fails its checksum; check the disk"):
@@ -305,8 +307,10 @@ async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
 
 
 async def test_a_client_that_stays_away_too_long_is_forgotten(tmp_path: Path) -> None:
-    short = StoreConfig("", 1, source_activity_ns=1, source_lifetime_ns=1, check_ns=MILLISECOND)
-    store = Store(StoreSettings(f"{LOCAL}:0", tmp_path, short))
+    short = StoreConfig(
+        "", 1, repository=RepositoryConfig(source_activity_ns=1, source_lifetime_ns=1), check_ns=MILLISECOND
+    )
+    store = Store(StoreSettings(f"{LOCAL}:0", tmp_path, short, new=True))
     await store.start()
     async with Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], wait=False)

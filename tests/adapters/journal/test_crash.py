@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from stablecast.journal import Journal
 from stablecast.journal import segments as segment_files
-from stablecast.journal.format import Block
+from stablecast.journal.format import HIGHEST, Block
 from tests.adapters.journal.support import FAST_DIRECTORY, numbers, segments, start
 
 STREAMS = 3
@@ -32,6 +32,9 @@ SEGMENT_BYTES = 400
 
 Live = dict[tuple[int, int], int]
 """(stream, number) -> tag."""
+
+Trails = dict[int, int]
+"""Where each stream that was trimmed begins."""
 
 
 class Disk:
@@ -79,57 +82,53 @@ class Disk:
 
 @attrs.define
 class Twin:
-    """What the journal should hold after each ticket; `most` ignores trims, which a crash may undo."""
+    """What the journal should hold after each ticket."""
 
     ticket: int = 0
     live: Live = attrs.field(factory=dict)
-    most: Live = attrs.field(factory=dict)
+    trails: Trails = attrs.field(factory=dict)
     states: list[bytes] = attrs.field(factory=list)
-    history: list[tuple[Live, Live, int]] = attrs.field(factory=lambda: [({}, {}, 0)])
+    history: list[tuple[Live, Trails, int]] = attrs.field(factory=lambda: [({}, {}, 0)])
 
     def step(self, journal: Journal, what: str, stream: int, at: int, count: int) -> None:
-        if what == "trim":
-            journal.drop_before(stream, at)
-            self.live = {key: tag for key, tag in self.live.items() if key[0] != stream or key[1] >= at}
-            ticket_live, ticket_most, states = self.history[-1]
-            self.history[-1] = (self._smaller(ticket_live), ticket_most, states)
-            return
         self.ticket += 1
         match what:
             case "messages":
                 journal.append_messages(stream, at, count, self.ticket, block_of(stream, at, self.ticket), self.ticket)
-                new = {(stream, number): self.ticket for number in range(at, at + count)}
-                self.live, self.most = self.live | new, self.most | new
+                self.live = self.live | {(stream, number): self.ticket for number in range(at, at + count)}
             case "cut":
                 journal.cut(stream, at, self.ticket)
-                self._kill(stream, at)
+                self._kill(stream, range(at, HIGHEST))
+                if stream in self.trails:
+                    self.trails = self.trails | {stream: min(at, self.trails[stream])}
+            case "trim":
+                journal.trim(stream, at, self.ticket)
+                self._kill(stream, range(at))
+                self.trails = self.trails | {stream: at}
             case "forget":
                 journal.forget(stream, self.ticket)
-                self._kill(stream, -1)
+                self._kill(stream, range(HIGHEST))
+                self.trails = {other: trail for other, trail in self.trails.items() if other != stream}
             case _:
                 state = b'{"ticket":%d}' % self.ticket
                 journal.append_state(state, self.ticket)
                 self.states.append(state)
-        self.history.append((self.live, self.most, len(self.states)))
+        self.history.append((self.live, self.trails, len(self.states)))
 
-    def _kill(self, stream: int, at: int) -> None:
-        self.live = {key: tag for key, tag in self.live.items() if key[0] != stream or key[1] < at}
-        self.most = {key: tag for key, tag in self.most.items() if key[0] != stream or key[1] < at}
-
-    def _smaller(self, live: Live) -> Live:
-        return {key: tag for key, tag in live.items() if key in self.live}
+    def _kill(self, stream: int, numbers: range) -> None:
+        self.live = {key: tag for key, tag in self.live.items() if key[0] != stream or key[1] not in numbers}
 
 
 def block_of(stream: int, first: int, tag: int) -> bytes:
     return b"%d/%d/%d" % (stream, first, tag) + bytes(tag * 7 % 90)
 
 
+def trails_of(journal: Journal) -> Trails:
+    return {stream: trail for stream in range(STREAMS) if (trail := journal.trail(stream)) is not None}
+
+
 def held(journal: Journal) -> Live:
     return {(stream, n): tag for stream in range(STREAMS) for n, tag in numbers(journal, stream).items()}
-
-
-def fits(found: Live, live: Live, most: Live) -> bool:
-    return live.items() <= found.items() <= most.items()
 
 
 def check(directory: Path, twin: Twin, reported: int) -> None:
@@ -137,10 +136,11 @@ def check(directory: Path, twin: Twin, reported: int) -> None:
     journal = Journal.open(directory, segment_bytes=SEGMENT_BYTES)
     found = held(journal)
     candidates = twin.history[reported:]
+    trails = trails_of(journal)
     assert any(
-        fits(found, live, most) and journal.recovered_states == twin.states[:states]
-        for live, most, states in candidates
-    ), (found, journal.recovered_states, candidates)
+        found == live and trails == trimmed and journal.recovered_states == twin.states[:states]
+        for live, trimmed, states in candidates
+    ), (found, trails, journal.recovered_states, candidates)
     for stream, first, _, tag, block in journal.recovered_streams():
         assert block == block_of(stream, first, tag)
     for stream, number in found:
@@ -207,9 +207,9 @@ async def live_and_crash(
 def reborn(directory: Path) -> Twin:
     """The twin of a journal that starts with what a crash left: tickets and tags begin again."""
     journal = Journal.open(directory, segment_bytes=SEGMENT_BYTES)
-    live, states = held(journal), list(journal.recovered_states)
+    live, trails, states = held(journal), trails_of(journal), list(journal.recovered_states)
     journal.abort()
-    return Twin(live=live, most=live, states=states, history=[(live, live, len(states))])
+    return Twin(live=live, trails=trails, states=states, history=[(live, trails, len(states))])
 
 
 CHILD = """
@@ -232,7 +232,7 @@ async def main():
         for _ in range(20):
             ticket += 1
             journal.append_messages(1, ticket, 1, 5, b"%d " % ticket * 50, ticket)
-        journal.drop_before(1, ticket - 500)
+        journal.trim(1, ticket - 500, ticket)
         await changed.wait()
 
 asyncio.run(main())

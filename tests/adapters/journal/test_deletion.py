@@ -15,7 +15,7 @@ async def test_rolling_deletes_dead_segments_and_keeps_states(tmp_path: Path) ->
     owner = start(tmp_path, segment_bytes=300, states=lambda: [b'{"whole":1}'])
     for number in range(50):
         owner.journal.append_messages(1, number, 1, 1, b"%d" % number * 30, number + 1)
-        owner.journal.drop_before(1, number - 1)
+        owner.journal.trim(1, number - 1, number + 1)
         if number % 3 == 0:
             await owner.until(number + 1)
     await owner.journal.close()
@@ -36,7 +36,7 @@ async def test_a_slow_stream_pins_only_its_own_segment(tmp_path: Path) -> None:
     owner.journal.cut(2, 1, 5)
     for number in range(40):
         owner.journal.append_messages(3, number, 1, 1, bytes(100), 6 + number)
-        owner.journal.drop_before(3, number)
+        owner.journal.trim(3, number, 6 + number)
     await owner.journal.close()
     assert segments(tmp_path)[0].name == "00000001.seg"
     assert len(segments(tmp_path)) <= 4
@@ -59,7 +59,7 @@ async def test_nothing_is_deleted_before_what_killed_it_is_synced(tmp_path: Path
     await owner.until(2)
     passes.clear()
     owner.journal.append_messages(1, 0, 1, 2, bytes(10), 3)
-    owner.journal.drop_before(2, 1)
+    owner.journal.trim(2, 1, 3)
     held = [path.name for path in segments(tmp_path)]
     passes.set()
     await owner.journal.close()
@@ -75,7 +75,7 @@ async def test_an_old_incarnation_stays_hidden_when_the_one_that_hid_it_is_delet
     owner.journal.append_messages(1, 0, 1, 2, bytes(300), 3)
     owner.journal.append_messages(3, 0, 1, 1, bytes(300), 4)
     await owner.until(4)
-    owner.journal.drop_before(1, 1)
+    owner.journal.trim(1, 1, 5)
     owner.journal.abort()
     again = Journal.open(tmp_path)
     assert again.extents(1) in ([], [(0, 1, 2)])
@@ -100,7 +100,7 @@ async def test_erasure_right_after_a_segment_was_lost(tmp_path: Path) -> None:
 async def test_an_emptied_active_segment_can_fill_again(tmp_path: Path) -> None:
     owner = start(tmp_path, segment_bytes=300)
     owner.journal.append_messages(1, 0, 1, 1, b"gone", 1)
-    owner.journal.drop_before(1, 1)
+    owner.journal.trim(1, 1, 1)
     owner.journal.append_messages(1, 1, 1, 1, b"here", 2)
     for number in range(10):
         owner.journal.append_state(b'{"filler":"%s"}' % (b"x" * 100), 3 + number)

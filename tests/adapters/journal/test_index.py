@@ -84,6 +84,18 @@ def test_prune_keeps_what_has_records_to_look_back_on() -> None:
     assert index.erases == {1: [late]}
 
 
+def test_prune_tells_trails_anew() -> None:
+    index, place = Index(), segment(1)
+    index.add(1, 50, record(place, 100, 0))
+    old, cut = Erase(1, LOWEST, 40, (1, 200)), Erase(1, 30, HIGHEST, (1, 300))
+    for erase in (old, cut, Erase(2, LOWEST, 9, (1, 400)), Erase(3, 5, HIGHEST, (1, 500))):
+        index.erase(erase)
+    trails = [Erase(1, LOWEST, 30, (1, 200)), Erase(2, LOWEST, 9, (1, 400))]
+    assert index.prune([place]) == [old, cut, *trails]
+    assert index.prune([]) == trails
+    assert list(index.trails.values()) == trails
+
+
 def test_unknown_stream() -> None:
     index = Index()
     assert index.extents(1) == []

@@ -69,7 +69,7 @@ async def test_newest_wins_and_read_stays_within_what_is_live(tmp_path: Path) ->
     owner.journal.append_messages(1, 0, 10, 1, b"old", 1)
     owner.journal.append_messages(1, 4, 2, 2, b"new", 2)
     owner.journal.cut(1, 8, 3)
-    owner.journal.drop_before(1, 2)
+    owner.journal.trim(1, 2, 3)
     for again in (False, True):
         if again:
             await owner.journal.close()
@@ -86,7 +86,7 @@ async def test_newest_wins_and_read_stays_within_what_is_live(tmp_path: Path) ->
 async def test_a_forgotten_stream_can_begin_again_lower(tmp_path: Path) -> None:
     owner = start(tmp_path)
     owner.journal.append_messages(1, 100, 5, 1, b"old", 1)
-    owner.journal.drop_before(1, 103)
+    owner.journal.trim(1, 103, 1)
     owner.journal.forget(1, 2)
     owner.journal.append_messages(1, 50, 5, 2, b"new", 3)
     await owner.journal.close()
@@ -95,16 +95,76 @@ async def test_a_forgotten_stream_can_begin_again_lower(tmp_path: Path) -> None:
     await again.journal.close()
 
 
-async def test_trims_of_a_batch_are_one_record(tmp_path: Path) -> None:
-    owner = start(tmp_path)
+async def test_a_trail_outlives_the_messages_and_the_segments(tmp_path: Path) -> None:
+    """P-118: what was let go for good stays gone, and so does the knowledge of where the stream begins."""
+    owner = start(tmp_path, segment_bytes=200)
     owner.journal.append_messages(1, 0, 100, 1, b"", 1)
-    await owner.until(1)
-    size = segments(tmp_path)[0].stat().st_size
-    for number in range(1, 100):
-        owner.journal.drop_before(1, number)
-    owner.journal.drop_before(2, 5)
+    owner.journal.trim(1, 100, 2)
+    owner.journal.trim(2, 5, 2)
+    owner.journal.cut(2, 3, 3)
+    owner.journal.trim(3, 9, 4)
+    owner.journal.forget(3, 5)
+    for ticket in range(6, 20):
+        owner.journal.append_state(b'{"filler":"%s"}' % (b"x" * 60), ticket)
     await owner.journal.close()
-    assert segments(tmp_path)[0].stat().st_size == size + 32 + 36
+    assert segments(tmp_path)[0].name > "00000003.seg"
+    again = start(tmp_path)
+    assert [again.journal.trail(stream) for stream in (1, 2, 3, 4)] == [100, 3, None, None]
+    await again.journal.close()
+
+
+async def test_sizes_of_runs(tmp_path: Path) -> None:
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 0, 10, 1, bytes(100), 1)
+    owner.journal.append_messages(1, 10, 2, 1, bytes(30), 2)
+    owner.journal.trim(1, 4, 3)
+    for again in (False, True):
+        if again:
+            await owner.journal.close()
+            owner = start(tmp_path)
+        assert owner.journal.sizes(1) == [(4, 6, 60), (10, 2, 30)]
+        assert owner.journal.sizes(2) == []
+    await owner.journal.close()
+
+
+async def test_a_journal_of_an_older_format_is_read_and_gets_a_segment_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stablecast.journal.format.VERSION", 1)
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 0, 1, 1, b"old", 1)
+    await owner.journal.close()
+    monkeypatch.undo()
+    owner = start(tmp_path)
+    owner.journal.append_messages(1, 1, 1, 1, b"new", 1)
+    await owner.journal.close()
+    assert [path.read_bytes()[9] for path in segments(tmp_path)] == [1, 2]
+    owner = start(tmp_path)
+    assert owner.journal.extents(1) == [(0, 1, 1), (1, 1, 1)]
+    await owner.journal.close()
+
+
+async def test_whether_states_may_be_missing(tmp_path: Path) -> None:
+    """Formal design, 7.6: a store that may have lost its memory has to know."""
+    owner = start(tmp_path)
+    assert not owner.journal.whole
+    for ticket in (1, 2):
+        owner.journal.append_state(b'{"state":%d}' % ticket, ticket)
+        await owner.until(ticket)
+    await owner.journal.close()
+    owner = start(tmp_path)
+    assert owner.journal.whole
+    await owner.journal.close()
+    (segment,) = segments(tmp_path)
+    segment.write_bytes(segment.read_bytes().replace(b'{"state":1}', b'{"state":9}'))
+    owner = start(tmp_path, segment_bytes=1)
+    assert not owner.journal.whole
+    for ticket in (1, 2):
+        owner.journal.append_messages(1, ticket, 1, 1, bytes(500), ticket)
+    await owner.journal.close()
+    again = Journal.open(tmp_path)
+    assert again.whole  # a checkpoint tells every state anew
+    again.abort()
 
 
 async def test_group_commit(tmp_path: Path) -> None:
@@ -241,7 +301,7 @@ async def test_misuse(tmp_path: Path) -> None:
     with pytest.raises(MisuseError, match="not running"):
         fresh.append_state(b"{}", 1)
     with pytest.raises(MisuseError, match="not running"):
-        fresh.drop_before(1, 1)
+        fresh.trim(1, 1, 1)
     fresh.abort()
     owner = start(tmp_path)
     with pytest.raises(MisuseError, match="start a journal once"):
@@ -280,7 +340,7 @@ def test_unreadable_segment_and_newer_release_release_the_lock(tmp_path: Path) -
     with pytest.raises(JournalError, match="cannot read the journal"):
         Journal.open(tmp_path)
     (tmp_path / "00000001.seg").rmdir()
-    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\2" + bytes(14))
+    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\3" + bytes(14))
     with pytest.raises(JournalError, match=f"journal in {tmp_path}: .* newer release"):
         Journal.open(tmp_path)
     (tmp_path / "00000001.seg").unlink()

@@ -165,20 +165,6 @@ def test_abort_ends_after_the_call_under_way(tmp_path: Path) -> None:
     assert not new.path.exists()
 
 
-def test_idle_until_a_record_is_put(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    segment = bench.segment(1)
-    idle = [bench.writer.idle]
-    bench.put(segment, b"{}")
-    bench.entered.acquire()
-    idle.append(bench.writer.idle)
-    bench.put(segment, b"{}")
-    idle.append(bench.writer.idle)
-    open_gate(bench)
-    assert idle == [True, True, False]
-    bench.finish()
-
-
 @given(st.lists(st.binary(max_size=6), max_size=6), st.data())
 def test_behind_is_the_rest(buffers: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(buffers)

@@ -74,8 +74,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def driver_of(machine: Machine, perform: Callable[[Effect], None], recorder: Recorder | None = None) -> Driver[Input]:
-    driven: Driven[Input] = Driven(machine, recorder)  # type: ignore[arg-type]
+def driver_of(
+    machine: Machine, perform: Callable[[Effect], None], recorder: Recorder | None = None
+) -> Driver[Input, Effect]:
+    driven: Driven[Input, Effect] = Driven(machine, recorder)  # type: ignore[arg-type]
     return Driver(driven, perform)
 
 

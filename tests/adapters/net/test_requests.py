@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.net import ports
 from stablecast.net import requests as module
-from stablecast.net.requests import RequestPort
+from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item
 from tests.adapters.net.peers import LOCAL, data
 from tests.support.network import connected
@@ -15,7 +15,7 @@ from tests.support.network import connected
 async def port_of() -> tuple[RequestPort, int, "asyncio.Queue[Item]"]:
     heard: asyncio.Queue[Item] = asyncio.Queue()
 
-    def take(items: list[Item]) -> None:
+    def take(items: list[Item], _: Peer) -> None:
         for item in items:
             heard.put_nowait(item)
 
@@ -55,6 +55,25 @@ async def test_nonsense_is_counted_and_ends_one_connection() -> None:
     bad.close()
 
 
+async def test_whose_connection_ended_is_told() -> None:
+    """P-338: with the contexts that said over it that they live, as many as one connection may speak for."""
+    left: asyncio.Queue[list[int]] = asyncio.Queue()
+
+    def take(items: list[Item], peer: Peer) -> None:
+        for context in (7, 8, 7, *range(100, 200)):
+            peer.alive(context)
+
+    listening = ports.listen(LOCAL, 0, "port")
+    port = RequestPort(listening, take, lambda peer: left.put_nowait(peer.contexts))
+    await port.start()
+    raw = await connected(listening.getsockname()[1])
+    await asyncio.get_running_loop().sock_sendall(raw, data(1))
+    raw.close()
+    assert await left.get() == [7, 8, *range(100, 114)]
+    assert module.MAX_CONTEXTS == 16
+    await port.close()
+
+
 async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PEERS", 1)
     port, number, heard = await port_of()
@@ -70,4 +89,4 @@ async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_port_that_never_started_closes_its_socket() -> None:
-    await RequestPort(ports.listen(LOCAL, 0, "port"), lambda _: None).close()
+    await RequestPort(ports.listen(LOCAL, 0, "port"), lambda _, __: None).close()

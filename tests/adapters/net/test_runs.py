@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core import serial
-from stablecast.net.runs import MAX_RECOVERED_RUN, Tokens
+from stablecast.core.inputs import Lost
+from stablecast.net.runs import MAX_RECOVERED_RUN, Continuity, Tokens
 from stablecast.transports.codec import Recovered, join
 from stablecast.transports.lbttcp import Run, payloads, span
 from tests.adapters.net.peers import data
@@ -58,6 +59,27 @@ def test_neighbours_become_one_run() -> None:
     assert all(event.recovered for event in found)
     run, sender = tokens.use(found[0].token, done=True)
     assert (payloads(run.block, 0, 2), run.payload_bytes, sender) == ([b"a", b"bb"], 3, LIFE)
+
+
+def test_what_nobody_asked_for_is_told_apart() -> None:
+    """P-436: a proactive retransmission."""
+    tokens = Tokens()
+    messages = [Recovered(SESSION, LIFE, 1, b"a"), Recovered(SESSION, LIFE, 2, b"b", proactive=True)]
+    found = list(tokens.keep_recovered(messages))
+    assert [(event.wire_first, event.recovered, event.proactive) for event in found] == [(1, True, False), (2, True, True)]
+
+
+def test_what_a_stream_lost() -> None:
+    """Across the wrap of the numbers; a stream may begin anywhere, and what comes again loses nothing."""
+    streams = Continuity()
+    top = serial.MODULUS - 1
+    assert streams.check(LIFE, run_of([b"a"], top - 4)) is None
+    assert streams.check(LIFE, run_of([b"a"], top - 3)) is None
+    assert streams.check(LIFE, run_of([b"a", b"b"], 1)) == Lost(LIFE, top - 2, 4)
+    assert streams.check(LIFE, run_of([b"b"], 2)) is None
+    assert streams.check(SESSION, run_of([b"b"], 9)) is None
+    streams.forget(LIFE)
+    assert streams.check(LIFE, run_of([b"b"], 9)) is None
 
 
 def test_a_run_of_retransmissions_is_bounded() -> None:

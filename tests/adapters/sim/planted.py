@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
-from stablecast.core import clients, receiver, repository, source
+from stablecast.core import clients, enlistment, lifeline, lineage
 from stablecast.core.acknowledging import Acknowledger
 from stablecast.core.delivery import DeliveryWindow
-from stablecast.core.effects import Cut, Deliver
-from stablecast.core.quorum import Consensus, Group
+from stablecast.core.effects import Deliver, PersistMessages
+from stablecast.core.quorum import Consensus, Quorums
+from stablecast.core.registry import Registry
 from stablecast.core.repository import Repository
 from stablecast.core.requests import RequestWindow
 from stablecast.core.resume import receiver_low, resume_point
 from stablecast.core.stability import StabilityWindow
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.window import Window
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -22,52 +24,43 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def ack_before_sync(patch: pytest.MonkeyPatch) -> None:
     receive = Repository.on_data
 
-    def on_data(self: Repository, data: Any, ticket: int, now: int, out: list[Any]) -> list[tuple[int, int]]:
-        parts = receive(self, data, ticket, now, out)
-        for first, stop in parts:
-            self.on_synced(data.incarnation, first, stop, out)
-        return parts
+    def on_data(self: Repository, data: Any, tickets: Any, now: int, out: list[Any]) -> None:
+        before = len(out)
+        receive(self, data, tickets, now, out)
+        for written in [effect for effect in out[before:] if isinstance(effect, PersistMessages)]:
+            self.on_synced(data.incarnation, written.first, written.first + written.count, tickets, now, out)
 
     patch.setattr(Repository, "on_data", on_data)
 
 
 def grant_before_sync(patch: pytest.MonkeyPatch) -> None:
-    persist = StoreEndpoint._persist_and_answer
+    persist = Registry._persist_and_answer
 
-    def answer(self: StoreEndpoint, record: Any, request: Any, old: bool) -> None:
-        persist(self, record, request, old)
-        self._answer(self.tickets.waiting.pop())
+    def answer(self: Registry, record: Any, request: Any, old: bool, out: list[Any]) -> None:
+        persist(self, record, request, old, out)
+        self.answer(self.tickets.waiting.pop(), 0, out)
 
-    patch.setattr(StoreEndpoint, "_persist_and_answer", answer)
+    patch.setattr(Registry, "_persist_and_answer", answer)
 
 
 def quorum_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Group, "stable", lambda self, mask: mask.bit_count() >= self.needed - 1)
+    patch.setattr(Quorums, "stable", lambda self, held, registered: held > 0)
 
 
 def registered_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Group, "registered", lambda self, mask: mask.bit_count() >= self.needed - 1)
+    patch.setattr(Quorums, "registered", lambda self, mask: mask > 0)
 
 
 def resume_at_lowest(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(source, "resume_point", lambda answers, _, size: resume_point(answers, Consensus.LOWEST, size))
+    patch.setattr(lineage, "resume_point", lambda answers, _, quorums: resume_point(answers, Consensus.LOWEST, quorums))
 
 
 def no_cut_back(patch: pytest.MonkeyPatch) -> None:
-    resume = Repository._resume
-
-    def keep(self: Repository, number: int, info: Any, ticket: int, out: list[Any]) -> int:
-        held, synced = self.held.copy(), self.synced.copy()
-        cut = resume(self, number, info, ticket, out)
-        self.held, self.synced = held, synced
-        out[:] = [effect for effect in out if not isinstance(effect, Cut)]
-        return cut
-
-    patch.setattr(Repository, "_resume", keep)
+    patch.setattr(Window, "cut", lambda self, number, tickets, out: None)
 
 
 def histories_not_compared(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(repository, "divergence", lambda ours, theirs: None)
+    patch.setattr(lifeline, "divergence", lambda ours, theirs: None)
 
 
 def deliver_twice(patch: pytest.MonkeyPatch) -> None:
@@ -114,7 +107,7 @@ def begin_too_late(patch: pytest.MonkeyPatch) -> None:
     def low(answers: Any, consensus: Consensus, near: int) -> int:
         return receiver_low(answers, consensus, near) + 1
 
-    patch.setattr(receiver, "receiver_low", low)
+    patch.setattr(enlistment, "receiver_low", low)
 
 
 def give_up_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -137,7 +130,7 @@ def crash_on_keepalive(patch: pytest.MonkeyPatch) -> None:
 
 def forget_a_returning_life(patch: pytest.MonkeyPatch) -> None:
     """Stores take a life that was replaced for a new one, and so does the life itself."""
-    patch.setattr(source, "overtaken", lambda ours, theirs: False)
+    patch.setattr(lineage, "overtaken", lambda ours, theirs: False)
 
 
 PLANTED: list[tuple[Plant, str, int]] = [

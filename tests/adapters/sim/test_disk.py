@@ -10,7 +10,7 @@ from stablecast.sim.world import World
 
 
 def messages(ticket: int, first: int, stop: int, tag: int = 7) -> Record:
-    return Record(ticket, Kind.MESSAGES, None, 1, first, stop, tag, b"")
+    return Record(ticket, Kind.MESSAGES, None, 1, first, stop, tag, b"." * 10 * (stop - first))
 
 
 def state(ticket: int, body: bytes) -> Record:
@@ -33,16 +33,50 @@ def test_a_crash_keeps_a_beginning_of_what_was_not_synced(keep: float, kept: lis
         disk.append(messages(number + 1, number, number + 1))
     disk.commit(3)
     disk.crash(keep)
-    assert disk.extents(1) == kept
+    assert disk.sizes(1) == [(first, count, 10 * count) for first, count in kept]
 
 
 def test_cuts_and_later_records_win() -> None:
     disk = Disk()
     for record in (messages(1, 0, 9), Record(2, Kind.CUT, None, 1, 4), messages(3, 4, 6, tag=8)):
         disk.append(record)
-    assert disk.extents(1) == [(0, 6)]
-    assert [record.tag for _, record in disk.read(1, 3, 6)] == [7, 8, 8]
-    assert disk.extents(2) == []
+    assert disk.sizes(1) == [(0, 6, 60)]
+    assert [disk.contents[1][number].tag for number in (3, 4, 5)] == [7, 8, 8]
+    assert disk.sizes(2) == []
+
+
+def test_a_trim_lets_go_what_is_below_and_is_remembered() -> None:
+    world, disk = World(Random(3)), Disk()
+    log = Syncer(world, disk, lambda ticket: None, pytest.fail)
+    block = b"." * 90
+    log.append_messages(1, 0, 9, 7, block, 1)
+    log.append_messages(1, 4, 2, 8, block[:20], 2)
+    log.trim(1, 3, 3)
+    assert [log.read(1, number) for number in (2, 3, 4, 6)] == [
+        None,
+        (0, 4, 7, block),
+        (4, 2, 8, block[:20]),
+        (0, 9, 7, block),
+    ]
+    assert disk.trail(1) is None
+    world.run(SECOND)
+    assert (disk.trail(1), disk.trail(2)) == (3, None)
+    log.cut(1, 2, 4)
+    log.forget(2, 4)
+    world.run(2 * SECOND)
+    assert (disk.trail(1), disk.sizes(1)) == (2, [])
+    assert log.read(1, 5) is None
+
+
+def test_whether_there_is_a_memory() -> None:
+    """Formal design, 7.6."""
+    disk = Disk()
+    found = [disk.memory]
+    disk.wipe()
+    found.append(disk.memory)
+    disk.append(state(1, b"1"))
+    disk.commit(1)
+    assert [*found, disk.memory] == [True, False, True]
 
 
 def test_the_newest_states_are_kept() -> None:

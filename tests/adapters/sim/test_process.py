@@ -35,7 +35,7 @@ class Alarm:
         return []
 
 
-def driven(due: int, clock: Clock | None = None) -> tuple[Process, Alarm, "Driver[Any]"]:
+def driven(due: int, clock: Clock | None = None) -> tuple[Process, Alarm, "Driver[Any, Effect]"]:
     process = Process(Network(World(Random(0))), "p", "h", clock or Clock(0, 0))
     alarm = Alarm(due)
     return process, alarm, Driver(process, Driven(alarm), lambda effect: pytest.fail(str(effect)))

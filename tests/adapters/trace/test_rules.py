@@ -1,8 +1,10 @@
 """The rules by themselves: what they let through, what they name, and that a trace may begin anywhere."""
 
+from typing import Any
+
 import pytest
 
-from stablecast.core.effects import Deliver, Effect, Notify, PersistMessages, Send
+from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Send
 from stablecast.core.events import (
     RegistrationComplete,
     RegistrationFlag,
@@ -10,14 +12,22 @@ from stablecast.core.events import (
     StableFlag,
     UnrecoverableLoss,
 )
-from stablecast.core.inputs import Arrived, Consumed, History, Input, Persisted, Sent, Tick
+from stablecast.core.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent, Tick
 from stablecast.core.messages import ConsumptionAck, StableAck
-from stablecast.core.quorum import Group
+from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.repository import Repository
 from stablecast.core.serial import wire
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.settings import (
+    Ordering,
+    ReceiverConfig,
+    RepositoryConfig,
+    SourceConfig,
+    StoreBehavior,
+    StoreConfig,
+    StoreSpec,
+)
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.tickets import Waiting
@@ -32,17 +42,20 @@ WRAP = 1 << 32
 Fact = Input | Effect
 
 
-def source() -> SourceEndpoint:
-    stores = tuple(StoreSpec(f"s:{n}") for n in range(3))
-    return SourceEndpoint.create(SourceConfig("orders", LIFE, "a:1", "a:2", stores, Group(3)))
+ONE_GROUP = GroupRules((3,))
 
 
-def receiver() -> ReceiverSession:
-    return ReceiverSession.create(ReceiverConfig("orders", LIFE, "r:1"))
+def source(groups: GroupRules = ONE_GROUP, **more: Any) -> SourceEndpoint:
+    stores = tuple(StoreSpec(f"s:{n}", group=n % len(groups.sizes)) for n in range(sum(groups.sizes)))
+    return SourceEndpoint.create(SourceConfig("orders", LIFE, "a:1", "a:2", stores, groups, **more))
 
 
-def store() -> StoreEndpoint:
-    return StoreEndpoint.create(StoreConfig("s:1", 1))
+def receiver(**more: Any) -> ReceiverSession:
+    return ReceiverSession.create(ReceiverConfig("orders", LIFE, "r:1", **more))
+
+
+def store(**more: Any) -> StoreEndpoint:
+    return StoreEndpoint.create(StoreConfig("s:1", 1, **more))
 
 
 def judged(machine: Endpoint, *facts: Fact) -> list[tuple[str, str]]:
@@ -91,7 +104,7 @@ def test_s1_counts_stores_number_by_number(start: int) -> None:
     facts = (begins(start), Sent(start, 10, 1), ack(0, start, start + 5), ack(1, start + 3, start + 9))
     assert judged(source(), *facts, stable(start + 3, start + 5), Tick()) == []
     assert judged(source(), *facts, stable(start + 2, start + 5)) == [
-        ("S1", f"number {start + 2} is reported stable with 1 acknowledgements, it needs 2")
+        ("S1", f"number {start + 2} is reported stable, and acknowledged by stores [0] only")
     ]
     assert judged(source(), *facts, stable(start + 3, start + 6))[0][1].startswith(f"number {start + 6} ")
 
@@ -106,6 +119,31 @@ def test_s1_wants_the_ack_of_the_very_store() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rules", "enough", "too_few"),
+    [
+        (GroupRules((3, 3), Intragroup.QUORUM, Intergroup.ANY), [0, 2], [0, 1]),
+        (GroupRules((3, 3), Intragroup.ALL, Intergroup.ALL_ACTIVE), [1, 3, 5], [0, 2, 1, 3]),
+        (GroupRules((3, 3), Intragroup.ALL_ACTIVE, Intergroup.MAJORITY), [0, 2, 1, 3], [0, 2, 4, 1]),
+        (GroupRules((3, 3), Intragroup.QUORUM, Intergroup.ALL), [0, 2, 1, 3], [0, 2, 4, 1]),
+    ],
+)
+def test_s1_knows_the_rules_of_groups(rules: GroupRules, enough: list[int], too_few: list[int]) -> None:
+    """P-513, P-514: stores 0, 2, 4 are group 0."""
+    facts = (begins(0), Sent(0, 5, 1))
+    assert judged(source(rules), *facts, *(ack(index, 0, 4) for index in enough), stable(0, 4)) == []
+    assert judged(source(rules), *facts, *(ack(index, 0, 4) for index in too_few), stable(0, 4)) == [
+        ("S1", f"number 0 is reported stable, and acknowledged by stores {sorted(too_few)} only")
+    ]
+
+
+def test_s1_asks_for_one_store_where_they_take_turns() -> None:
+    """P-502."""
+    machine = source(behavior=StoreBehavior.RR)
+    assert judged(machine, begins(0), Sent(0, 5, 1), ack(2, 0, 4), stable(0, 4)) == []
+    assert judged(machine, begins(0), Sent(0, 5, 1), stable(0, 4))[0][0] == "S1"
+
+
+@pytest.mark.parametrize(
     "unheard", [ack(2, 0, 4, life=LIFE + 1), ack(3, 0, 4), ack(255, 0, 4), ack(1, 0, 4)], ids=lambda a: str(a.message)
 )
 def test_s1_counts_only_acks_of_this_life_and_these_stores_once(unheard: Arrived) -> None:
@@ -115,7 +153,7 @@ def test_s1_counts_only_acks_of_this_life_and_these_stores_once(unheard: Arrived
 def test_s1_does_not_count_acks_for_what_was_never_sent() -> None:
     facts = (begins(0), Sent(0, 5, 1), ack(0, 0, 99), ack(1, 0, 99), Sent(5, 5, 1))
     assert judged(source(), *facts, stable(0, 5)) == [
-        ("S1", "number 5 is reported stable with 0 acknowledgements, it needs 2")
+        ("S1", "number 5 is reported stable, and acknowledged by stores [] only")
     ]
 
 
@@ -158,6 +196,17 @@ def test_a1_lets_reading_through() -> None:
     assert judged(receiver(), *facts, consumed(5)) == [("A1", "number 5 is acknowledged and was never consumed")]
 
 
+def test_d1_is_for_receivers_that_deliver_in_order() -> None:
+    machine = receiver(ordering=Ordering.ARRIVAL)
+    assert judged(machine, begins(3), deliver(5, 2), deliver(3, 1), Consumed(5, 6), Consumed(3, 3)) == []
+    assert judged(machine, begins(3), consumed(3))[0][0] == "A1"
+
+
+def test_a1_lets_the_application_acknowledge() -> None:
+    """P-347: and everything below with it."""
+    assert judged(receiver(), begins(3), deliver(3, 4), Acknowledge(5), consumed(5)) == []
+
+
 def test_a1_counts_what_was_consumed_in_earlier_sessions() -> None:
     assert judged(receiver(), History(6, 0, 9), consumed(9)) == []
 
@@ -181,10 +230,20 @@ def test_p1_waits_for_the_disk() -> None:
     assert judged(store(), *facts, Persisted(2), held(WRAP, WRAP + 9)) == []
 
 
+def test_p1_is_about_what_is_to_be_synced() -> None:
+    """What is for the memory only is never synced; a farewell to what is lost says nothing of the disk."""
+    cached = CacheMessages(1, LIFE, 1, 0, 5, 0, done=True)
+    lost = Send("a:1", StableAck(0, LIFE, 0, 9, nack=True))
+    assert judged(store(), cached, held(0, 4), lost) == []
+    assert judged(store(), cached, held(0, 5))[0][0] == "P1"
+    assert judged(store(repository=RepositoryConfig(allow_rpp=True)), written(1, 0, 5), held(0, 4)) == []
+    assert judged(store(repository=None), held(0, 4))[0][0] == "P1"
+
+
 def test_p1_may_begin_anywhere() -> None:
     machine = store()
     repository = Repository.create(machine.config, 1, 0, "a:1", LIFE)
-    repository.synced.add(0, 5)
+    repository.restore(0, 5, 5)
     machine.repositories[1] = repository
     machine.tickets.wait(Waiting(4, 1, LIFE, first=5, stop=10))
     assert judged(machine, held(0, 4)) == []

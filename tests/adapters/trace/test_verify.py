@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.core.stability import StabilityWindow
+from stablecast.core.quorum import Quorums
 from stablecast.trace.converter import Json
 from stablecast.trace.reports import FileReport
 from stablecast.trace.verify import MAX_VIOLATIONS, verify_file, verify_paths
@@ -137,8 +137,9 @@ def ask_for_a_smaller_group(frames: Frames) -> Found:
     """With a group of one store everything is stable sooner; but the frame ended with a group of three."""
     for lines in frames:
         snapshot = lines[0]["snapshot"]
-        for holder in (snapshot["config"], snapshot["window"], snapshot["enrollment"]):
-            holder["group"]["size"] = 1
+        snapshot["config"]["groups"]["sizes"] = [1]
+        for holder in (snapshot["sending"]["window"], snapshot["enrollment"]):
+            holder["quorums"]["rules"]["sizes"] = [1]
     return 0, "replay"
 
 
@@ -334,7 +335,7 @@ def test_a_violation_says_what_was_expected(traces: Path, tmp_path: Path) -> Non
 
 def test_a_wrong_core_is_found_although_replay_agrees_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules are judged without the core: here it calls everything stable that one store holds."""
-    monkeypatch.setattr(StabilityWindow, "_newly_stable", lambda self, start, stop: self.stable.add(start, stop))
+    monkeypatch.setattr(Quorums, "stable", lambda self, held, registered: held > 0)
     play(TracedWorld(wrap=tapping(tmp_path)))
     violations = verify_paths(tmp_path.glob("source-*")).violations
     assert violations

@@ -10,7 +10,7 @@ import attrs
 
 from stablecast.core.inputs import History, Input
 from stablecast.core.messages import Role
-from stablecast.core.quorum import Group
+from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.trace import container
@@ -144,7 +144,7 @@ def play(world: TracedWorld) -> None:
 def _source(world: TracedWorld, incarnation: int) -> SourceNode:
     stores = tuple(StoreSpec(address) for address in STORES)
     config = SourceConfig(
-        "orders", incarnation, "10.2.0.1:9000", "10.2.0.1:9001", stores, Group(len(stores)), session_id=42
+        "orders", incarnation, "10.2.0.1:9000", "10.2.0.1:9001", stores, GroupRules((len(stores),)), session_id=42
     )
     source = TracedSource.create(world, config)
     world.run_until(lambda: bool(source.machine.can_send))

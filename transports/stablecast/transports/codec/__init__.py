@@ -3,6 +3,7 @@
 from stablecast.transports.codec.decoding import decode
 from stablecast.transports.codec.encoding import encode
 from stablecast.transports.codec.identity import (
+    RECOVERED_KINDS,
     Recovered,
     decode_recovered,
     encode_recovered,
@@ -13,6 +14,7 @@ from stablecast.transports.codec.identity import (
 )
 
 __all__ = [
+    "RECOVERED_KINDS",
     "Recovered",
     "decode",
     "decode_recovered",

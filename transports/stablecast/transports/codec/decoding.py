@@ -6,12 +6,17 @@ from typing import Any
 
 from stablecast.core.messages import (
     ANY_STORE,
+    AckFlag,
     Address,
     ConsumptionAck,
+    Deregister,
+    Deregistered,
+    ElectionToken,
     Keepalive,
     LateJoinInfo,
     LateJoinRequest,
     Message,
+    ReceiverAlive,
     Refusal,
     Refused,
     Register,
@@ -25,9 +30,13 @@ from stablecast.core.messages import (
 )
 from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, find, join, need
 from stablecast.transports.codec.lives import decode_lives
+from stablecast.transports.codec.paced import decode_pace
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
+
+ACK_FLAGS = AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER
+"""The flags of an acknowledgement that mean something here."""
 
 
 def decode(message: lbmc.Message) -> Message:
@@ -49,25 +58,43 @@ def _role(marker: int) -> Role:
 
 
 def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
+    index = _store_index(message)
+    generation = header.marker & h.Preg.MARKER_MASK
+    incarnation = join(header.transport_idx, header.topic_idx)
+    reply_to = f"{header.resp_ip}:{header.resp_port}"
+    role = _role(header.marker)
+    if header.flags & h.Preg.DEREGISTER:
+        return Deregister(role, index, generation, header.reg_id, incarnation, header.src_reg_id, reply_to)
     lifetime = need(message, h.ClientLifetime)
     session = find(message, h.UmeSessionId)
     otid = find(message, h.Otid)
     context = find(message, h.CtxInst)
+    proxy = find(message, h.ProxySource)
+    pace, wishes = decode_pace(message, bool(header.flags & h.Preg.RECEIVER_PACED))
     return Register(
-        role=_role(header.marker),
-        store_index=_store_index(message),
-        generation=header.marker & h.Preg.MARKER_MASK,
+        role=role,
+        store_index=index,
+        generation=generation,
         reg_id=header.reg_id,
-        incarnation=join(header.transport_idx, header.topic_idx),
+        incarnation=incarnation,
         source_reg_id=header.src_reg_id,
         topic=need(message, h.TopicName).topic,
         session_id=0 if session is None else session.sid,
-        reply_to=f"{header.resp_ip}:{header.resp_port}",
+        reply_to=reply_to,
         transport="" if otid is None else _transport(otid.otid),
         activity_timeout_ms=lifetime.activity_tmo,
         state_lifetime_ms=lifetime.lifetime,
         context=0 if context is None else INSTANCE.unpack(context.ctxinst)[0],
+        pace=pace,
+        wishes=wishes,
+        wants_proxy=proxy is not None and bool(proxy.flags & h.ProxySource.ENABLE),
+        election=_election(message) if header.flags & h.Preg.PROXY_SOURCE else None,
     )
+
+
+def _election(message: lbmc.Message) -> ElectionToken:
+    token = need(message, h.ElectionToken)
+    return ElectionToken(token.token, token.store_index)
 
 
 def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
@@ -76,36 +103,55 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
     incarnation = join(header.transport_idx, header.topic_idx)
     index = _store_index(message)
     if header.code & h.PregResp.ERROR:
-        try:
-            reason = Refusal(header.code & h.PregResp.REASON_MASK)
-        except ValueError as error:
-            raise WireError(f"unknown refusal: {error}") from None
-        return Refused(role, index, generation, header.reg_id, incarnation, reason)
+        return Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code))
+    if header.code & h.PregResp.DEREGISTER:
+        return Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
     lifetime = need(message, h.ClientLifetime)
+    term, lives, lives_term = decode_lives(message)
+    pace, _ = decode_pace(message, bool(header.code & h.PregResp.RECEIVER_PACED))
     return Registered(
-        role,
-        index,
-        generation,
-        header.reg_id,
-        incarnation,
-        bool(header.code & h.PregResp.OLD_CLIENT),
-        header.low_seqnum,
-        header.high_seqnum,
-        lifetime.activity_tmo,
-        lifetime.lifetime,
-        *decode_lives(message),
+        role=role,
+        store_index=index,
+        generation=generation,
+        reg_id=header.reg_id,
+        incarnation=incarnation,
+        old=bool(header.code & h.PregResp.OLD_CLIENT),
+        low=header.low_seqnum,
+        high=header.high_seqnum,
+        activity_timeout_ms=lifetime.activity_tmo,
+        state_lifetime_ms=lifetime.lifetime,
+        term=term,
+        lives=lives,
+        lives_term=lives_term,
+        no_cache=bool(header.code & h.PregResp.NO_ACKS),
+        pace=pace,
     )
+
+
+def _reason(code: int) -> Refusal:
+    try:
+        return Refusal(code & h.PregResp.REASON_MASK)
+    except ValueError as error:
+        raise WireError(f"unknown refusal: {error}") from None
 
 
 def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
     if header.type == h.Ack.STABLE:
         acked = find(message, h.RangedAck)
         first, last = (header.seqnum, header.seqnum) if acked is None else (acked.first_seqnum, acked.last_seqnum)
-        return StableAck(_store_index(message), join(header.transport_idx, header.id_2), first, last)
+        nack = bool(header.flags & h.Ack.NACK)
+        return StableAck(_store_index(message), join(header.transport_idx, header.id_2), first, last, nack)
     if header.type != h.Ack.CDELV:
         raise WireError(f"an acknowledgement of unknown type {header.type}")
     incarnation = join(header.transport_idx, need(message, h.TopicIdx).tidx)
-    return ConsumptionAck(incarnation, header.id_2, header.rcv_reg_id, header.seqnum)
+    flags = AckFlag(header.flags & ACK_FLAGS)
+    return ConsumptionAck(incarnation, header.id_2, header.rcv_reg_id, header.seqnum, flags)
+
+
+def _decode_receiver_alive(header: h.ReceiverKeepalive, message: lbmc.Message) -> Message:
+    incarnation = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
+    context = INSTANCE.unpack(header.ctxinst)[0]
+    return ReceiverAlive(incarnation, header.rcv_regid, header.session_id, context)
 
 
 def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> Message:
@@ -158,12 +204,20 @@ def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
         header.low_sqn,
         header.high_sqn,
         f"{source.src_ip}:{source.src_port}",
-        need(message, h.StoreGroup).grp_sz,
+        _group_sizes(message),
         bool(header.flags & h.Sri.ACK_TO_SOURCE),
         stores,
         term,
         lives,
+        bool(source.functionality_flags & h.TopicSourceExfunc.LATE_JOIN),
     )
+
+
+def _group_sizes(message: lbmc.Message) -> tuple[int, ...]:
+    groups = [header for header in message.headers if isinstance(header, h.StoreGroup)]
+    if [group.grp_idx for group in groups] != list(range(len(groups))):
+        raise WireError("the groups of a source do not stand in the order of their indices")
+    return tuple(group.grp_sz for group in groups)
 
 
 def _decode_sri_req(header: h.SriReq, _: lbmc.Message) -> Message:
@@ -195,6 +249,7 @@ _DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
     h.Preg: _decode_preg,
     h.PregResp: _decode_preg_resp,
     h.Ack: _decode_ack,
+    h.ReceiverKeepalive: _decode_receiver_alive,
     h.RxReq: _decode_rxreq,
     h.Keepalive: _decode_keepalive,
     h.Sri: _decode_sri,

@@ -7,11 +7,15 @@ from typing import Any
 from stablecast.core.messages import (
     Address,
     ConsumptionAck,
+    Deregister,
+    Deregistered,
     Incarnation,
     Keepalive,
     LateJoinInfo,
     LateJoinRequest,
     Message,
+    Pace,
+    ReceiverAlive,
     Refused,
     Register,
     Registered,
@@ -20,13 +24,14 @@ from stablecast.core.messages import (
     SourceInfo,
     SourceInfoRequest,
     StableAck,
+    Wishes,
 )
 from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, control, split
 from stablecast.transports.codec.lives import encode_lives
+from stablecast.transports.codec.paced import encode_pace
 from stablecast.transports.wire import headers as h
 
 CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
-FUNCTIONALITY = h.TopicSourceExfunc.LATE_JOIN | h.TopicSourceExfunc.UME
 
 
 def encode(message: Message) -> bytes:
@@ -52,19 +57,25 @@ def _otid(transport: Address, incarnation: Incarnation) -> bytes:
 # Encoders: one for each core message.
 
 
-def _encode_register(m: Register) -> tuple[h.Header, ...]:
+def _preg(m: Register | Deregister, flags: int) -> h.Preg:
     session, index = split(m.incarnation)
     host, port = _host_port(m.reply_to)
+    return h.Preg(
+        flags=flags,
+        marker=_marker(m.role, m.generation),
+        reg_id=m.reg_id,
+        transport_idx=session,
+        topic_idx=index,
+        src_reg_id=m.source_reg_id,
+        resp_port=port,
+        resp_ip=host,
+    )
+
+
+def _encode_register(m: Register) -> tuple[h.Header, ...]:
+    flags = h.Preg.RECEIVER_PACED if m.pace is not Pace.SOURCE else 0
     found: list[h.Header] = [
-        h.Preg(
-            marker=_marker(m.role, m.generation),
-            reg_id=m.reg_id,
-            transport_idx=session,
-            topic_idx=index,
-            src_reg_id=m.source_reg_id,
-            resp_port=port,
-            resp_ip=host,
-        ),
+        _preg(m, flags | (h.Preg.PROXY_SOURCE if m.election else 0)),
         h.StoreId(flags=m.store_index),
         h.Capability(flags=CAPABILITIES),
         h.TopicName(topic=m.topic),
@@ -75,48 +86,57 @@ def _encode_register(m: Register) -> tuple[h.Header, ...]:
         found.append(h.UmeSessionId(sid=m.session_id))
     if m.transport:
         found.append(h.Otid(otid=_otid(m.transport, m.incarnation)))
-    return tuple(found)
+    if m.wants_proxy:
+        found.append(h.ProxySource(flags=h.ProxySource.ENABLE))
+    if m.election:
+        found.append(h.ElectionToken(store_index=m.election.store_index, token=m.election.value))
+    return (*found, *encode_pace(m.pace, m.wishes))
+
+
+def _encode_deregister(m: Deregister) -> tuple[h.Header, ...]:
+    return (_preg(m, h.Preg.DEREGISTER), h.StoreId(flags=m.store_index))
+
+
+def _preg_resp(m: Registered | Refused | Deregistered, code: int, low: int = 0, high: int = 0) -> h.PregResp:
+    session, index = split(m.incarnation)
+    return h.PregResp(
+        code=code,
+        marker=_marker(m.role, m.generation),
+        reg_id=m.reg_id,
+        transport_idx=session,
+        topic_idx=index,
+        low_seqnum=low,
+        high_seqnum=high,
+    )
 
 
 def _encode_registered(m: Registered) -> tuple[h.Header, ...]:
-    session, index = split(m.incarnation)
+    code = h.PregResp.OLD_CLIENT if m.old else 0
+    code |= h.PregResp.NO_ACKS if m.no_cache else 0
+    code |= h.PregResp.RECEIVER_PACED if m.pace is not Pace.SOURCE else 0
     return (
-        h.PregResp(
-            code=h.PregResp.OLD_CLIENT if m.old else 0,
-            marker=_marker(m.role, m.generation),
-            reg_id=m.reg_id,
-            transport_idx=session,
-            topic_idx=index,
-            low_seqnum=m.low,
-            high_seqnum=m.high,
-        ),
+        _preg_resp(m, code, m.low, m.high),
         h.StoreId(flags=m.store_index),
         h.Capability(flags=CAPABILITIES),
         h.ClientLifetime(activity_tmo=m.activity_timeout_ms, lifetime=m.state_lifetime_ms),
         *encode_lives(m.term, m.lives_term, m.lives),
+        *encode_pace(m.pace, Wishes()),
     )
 
 
 def _encode_refused(m: Refused) -> tuple[h.Header, ...]:
-    session, index = split(m.incarnation)
-    return (
-        h.PregResp(
-            code=h.PregResp.ERROR | m.reason,
-            marker=_marker(m.role, m.generation),
-            reg_id=m.reg_id,
-            transport_idx=session,
-            topic_idx=index,
-            low_seqnum=0,
-            high_seqnum=0,
-        ),
-        h.StoreId(flags=m.store_index),
-    )
+    return (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
+
+
+def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:
+    return (_preg_resp(m, h.PregResp.DEREGISTER, high=m.number), h.StoreId(flags=m.store_index))
 
 
 def _encode_stable(m: StableAck) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
+    flags = h.Ack.NACK if m.nack else 0
     return (
-        h.Ack(type=h.Ack.STABLE, transport_idx=session, id_2=index, rcv_reg_id=0, seqnum=m.last),
+        h.Ack(flags=flags, type=h.Ack.STABLE, transport_idx=session, id_2=index, rcv_reg_id=0, seqnum=m.last),
         h.StoreId(flags=m.store_index),
         h.RangedAck(first_seqnum=m.first, last_seqnum=m.last),
     )
@@ -126,6 +146,7 @@ def _encode_consumption(m: ConsumptionAck) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     return (
         h.Ack(
+            flags=m.flags,
             type=h.Ack.CDELV,
             transport_idx=session,
             id_2=m.source_reg_id,
@@ -133,6 +154,13 @@ def _encode_consumption(m: ConsumptionAck) -> tuple[h.Header, ...]:
             seqnum=m.number,
         ),
         h.TopicIdx(tidx=index),
+    )
+
+
+def _encode_receiver_alive(m: ReceiverAlive) -> tuple[h.Header, ...]:
+    return (
+        h.ReceiverKeepalive(rcv_regid=m.receiver_reg_id, session_id=m.session_id, ctxinst=INSTANCE.pack(m.context)),
+        h.CtxInstD(ctxinst=INSTANCE.pack(m.incarnation)),
     )
 
 
@@ -162,6 +190,8 @@ def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
     session, index = split(m.incarnation)
     host, port = _host_port(m.request)
     flags = h.Sri.INITIAL_SQN_KNOWN | (h.Sri.ACK_TO_SOURCE if m.confirmations else 0)
+    offers = h.TopicSourceExfunc.LATE_JOIN if m.late_join else 0
+    offers |= h.TopicSourceExfunc.UME if m.group_sizes else 0
     stores = []
     for entry in m.stores:
         store_host, store_port = _host_port(entry.address)
@@ -180,8 +210,8 @@ def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
         h.TcpSid(sid=session),
         h.TopicIdx(tidx=index),
         h.TopicName(topic=m.topic),
-        h.TopicSourceExfunc(src_ip=host, src_port=port, functionality_flags=FUNCTIONALITY),
-        h.StoreGroup(grp_idx=0, grp_sz=m.group_size),
+        h.TopicSourceExfunc(src_ip=host, src_port=port, functionality_flags=offers),
+        *(h.StoreGroup(grp_idx=index, grp_sz=size) for index, size in enumerate(m.group_sizes)),
         *stores,
         *encode_lives(m.term, 0, m.lives),
     )
@@ -209,8 +239,11 @@ _ENCODERS: dict[type[Message], Callable[[Any], tuple[h.Header, ...]]] = {
     Register: _encode_register,
     Registered: _encode_registered,
     Refused: _encode_refused,
+    Deregister: _encode_deregister,
+    Deregistered: _encode_deregistered,
     StableAck: _encode_stable,
     ConsumptionAck: _encode_consumption,
+    ReceiverAlive: _encode_receiver_alive,
     RetransmitRequest: _encode_retransmit_request,
     Keepalive: _encode_keepalive,
     SourceInfo: _encode_info,

@@ -19,17 +19,24 @@ OTID = struct.Struct(">BIHII17x")
 TCP_TRANSPORT = 0
 INSTANCE = struct.Struct(">Q")
 
+RECOVERED_KINDS = frozenset({lbmc.MessageKind.RETRANSMISSION, lbmc.MessageKind.PROACTIVE})
+"""The kinds of retransmissions: asked for, and not."""
+
 HeaderT = TypeVar("HeaderT", bound=h.Header)
 
 
 @attrs.frozen
 class Recovered:
-    """A retransmitted message: for the session `session`, once sent by `incarnation`."""
+    """A retransmitted message: for the session `session`, once sent by `incarnation`.
+
+    `proactive`: the source sends it again unasked, to a store that has not acknowledged it (P-436).
+    """
 
     session: Incarnation
     incarnation: Incarnation
     wire_number: int
     payload: bytes
+    proactive: bool = False
 
 
 def join(session_id: int, topic_index: int) -> Incarnation:
@@ -54,13 +61,13 @@ def session_of(message: lbmc.Message) -> int | None:
 
 
 def encode_recovered(recovered: Recovered) -> bytes:
-    """A retransmission (kind 10) with both incarnations."""
+    """A retransmission (kind 10, proactive: 2) with both incarnations."""
     destination = h.CtxInstD(ctxinst=INSTANCE.pack(recovered.session))
     sender = h.CtxInst(ctxinst=INSTANCE.pack(recovered.incarnation))
     topic_index = split(recovered.incarnation)[1]
     return lbmc.encode(
         lbmc.Message(
-            lbmc.MessageKind.RETRANSMISSION,
+            lbmc.MessageKind.PROACTIVE if recovered.proactive else lbmc.MessageKind.RETRANSMISSION,
             topic_index,
             recovered.wire_number,
             (destination, sender),
@@ -70,10 +77,13 @@ def encode_recovered(recovered: Recovered) -> bytes:
 
 
 def decode_recovered(message: lbmc.Message) -> Recovered:
-    """Raises WireError when the incarnations are missing."""
+    """Raises WireError when the incarnations are missing, and for a message of another kind."""
+    if message.kind not in RECOVERED_KINDS:
+        raise WireError(f"a message of kind {message.kind} is not a retransmission")
     session = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
     incarnation = INSTANCE.unpack(need(message, h.CtxInst).ctxinst)[0]
-    return Recovered(session, incarnation, message.sequence, bytes(message.payload))
+    proactive = message.kind is lbmc.MessageKind.PROACTIVE
+    return Recovered(session, incarnation, message.sequence, bytes(message.payload), proactive)
 
 
 def control(*headers: h.Header) -> bytes:

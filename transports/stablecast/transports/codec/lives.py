@@ -1,12 +1,13 @@
 """The history of a source on the wire: an extended option of our own, which peers that do not know it may ignore.
 
 Data of the option: term (32 bits), term of the history (32 bits), then each life as incarnation (64 bits) and first
-number (32 bits). More than one header has room for comes in fragments, as the option provides.
+number (32 bits).
 """
 
 import struct
 
 from stablecast.core.messages import Life
+from stablecast.transports.codec.extended import encode_option, find_option
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -22,25 +23,12 @@ def encode_lives(term: int, lives_term: int, lives: tuple[Life, ...]) -> tuple[h
     """The headers of a history; none where there is nothing to tell."""
     if not term and not lives_term and not lives:
         return ()
-    data = TERMS.pack(term, lives_term) + b"".join(LIFE.pack(*life) for life in lives)
-    size = h.ExtendedOption.MAX_DATA
-    found = []
-    for offset in range(0, len(data), size):
-        more = h.ExtendedOption.MORE_FRAGMENTS if offset + size < len(data) else 0
-        flags = h.ExtendedOption.IGNORE | h.ExtendedOption.IGNORE_SUBTYPE | more
-        piece = data[offset : offset + size]
-        found.append(h.ExtendedOption(flags=flags, subtype=SUBTYPE, fragment_offset=offset, data=piece))
-    return tuple(found)
+    return encode_option(SUBTYPE, TERMS.pack(term, lives_term) + b"".join(LIFE.pack(*life) for life in lives))
 
 
 def decode_lives(message: lbmc.Message) -> tuple[int, tuple[Life, ...], int]:
     """Term, history, and the term of the history; nothing where the message has none. Raises WireError."""
-    data = b""
-    for header in message.headers:
-        if isinstance(header, h.ExtendedOption) and header.subtype == SUBTYPE:
-            if header.fragment_offset != len(data):
-                raise WireError(f"a history goes on at byte {header.fragment_offset}, not {len(data)}")
-            data += header.data
+    data = find_option(message, SUBTYPE)
     if not data:
         return (0, (), 0)
     if len(data) < TERMS.size or (len(data) - TERMS.size) % LIFE.size:

@@ -53,13 +53,17 @@ class PregResp:
 
 @attrs.frozen(kw_only=True)
 class Ack:
-    """ACK: `id_2` is the topic index from a store (STABLE), the source's registration ID from a receiver (CDELV)."""
+    """ACK: `id_2` is the topic index from a store (STABLE), the source's registration ID from a receiver (CDELV).
+
+    `NACK` is ours: a STABLE acknowledgement with it says that the messages are lost at the store (P-441).
+    """
 
     CODE: ClassVar[int] = 20
     ARRIVAL_ORDER: ClassVar[int] = 0x40
     NO_ACK_FORWARDING: ClassVar[int] = 0x20
     USER_REG_ID: ClassVar[int] = 0x10
     EXPLICIT: ClassVar[int] = 0x08
+    NACK: ClassVar[int] = 0x04
     CDELV: ClassVar[int] = 0  # values of `type`
     STABLE: ClassVar[int] = 1
     flags: U8 = 0

@@ -1,0 +1,58 @@
+"""A source's copies of what it sent, as the blocks that left, until the machine lets them go."""
+
+from collections import deque
+
+from stablecast.core import serial
+from stablecast.core.effects import Resend
+from stablecast.core.messages import Incarnation
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import payloads
+from stablecast.transports.wire.lbmc import DATA_HEADER
+
+MAX_RESEND = 4096
+"""Messages sent again for one request; a peer that wants more asks again."""
+
+
+class Retained:
+    """The blocks of one life of a source, oldest first."""
+
+    def __init__(self, incarnation: Incarnation) -> None:
+        """Nothing was sent."""
+        self._incarnation = incarnation
+        self._blocks: deque[tuple[int, int, bytes]] = deque()
+
+    def __len__(self) -> int:
+        """How many blocks there are."""
+        return len(self._blocks)
+
+    def add(self, first: int, stop: int, block: bytes) -> None:
+        """The messages [first, stop) left."""
+        self._blocks.append((first, stop, block))
+
+    def release(self, number: int) -> None:
+        """Everything below `number` may go; a block goes as a whole."""
+        while self._blocks and self._blocks[0][1] <= number:
+            self._blocks.popleft()
+
+    def payload_bytes_from(self, number: int) -> int:
+        """Payload bytes of the blocks that end behind `number`."""
+        size = 0
+        for first, stop, block in reversed(self._blocks):
+            if stop <= number:
+                break
+            size += len(block) - (stop - first) * DATA_HEADER.size
+        return size
+
+    def again(self, effect: Resend) -> bytes:
+        """What is left of the messages asked for, as retransmissions."""
+        parts = []
+        wanted = min(effect.last + 1, effect.first + MAX_RESEND)
+        for first, stop, block in self._blocks:
+            low, high = max(first, effect.first), min(stop, wanted)
+            if low < high:
+                for number, payload in enumerate(payloads(block, low - first, high - low), low):
+                    recovered = codec.Recovered(
+                        effect.session, self._incarnation, serial.wire(number), payload, effect.proactive
+                    )
+                    parts.append(codec.encode_recovered(recovered))
+        return b"".join(parts)

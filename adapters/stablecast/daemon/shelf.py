@@ -1,0 +1,110 @@
+"""Where a store keeps messages: in memory, on the disk, or both.
+
+What is kept in memory is served from there; what was let go there is read from the disk, if it was written. Some of it
+never is: a store may keep messages in memory only, or write them later.
+"""
+
+from typing import Protocol, assert_never
+
+from stablecast.core import effects as fx
+from stablecast.core import serial
+from stablecast.daemon.cache import Cache, Found
+from stablecast.journal.format import Block
+from stablecast.net.runs import Tokens
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import payloads, span
+
+
+class Log(Protocol):
+    """What a shelf asks of a journal; `stablecast.journal.Journal` says what it means."""
+
+    def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
+        """Append a run."""
+
+    def cut(self, stream: int, at: int, ticket: int) -> None:
+        """Forget the numbers from `at` on."""
+
+    def trim(self, stream: int, number: int, ticket: int) -> None:
+        """Forget the numbers below `number`."""
+
+    def forget(self, stream: int, ticket: int) -> None:
+        """Forget a stream."""
+
+    def read(self, stream: int, number: int) -> Found | None:
+        """The run that holds a number."""
+
+
+class Shelf:
+    """The messages of one store. Everything here raises what the log raises."""
+
+    def __init__(self, log: Log, tokens: Tokens) -> None:
+        """`tokens` has the bytes of what arrives."""
+        self._log = log
+        self._tokens = tokens
+        self._cache = Cache()
+
+    def persist(self, effect: fx.PersistMessages) -> None:
+        """Write, and keep in memory."""
+        block = self._keep(effect)
+        self._log.append_messages(
+            effect.source_reg_id, effect.first, effect.count, effect.incarnation, block, effect.ticket
+        )
+
+    def change(self, effect: fx.CacheMessages | fx.PersistCached | fx.Uncache | fx.Reclaim | fx.Cut) -> None:
+        """Keep, write or let go."""
+        source = effect.source_reg_id
+        match effect:
+            case fx.CacheMessages():
+                self._keep(effect)
+            case fx.PersistCached():
+                self._write(effect)
+            case fx.Uncache():
+                self._cache.drop_before(source, effect.number)
+            case fx.Reclaim():
+                self._cache.drop_before(source, effect.number)
+                self._log.trim(source, effect.number, effect.ticket)
+            case fx.Cut():
+                self._cache.cut(source, effect.number)
+                self._log.cut(source, effect.number, effect.ticket)
+            case _:
+                assert_never(effect)
+
+    def forget(self, source_reg_id: int, ticket: int) -> None:
+        """A source is gone, and its messages."""
+        self._cache.forget(source_reg_id)
+        self._log.forget(source_reg_id, ticket)
+
+    def stored(self, effect: fx.SendStored) -> bytes:
+        """The messages asked for as retransmissions, each with the life that sent it; what is not here is left out."""
+        parts: list[bytes] = []
+        number = effect.first
+        while number <= effect.last:
+            found = self._cache.read(effect.source_reg_id, number) or self._log.read(effect.source_reg_id, number)
+            if found is None:
+                number += 1
+                continue
+            first, count, incarnation, block = found
+            stop = min(first + count, effect.last + 1)
+            for payload in payloads(block, number - first, stop - number):
+                sent = codec.Recovered(effect.session, incarnation, serial.wire(number), payload)
+                parts.append(codec.encode_recovered(sent))
+                number += 1
+        return b"".join(parts)
+
+    def _keep(self, effect: fx.PersistMessages | fx.CacheMessages) -> Block:
+        block = self._tokens.block(effect.token, effect.skip, effect.count, effect.done)
+        self._cache.keep(effect.source_reg_id, effect.first, effect.count, effect.incarnation, block)
+        return block
+
+    def _write(self, effect: fx.PersistCached) -> None:
+        source, number = effect.source_reg_id, effect.first
+        while number <= effect.last:
+            found = self._cache.read(source, number)
+            assert found is not None, f"number {number} of source {source} is not in memory"
+            first, count, incarnation, block = found
+            stop = min(first + count, effect.last + 1)
+            if (number, stop) != (first, first + count):
+                start, end = span(block, number - first, stop - number)
+                block = memoryview(block)[start:end]
+            self._log.append_messages(source, number, stop - number, incarnation, block, effect.ticket)
+            number = stop

@@ -1,0 +1,113 @@
+"""Whether the core behaves as a model says: neither more nor less.
+
+Without the checker, the core's graph is compared with the digests on record, which hold for the very files they were
+made from. If it differs and the model's graph is kept beside its configuration, the first difference is told. With the
+checker the model's graph is made afresh.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.model import tlc
+from stablecast.model.catalog import Configuration, Known, load, save
+from stablecast.model.errors import ModelError
+from stablecast.model.explorer import Exploration, explore
+from stablecast.model.graph import Difference, Graph, difference
+
+MAX_KEPT_BYTES = 1_000_000
+"""A graph is kept beside its configuration up to this size, compressed."""
+
+
+@attrs.frozen
+class Comparison:
+    """A configuration's core graph, and how it differs from the model's."""
+
+    name: str
+    nodes: int
+    edges: int
+    equal: bool
+    difference: dict[str, Any] | str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return attrs.asdict(self)
+
+
+def core_graph(configuration: Configuration, twins: int = 0) -> Exploration:
+    """What the core can do under a configuration's constants.
+
+    Raises:
+        ModelError: If the model has no world, its graph is too large, or its abstraction is refused.
+    """
+    try:
+        world = import_module(f"stablecast.model.worlds.{configuration.model.lower()}")
+    except ModuleNotFoundError as error:
+        raise ModelError(f"no world drives the core for {configuration.model}") from error
+    return explore(world.World.create(configuration.constants), world.INVARIANTS, twins=twins)
+
+
+def compare(configuration: Configuration, known: Known | None, jar: Path | None = None) -> Comparison:
+    """Compare the core with the record, or with the checker if there is one."""
+    core = core_graph(configuration)
+    digests = core.graph.digests()
+    told: dict[str, Any] | str | None = None
+    if jar is not None:
+        theirs, _ = tlc.graph(configuration, jar)
+        told = _told(difference(theirs, core.graph))
+    elif known is None:
+        told = "nothing is on record; run it once with the checker and --record"
+    elif known.hashes != configuration.hashes():
+        told = "the model or its configuration changed since its graph was recorded; record it anew"
+    elif known.digests != digests:
+        path = kept_path(configuration)
+        told = _told(difference(Graph.read(path), core.graph)) if path.exists() else "the digests differ"
+    if told is None and core.violations:
+        told = {"violations": [attrs.asdict(violation) for violation in core.violations.values()]}
+    return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
+
+
+def _told(found: Difference | None) -> dict[str, Any] | None:
+    return None if found is None else attrs.asdict(found)
+
+
+def compare_all(configurations: list[Configuration], models: Path, jar: Path | None, jobs: int) -> Iterator[Comparison]:
+    """Compare many, several at a time, as they are done."""
+    known = load(models)
+    work = [(one, known.get(one.name), jar) for one in configurations]
+    if jobs <= 1 or len(work) <= 1:
+        yield from (compare(*parts) for parts in work)
+        return
+    with ProcessPoolExecutor(min(jobs, len(work)), mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(compare, *parts) for parts in work]):
+            yield done.result()
+
+
+def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
+    """Put a graph on record, if checker and core agree on it."""
+    core = core_graph(configuration)
+    theirs, version = tlc.graph(configuration, jar)
+    digests = core.graph.digests()
+    told = _told(difference(theirs, core.graph))
+    if told is None:
+        entry = Known(configuration.hashes(), _constants(configuration), digests, version)
+        save(models, {**load(models), configuration.name: entry})
+        path = kept_path(configuration)
+        theirs.write(path)
+        if path.stat().st_size > MAX_KEPT_BYTES:
+            path.unlink()
+    return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
+
+
+def kept_path(configuration: Configuration) -> Path:
+    """Where a configuration's graph is kept."""
+    return configuration.path.with_suffix(".graph.gz")
+
+
+def _constants(configuration: Configuration) -> dict[str, str]:
+    return {name: source for name, source in configuration.sources.items() if name != "Mutant"}

@@ -1,0 +1,169 @@
+"""The core's reachable states, breadth first, seen through its machines' abstraction.
+
+A `World` is everything that a model has: the real machines, and network, disk, time and crashes as explicit state. It
+says which actions are possible, does one of them, and says what the model sees of it. The explorer copies the world
+for every action; worlds that look the same are one state.
+
+That is sound only if what the abstraction forgets does not matter: two worlds that look the same must have successors
+that look the same. The explorer checks it on up to `twins` further worlds of every state (a *twin* came to the state by
+another way) and refuses the abstraction otherwise.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+import attrs
+
+from stablecast.model.canonical import Value, text
+from stablecast.model.clone import clone
+from stablecast.model.errors import ModelError
+from stablecast.model.graph import Graph
+
+Action = tuple[Value, ...]
+"""Its name in the model, then its parameters."""
+State = Mapping[str, Value]
+"""The values of a model's variables."""
+Invariant = Callable[[State], bool]
+
+
+class World(Protocol):
+    """A model's instance around the core's machines. Built by its module's class from the constants."""
+
+    def abstract(self) -> State:
+        """What the model sees."""
+        ...
+
+    def actions(self) -> Iterable[Action]:
+        """What can happen now, in an order that depends on nothing else."""
+        ...
+
+    def do(self, action: Action) -> None:
+        """Let it happen."""
+        ...
+
+
+WorldT = TypeVar("WorldT", bound=World)
+
+
+@attrs.frozen
+class Violation:
+    """An invariant that does not hold, and how to get there."""
+
+    invariant: str
+    path: tuple[str, ...]
+    state: str
+
+
+@attrs.define
+class Exploration:
+    """A graph, how many twins were compared, and the first violation of each invariant."""
+
+    graph: Graph
+    twins: int = 0
+    violations: dict[str, Violation] = attrs.field(factory=dict)
+
+
+@attrs.define
+class _Memo:
+    """Texts of values by variable: most actions change few variables, and most values recur."""
+
+    texts: dict[tuple[str, Value], str] = attrs.field(factory=dict)
+
+    def state(self, state: State) -> str:
+        """The canonical text of a state, as of a record of its variables."""
+        parts: list[str] = []
+        for name in sorted(state):
+            value = state[name]
+            key = (name, value)
+            known = self.texts.get(key)
+            if known is None:
+                known = self.texts[key] = f'["{name}",{text(value)}]'
+            parts.append(known)
+        return '["fn",' + ",".join(parts) + "]"
+
+
+def explore(
+    world: World, invariants: Mapping[str, Invariant] | None = None, limit: int = 1_000_000, twins: int = 0
+) -> Exploration:
+    """Every state that can be reached from `world`, up to `limit`.
+
+    Raises:
+        ModelError: If there are more, or two worlds look the same and behave differently.
+    """
+    return _Explorer(dict(invariants or {}), limit, twins).run(world)
+
+
+@attrs.define
+class _Explorer:
+    invariants: dict[str, Invariant]
+    limit: int
+    twins: int
+    memo: _Memo = attrs.field(factory=_Memo)
+    found: Exploration = attrs.field(factory=lambda: Exploration(Graph()))
+    seen: dict[int, int] = attrs.field(factory=dict)
+
+    def run(self, world: World) -> Exploration:
+        graph = self.found.graph
+        level = [(self._enter(world.abstract())[0], world)]
+        twins: list[tuple[int, World]] = []
+        while level:
+            following: list[tuple[int, World]] = []
+            for at, here in level:
+                for action, there in self._steps(here):
+                    to, new = self._enter(there.abstract())
+                    graph.edges[at].append((action, to))
+                    if new:
+                        following.append((to, there))
+                    elif self.seen.get(to, 0) < self.twins:
+                        self.seen[to] = self.seen.get(to, 0) + 1
+                        twins.append((to, there))
+            level = following
+            known = following[0][0] if following else len(graph.states)
+            for at, twin in twins:
+                if at < known:
+                    self._compare(at, twin)
+            twins = [twin for twin in twins if twin[0] >= known]
+        for name, violation in self.found.violations.items():
+            self.found.violations[name] = attrs.evolve(violation, path=tuple(graph.path(violation.state)))
+        return self.found
+
+    def _steps(self, world: World) -> Iterable[tuple[str, World]]:
+        for action in world.actions():
+            there = clone(world)
+            there.do(action)
+            yield label(action), there
+
+    def _enter(self, state: State) -> tuple[int, bool]:
+        graph = self.found.graph
+        at, new = graph.add(self.memo.state(state))
+        if new:
+            if at >= self.limit:
+                raise ModelError(f"more than {self.limit} states; give the configuration smaller constants")
+            for name, holds in self.invariants.items():
+                if name not in self.found.violations and not holds(state):
+                    self.found.violations[name] = Violation(name, (), graph.states[at])
+        return at, new
+
+    def _compare(self, at: int, twin: World) -> None:
+        """Compare a twin with what its state can do."""
+        graph = self.found.graph
+        theirs = {(action, self.memo.state(there.abstract())) for action, there in self._steps(twin)}
+        ours = graph.outgoing(graph.states[at])
+        if theirs != ours:
+            odd = sorted(action for action, _ in theirs ^ ours)
+            way = ", ".join(graph.path(graph.states[at]))
+            raise ModelError(
+                f"two worlds look the same and differ in {', '.join(odd[:3])}: the abstraction forgets something "
+                f"that matters, in {graph.states[at]} (reached by {way})"
+            )
+        self.found.twins += 1
+
+
+def label(action: Action) -> str:
+    """An action as a model's graph names it.
+
+    >>> label(("Deliver", 1, "ask"))
+    'Deliver(1,"ask")'
+    """
+    name, *values = action
+    return f"{name}({','.join(map(text, values))})" if values else str(name)

@@ -1,0 +1,202 @@
+"""The resolution of one context over services (SRS), on sockets."""
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from stablecast.core.units import MILLISECOND
+from stablecast.net.address import check_ip
+from stablecast.resolver.channels import Channels
+from stablecast.resolver.services import parse_services
+from stablecast.transports.resolution.effects import Discovered
+from stablecast.transports.resolution.inputs import (
+    AddReceiver,
+    AddSource,
+    RemoveReceiver,
+    RemoveSource,
+    Resolved,
+    Unresolved,
+)
+from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.srs_context import SrsContext
+from stablecast.transports.resolution.srs_events import (
+    AddPattern,
+    Connect,
+    Cut,
+    RemovePattern,
+    ServiceChanged,
+    SrsContextEffect,
+    SrsContextInput,
+    Withdrawn,
+    Write,
+)
+from stablecast.transports.resolution.srs_settings import CLIENT_DEFAULTS, ClientConfig
+
+OnRecord = Callable[[str, SourceRecord], None]
+OnService = Callable[[str, bool, str], None]
+
+
+class SrsResolver:
+    """Like `Resolver`, over services. Made by `start`."""
+
+    def __init__(
+        self,
+        machine: SrsContext,
+        interface: str,
+        on_found: OnRecord,
+        on_gone: OnRecord | None,
+        on_service: OnService | None,
+    ) -> None:
+        """Drives `machine` in the running loop, from its first timeout on."""
+        self._machine = machine
+        self._on_found = on_found
+        self._on_gone = on_gone
+        self._on_service = on_service
+        self._loop = asyncio.get_running_loop()
+        self._channels = Channels(interface, self._feed)
+        self._effects: deque[SrsContextEffect] = deque()
+        self._performing = False
+        self._closed = False
+        self._due: int | None = None
+        self._timer = self._loop.call_soon(self._wake)
+
+    @classmethod
+    async def start(
+        cls,
+        interface: str,
+        services: Sequence[str],
+        on_found: OnRecord,
+        *,
+        on_gone: OnRecord | None = None,
+        on_service: OnService | None = None,
+        instance: bytes | None = None,
+        config: ClientConfig = CLIENT_DEFAULTS,
+    ) -> "SrsResolver":
+        """Starts resolving from the address `interface` through `services` (`host:port` each), in the running loop.
+
+        `on_found(topic, record)` is called for each source of a wanted topic, perhaps more than once; `on_gone` when
+        such a source is no more; `on_service(address, up, reason)` when a service begins or ceases to keep us informed.
+        They may call back and must not raise. `instance` is the name of the context in 8 bytes, random by default.
+        Returns at once: services are connected to, and connected to again, in the background.
+
+        Raises:
+            AddressError: If an address has the wrong form.
+            MisuseError: If there is no service, or too many, or `instance` has another length.
+        """
+        name = os.urandom(INSTANCE_BYTES) if instance is None else instance
+        machine = SrsContext.create(name, parse_services(services), int.from_bytes(os.urandom(8)), config)
+        return cls(machine, check_ip(interface), on_found, on_gone, on_service)
+
+    def add_source(
+        self, topic: str, address: str, session_id: int, index: int, request_address: str, persistent: bool
+    ) -> None:
+        """Announces a source until `remove_source`; see `SourceRecord` for what the fields mean.
+
+        Raises:
+            MisuseError: If it cannot be written on the wire, is there already, or is one too many.
+        """
+        self._feed(AddSource(topic, address, session_id, index, request_address, persistent))
+
+    def remove_source(self, session_id: int, index: int) -> None:
+        """Withdraws a source: who wanted it is told."""
+        self._feed(RemoveSource(session_id, index))
+
+    def add_receiver(self, topic: str) -> None:
+        """Wants the sources of `topic` until `remove_receiver`; for a second receiver, all are reported again.
+
+        Raises:
+            MisuseError: If the topic cannot be written on the wire, or is one too many.
+        """
+        self._feed(AddReceiver(topic))
+
+    def remove_receiver(self, topic: str) -> None:
+        """No receiver wants `topic` any more."""
+        self._feed(RemoveReceiver(topic))
+
+    def add_pattern(self, pattern: str) -> None:
+        """Wants the sources of all topics that match until `remove_pattern`.
+
+        Raises:
+            MisuseError: If the pattern is none, cannot be written on the wire, or is one too many.
+        """
+        self._feed(AddPattern(pattern))
+
+    def remove_pattern(self, pattern: str) -> None:
+        """No receiver wants `pattern` any more."""
+        self._feed(RemovePattern(pattern))
+
+    def resolved(self, topic: str) -> None:
+        """The receiver of `topic` has a live session."""
+        self._feed(Resolved(topic))
+
+    def unresolved(self, topic: str) -> None:
+        """The receiver of `topic` has no live session any more: services are told, what is known is reported again."""
+        self._feed(Unresolved(topic))
+
+    def statistics(self) -> dict[str, int]:
+        """Services that keep us informed, sources known, and what was told so far."""
+        return self._machine.counters()
+
+    async def close(self) -> None:
+        """Hang up, and wait until nothing is left running; nothing is reported any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._channels.close()
+
+    def _feed(self, event: SrsContextInput) -> None:
+        if not self._closed:
+            self._machine.receive(event, time.monotonic_ns())
+            self._drain()
+
+    def _drain(self) -> None:
+        """Performs effects in order; what callbacks cause comes behind."""
+        self._effects += self._machine.take_effects()
+        if self._performing:
+            return
+        self._performing = True
+        try:
+            while self._effects and not self._closed:
+                self._perform(self._effects.popleft())
+        finally:
+            self._performing = False
+        self._rearm()
+
+    def _perform(self, effect: SrsContextEffect) -> None:
+        match effect:
+            case Write(connection, data):
+                self._channels.write(connection, data)
+            case Connect(connection, address):
+                self._channels.connect(connection, address)
+            case Cut(connection):
+                self._channels.cut(connection)
+            case Discovered(topic, record):
+                self._on_found(topic, record)
+            case Withdrawn(topic, record):
+                if self._on_gone is not None:
+                    self._on_gone(topic, record)
+            case ServiceChanged(address, up, reason):
+                if self._on_service is not None:
+                    self._on_service(address, up, reason)
+            case _:
+                assert_never(effect)
+
+    def _rearm(self) -> None:
+        """Machines are asked after every input; the timer runs anew only if that changed what it waits for."""
+        due = self._machine.next_timeout()
+        if self._closed or due is None or (due == self._due and self._timer is not None):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        wait = max(0, due - time.monotonic_ns())
+        # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
+        self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._machine.handle_timeout(time.monotonic_ns())
+        self._drain()

@@ -1,0 +1,86 @@
+"""A proxy in a store's process: a source endpoint that stands in for a source that is gone, and sends no data."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+import attrs
+
+from stablecast.core import effects as fx
+from stablecast.core.inputs import Arrived, SourceInput, Start
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.daemon.proxy import proxy_config
+from stablecast.sim.network import Connection
+from stablecast.sim.process import Driver, Item, Process, serve
+from stablecast.trace import Driven
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+
+PROXY_PORTS = range(14_411, 14_431)
+"""Where proxies of a host listen."""
+
+Advertise = Callable[["Proxy"], None]
+
+
+class Proxy:
+    """It lives until it is closed, or with its process."""
+
+    def __init__(self, process: Process, effect: fx.StartProxy, advertise: Advertise) -> None:
+        """Listen, be found, and register."""
+        rng = process.world.rng
+        places = (f"{process.host}:{port}" for port in PROXY_PORTS)
+        free = [place for place in places if place not in process.network.listeners]
+        self.config = attrs.evolve(
+            proxy_config(effect),
+            incarnation=codec.join(rng.getrandbits(32), rng.getrandbits(31)),
+            context=rng.getrandbits(64),
+            reply_to=free[0],
+            transport=free[1],
+        )
+        self.process = process
+        self.alive = True
+        self._machine = SourceEndpoint.create(self.config)
+        self._subscribers: list[Connection] = []
+        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine)
+        self.driver = Driver(process, driven, self._perform)
+        process.listen(self.config.reply_to, serve(self._on_items))
+        process.listen(self.config.transport, self._admit)
+        self.driver.feed(Start())
+        advertise(self)
+
+    def close(self) -> None:
+        """Say nothing more, and hang up."""
+        self.alive = False
+        self.driver.close()
+        for address in (self.config.reply_to, self.config.transport):
+            self.process.leave(address)
+        for connection in list(self._subscribers):
+            connection.close(self.process)
+
+    def _admit(self, connection: Connection) -> None:
+        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
+        if connection.broken:
+            return
+        hello = codec.greeting(codec.split(self.config.incarnation)[0])
+        info = codec.encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+        connection.write(self.process, hello + info)
+        self._subscribers.append(connection)
+
+    def _on_items(self, items: list[Item]) -> None:
+        for item in items:
+            assert not isinstance(item, Run)
+            message = codec.decode(item)
+            if message.incarnation == self.config.incarnation:
+                self.driver.feed(Arrived(message))
+
+    def _perform(self, effect: fx.SourceEffect) -> None:
+        match effect:
+            case fx.Send():
+                self.process.pool.send(effect.to, codec.encode(effect.message))
+            case fx.Broadcast():
+                block = codec.encode(effect.message)
+                for connection in self._subscribers:
+                    connection.write(self.process, block)
+            case fx.Notify() | fx.Release() | fx.Resend():
+                pass  # It has no application and no messages.
+            case _:
+                assert_never(effect)

@@ -1,0 +1,170 @@
+"""The service (SRS) on sockets: feed, drain, perform, re-arm."""
+
+import asyncio
+import errno
+import itertools
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from typing import assert_never
+
+from stablecast.core.units import MILLISECOND
+from stablecast.net.address import join
+from stablecast.net.keepalive import keep_alive
+from stablecast.resolver.errors import ResolverError
+from stablecast.srs.config import SrsConfig
+from stablecast.transports.resolution.srs_events import Accepted, Closed, Cut, Note, Received, ServiceInput, Write
+from stablecast.transports.resolution.srs_service import Service
+
+MAX_QUEUED_BYTES = 64 * 1024 * 1024
+"""Bytes waiting for one slow client; beyond that it is cut off, logged, and served anew when it is back."""
+
+BACKLOG = 1024
+"""Connections that wait to be accepted, for the moment when all contexts come back."""
+
+
+class Peer(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, daemon: "SrsDaemon", number: int) -> None:
+        """A connection to `daemon`."""
+        self._daemon = daemon
+        self._number = number
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
+        """Somebody is there."""
+        keep_alive(transport)
+        self._daemon.on_made(self._number, transport, join(*transport.get_extra_info("peername")))
+
+    def data_received(self, data: bytes) -> None:
+        """It said something."""
+        self._daemon.feed(Received(self._number, data))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It left."""
+        self._daemon.on_lost(self._number)
+
+
+class SrsDaemon:
+    """A service that serves until it is closed. Made by `start`. `address` is where it listens, `ip:port`."""
+
+    def __init__(self, config: SrsConfig, log: Callable[[str], None]) -> None:
+        """Drives a machine in the running loop; `log` gets lines and must not raise."""
+        self.address = ""
+        self.config = config
+        self.slow = 0
+        self._log = log
+        self._machine = Service(secrets.randbelow((1 << 32) - 1) + 1, config.service())
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count(1)
+        self._peers: dict[int, asyncio.Transport] = {}
+        self._server: asyncio.Server | None = None
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @classmethod
+    async def start(cls, config: SrsConfig, log: Callable[[str], None]) -> "SrsDaemon":
+        """Starts a service in the running loop.
+
+        Raises:
+            ResolverError: If it cannot listen where it should.
+        """
+        daemon = cls(config, log)
+        try:
+            daemon._server = await daemon._loop.create_server(
+                lambda: Peer(daemon, next(daemon._numbers)),
+                config.interface,
+                config.port,
+                family=socket.AF_INET,
+                backlog=BACKLOG,
+            )
+        except OSError as error:
+            where = f"port {config.port} on {config.interface}"
+            if error.errno == errno.EADDRINUSE:
+                raise ResolverError(f"{where} is in use: stop the other service or choose another port") from error
+            raise ResolverError(f"the service cannot listen at {where}: {error.strerror or error}") from error
+        daemon.address = join(*daemon._server.sockets[0].getsockname())
+        return daemon
+
+    def statistics(self) -> dict[str, int]:
+        """What there is now, and what happened so far; `slow` counts clients cut off because they did not read."""
+        return {**self._machine.counters(), "slow": self.slow}
+
+    async def close(self) -> None:
+        """Stops serving; clients connect again to whoever is there next."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._server is not None:
+            self._server.close()
+        for transport in self._peers.values():
+            transport.abort()
+        await self._empty.wait()
+
+    def feed(self, event: ServiceInput) -> None:
+        """Feeds one input and does what follows; does nothing once closed."""
+        if not self._closed:
+            self._machine.receive(event, time.monotonic_ns())
+            self._drain()
+
+    def on_made(self, number: int, transport: asyncio.Transport, address: str) -> None:
+        """A connection is there."""
+        self._peers[number] = transport
+        self._empty.clear()
+        self.feed(Accepted(number, address))
+
+    def on_lost(self, number: int) -> None:
+        """A connection is over."""
+        del self._peers[number]
+        if not self._peers:
+            self._empty.set()
+        self.feed(Closed(number))
+
+    def _drain(self) -> None:
+        for effect in self._machine.take_effects():
+            match effect:
+                case Write(connection, data):
+                    self._write(connection, data)
+                case Cut(connection):
+                    self._abort(connection)
+                case Note(text):
+                    self._log(text)
+                case _:
+                    assert_never(effect)
+        self._rearm()
+
+    def _write(self, connection: int, data: bytes) -> None:
+        transport = self._peers.get(connection)
+        if transport is None:
+            return
+        transport.write(data)
+        waiting = transport.get_write_buffer_size()
+        if waiting > MAX_QUEUED_BYTES:
+            self.slow += 1
+            self._log(f"connection {connection} is cut off: it does not read, {waiting} bytes wait for it")
+            transport.abort()
+
+    def _abort(self, connection: int) -> None:
+        transport = self._peers.get(connection)
+        if transport is not None:
+            transport.abort()
+
+    def _rearm(self) -> None:
+        due = self._machine.next_timeout()
+        if due is None or (due == self._due and self._timer is not None):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        wait = max(0, due - time.monotonic_ns())
+        # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
+        self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._machine.handle_timeout(time.monotonic_ns())
+        self._drain()

@@ -1,0 +1,54 @@
+"""Stability acknowledgements of a store to one source, collected (P-839, P-840).
+
+With a minimum of one message each run is acknowledged as soon as it is stable. With a larger one runs are collected
+until there are so many messages, or until the oldest has waited for the interval; then all go, as ranges. What is lost
+here is refused at once: the source need not send it again (P-441).
+"""
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.effects import Effect, Send
+from stablecast.core.messages import Address, Incarnation, StableAck
+from stablecast.core.ranges import RangeSet
+
+
+@attrs.define
+class AckBatch:
+    """What is stable and not yet told. `interval_ns` in ns, `minimum` in messages."""
+
+    minimum: int
+    interval_ns: int
+    source: Address
+    store_index: int
+    incarnation: Incarnation
+    pending: RangeSet = attrs.field(factory=RangeSet)
+    due: int | None = None
+
+    def address(self, source: Address, store_index: int, incarnation: Incarnation) -> None:
+        """Whom to tell from now on; another life is not told of what the one before sent."""
+        if incarnation != self.incarnation:
+            self.pending, self.due = RangeSet(), None
+        self.source, self.store_index, self.incarnation = source, store_index, incarnation
+
+    def add(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
+        """[first, stop) is to be acknowledged."""
+        self.pending.add(first, stop)
+        if self.due is None:
+            self.due = now + self.interval_ns
+        self.flush(now, out)
+
+    def flush(self, now: int, out: list[Effect]) -> None:
+        """Acknowledge what there is, unless it is too little and time is left."""
+        if self.due is None or (now < self.due and self.pending.total() < self.minimum):
+            return
+        for low, high in self.pending:
+            out.append(Send(self.source, self._ack(low, high)))
+        self.pending, self.due = RangeSet(), None
+
+    def refuse(self, first: int, stop: int, out: list[Effect]) -> None:
+        """[first, stop) is lost here for good."""
+        out.append(Send(self.source, self._ack(first, stop, nack=True)))
+
+    def _ack(self, first: int, stop: int, nack: bool = False) -> StableAck:
+        return StableAck(self.store_index, self.incarnation, serial.wire(first), serial.wire(stop - 1), nack)

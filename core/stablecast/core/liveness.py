@@ -1,0 +1,64 @@
+"""Receivers that keep in touch with a source, and how it learns that they are gone (P-338..P-341).
+
+A receiver's confirmations and, while it has nothing to confirm, its `ReceiverAlive` are its signs of life. It is gone
+when it was silent for the timeout, or when the connection over which its process kept in touch ended. Not every death
+is seen and not every one that is seen is real: a process that lives on without the receiver keeps the connection, and a
+path that fails for a while looks like a death (P-341).
+"""
+
+import attrs
+
+from stablecast.core.effects import Effect, Notify
+from stablecast.core.events import LivenessFlag, ReceiverGone
+
+MAX_RECEIVERS = 10_000
+"""Receivers that are watched; later ones are not."""
+
+
+@attrs.frozen
+class Watched:
+    """A receiver's session id and context as far as it told them, and when it was heard (ns)."""
+
+    session_id: int
+    context: int
+    heard_at: int
+
+
+@attrs.define
+class Liveness:
+    """Watched receivers by RegID, the one silent for longest first. A `timeout_ns` of 0 watches nobody."""
+
+    timeout_ns: int
+    watched: dict[int, Watched] = attrs.field(factory=dict)
+
+    def on_alive(self, receiver: int, session_id: int, context: int, now: int) -> None:
+        """A receiver told that it lives."""
+        if not self.timeout_ns or (receiver not in self.watched and len(self.watched) >= MAX_RECEIVERS):
+            return
+        if receiver in self.watched:
+            del self.watched[receiver]  # The order is that of the signs of life.
+        self.watched[receiver] = Watched(session_id, context, now)
+
+    def on_confirmed(self, receiver: int, now: int) -> None:
+        """A receiver confirmed something."""
+        known = self.watched.get(receiver)
+        session_id, context = (known.session_id, known.context) if known else (0, 0)
+        self.on_alive(receiver, session_id, context, now)
+
+    def on_departed(self, context: int, out: list[Effect]) -> None:
+        """The connection of this context ended."""
+        for receiver in [receiver for receiver, known in self.watched.items() if known.context == context]:
+            self._gone(receiver, LivenessFlag.END, out)
+
+    def handle_timeout(self, now: int, out: list[Effect]) -> None:
+        """Tell of those that were silent for too long."""
+        while (due := self.next()) is not None and due <= now:
+            self._gone(next(iter(self.watched)), LivenessFlag.TIMEOUT, out)
+
+    def next(self) -> int | None:
+        """When `handle_timeout` is due."""
+        oldest = next(iter(self.watched.values()), None)
+        return oldest.heard_at + self.timeout_ns if oldest else None
+
+    def _gone(self, receiver: int, flag: LivenessFlag, out: list[Effect]) -> None:
+        out.append(Notify(ReceiverGone(receiver, self.watched.pop(receiver).session_id, flag)))

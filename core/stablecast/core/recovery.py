@@ -1,0 +1,112 @@
+"""What a receiver asks for, whom, and when: recovery of what came before it, and of what the stream left out.
+
+What existed when delivery began is *history*: nobody will send it again unasked, so it is asked for at once. A gap
+above that is of the stream, and the transport may still fill it. Off-transport recovery (P-410) asks for such a gap
+when it is as old as the delay, or as soon as the transport gives up on it; without it gaps are left to the transport
+alone. Both have a window and a give-up time of their own (P-432, P-433), and nothing is asked for twice at a time.
+"""
+
+import attrs
+
+from stablecast.core.effects import Effect
+from stablecast.core.messages import Role
+from stablecast.core.ranges import RangeSet
+from stablecast.core.requests import RequestWindow, Target
+from stablecast.core.settings import ReceiverConfig
+
+
+@attrs.define
+class Recovery:
+    """Requests of one session. Numbers are extended; `origin` is the first that is not history.
+
+    `cared` is everything that is asked for or will be; `young` are gaps by the time they are old enough (ns). There are
+    no more of either than the window keeps open.
+    """
+
+    history: RequestWindow
+    gaps: RequestWindow
+    delay_ns: int
+    origin: int = 0
+    otr: bool = False
+    cared: RangeSet = attrs.field(factory=RangeSet)
+    young: dict[int, RangeSet] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, config: ReceiverConfig) -> "Recovery":
+        """Nothing is missing yet."""
+        spans = (config.give_up_ns, config.otr.give_up_ns)
+        history, gaps = (
+            RequestWindow(Role.RECEIVER, config.incarnation, config.reply_to, config.window, config.retry_ns, give_up)
+            for give_up in spans
+        )
+        return cls(history, gaps, config.otr.delay_ns)
+
+    def __bool__(self) -> bool:
+        return bool(self.cared)
+
+    def begin(self, origin: int, otr: bool) -> None:
+        """From here on gaps are of the stream; with `otr` they are recovered too."""
+        self.origin, self.otr = origin, otr
+
+    def look(self, missing: list[tuple[int, int]], now: int) -> None:
+        """Take care of what is missing and new."""
+        for start, stop in missing:
+            for low, high in self.cared.missing(start, stop):
+                if low < self.origin:
+                    self._want(self.history, low, min(high, self.origin))
+                if self.otr and self.origin < high:
+                    self._wait(max(low, self.origin), high, now)
+
+    def hurry(self, start: int, stop: int) -> None:
+        """The transport gave up on [start, stop): nothing is left to wait for (P-410)."""
+        for gaps in self.young.values():
+            for low, high in gaps.remove(start, stop):
+                self.gaps.want(low, high)
+
+    def got(self, start: int, stop: int) -> None:
+        """[start, stop) is no longer missing."""
+        if self.cared.remove(start, stop):
+            for gaps in self.young.values():
+                gaps.remove(start, stop)
+            self.history.got(start, stop)
+            self.gaps.got(start, stop)
+
+    def issue(self, targets: list[Target], now: int, out: list[Effect]) -> None:
+        """Ask for as much as the windows allow."""
+        if self.cared:
+            self.history.issue(targets, now, out)
+            self.gaps.issue(targets, now, out)
+
+    def handle_timeout(self, now: int, may_give_up: bool) -> list[tuple[int, int]]:
+        """Do what is due; returns the ranges given up for lost."""
+        for due in [due for due in self.young if due <= now]:
+            for start, stop in self.young.pop(due):
+                self.gaps.want(start, stop)
+        lost = [*self.history.handle_timeout(now, may_give_up), *self.gaps.handle_timeout(now, may_give_up)]
+        for start, stop in lost:
+            self.cared.remove(start, stop)
+        return lost
+
+    def next(self) -> int | None:
+        """When `handle_timeout` is due."""
+        due = (self.history.next(), self.gaps.next(), *self.young)
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def _want(self, window: RequestWindow, start: int, stop: int) -> None:
+        self.cared.add(start, stop)
+        window.want(start, stop)
+
+    def _wait(self, start: int, stop: int, now: int) -> None:
+        if not self.delay_ns:
+            self._want(self.gaps, start, stop)
+            return
+        self.cared.add(start, stop)
+        self.young.setdefault(now + self.delay_ns, RangeSet()).add(start, stop)
+
+    def abstract(self) -> tuple[object, ...]:
+        """What is asked for and to be asked for: history, gaps, gaps that are not old enough."""
+        young = RangeSet()
+        for gaps in self.young.values():
+            for start, stop in gaps:
+                young.add(start, stop)
+        return (self.history.abstract(), self.gaps.abstract(), tuple(young))

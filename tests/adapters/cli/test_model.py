@@ -1,0 +1,106 @@
+"""`stablecast model` as people use it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stablecast.cli.model import app
+from stablecast.model.errors import ModelError
+from stablecast.model.graph import Graph
+from tests.adapters.model import small
+from tests.adapters.model.checker import CLEAN, install
+from tests.adapters.model.conftest import small_models
+
+__all__ = ["small_models"]
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.fixture
+def checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checker that agrees with the world that counts to 1."""
+    return install(tmp_path, monkeypatch, CLEAN, small.dump(1))
+
+
+def test_models_are_listed(small_models: Path, checker: Path) -> None:
+    assert run("list", "--models", small_models).output.splitlines() == [
+        "Small/graph_four: It counts to 4. (ok)",
+        "Small/graph_one: It counts to 1. (ok)",
+    ]
+    run("equal", "--models", small_models, "--jar", checker, "--record", "Small/graph_one")
+    assert "It counts to 1. (ok, 2 states, 2 edges)" in run("list", "--models", small_models).output
+    (four, one) = json.loads(run("list", "--models", small_models, "--json").output)["configurations"]
+    assert (four["nodes"], one["nodes"], one["expected"]) == (None, 2, "ok")
+
+
+def test_the_real_models_are_listed_by_default() -> None:
+    assert "Registration/graph_one" in run("list").output
+
+
+def test_verdicts_are_compared(small_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("check", "--models", small_models, "Small/graph_one", "--jar")
+    right = run(*words, install(tmp_path, monkeypatch, CLEAN))
+    assert (right.exit_code, right.stdout) == (0, "Small/graph_one: ok\n")
+    jar = install(tmp_path, monkeypatch, "Invariant Small is violated")
+    wrong = run(*words, jar)
+    assert (wrong.exit_code, wrong.stdout) == (1, "Small/graph_one: violates Small, EXPECTED ok\n")
+    assert "Invariant Small is violated" in wrong.stderr
+    assert json.loads(run(*words, jar, "--json").stdout)["models"] == [
+        {"name": "Small/graph_one", "outcome": "violates Small", "expected": "ok"}
+    ]
+
+
+def test_without_a_checker_it_is_said_how_to_get_one(
+    small_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
+    with pytest.raises(ModelError, match=r"tla2tools\.jar"):
+        run("check", "--models", small_models)
+    with pytest.raises(ModelError, match="there is no checker at"):
+        run("equal", "--models", small_models, "--record", "--jar", tmp_path / "gone.jar")
+
+
+def test_graphs_are_written(small_models: Path, tmp_path: Path, checker: Path) -> None:
+    core, model = tmp_path / "core.gz", tmp_path / "model.gz"
+    said = run("graph", "Small/graph_one", "--models", small_models, "-o", core)
+    assert "2 states, 2 edges" in said.output
+    run("graph", "Small/graph_one", "--models", small_models, "-o", model, "--jar", checker)
+    assert Graph.read(core).digests() == Graph.read(model).digests()
+    with pytest.raises(ModelError, match="has several configurations"):
+        run("graph", "Small", "--models", small_models, "-o", core)
+
+
+def test_equal_graphs_exit_with_0(small_models: Path, checker: Path) -> None:
+    words = ("equal", "Small/graph_one", "--models", small_models, "--jobs", "1")
+    assert run(*words, "--jar", checker, "--record").exit_code == 0
+    said = run(*words)
+    assert (said.exit_code, said.output) == (0, "Small/graph_one: equal, 2 states, 2 edges\n")
+    assert json.loads(run(*words, "--json").output) == {
+        "models": [{"name": "Small/graph_one", "nodes": 2, "edges": 2, "equal": True, "difference": None}]
+    }
+
+
+def test_a_difference_is_told(small_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = install(tmp_path, monkeypatch, CLEAN, small.dump(1, wrong=True))
+    said = run("equal", "Small/graph_one", "--models", small_models, "--jobs", "1", "--jar", jar)
+    assert said.exit_code == 1
+    assert said.output.splitlines() == [
+        "Small/graph_one: DIFFERENT, 2 states, 2 edges",
+        "  after Up(1)",
+        '  in ["fn",["at",1]]',
+        '  only the model: Reset -> ["fn",["at",1]]',
+        '  only the core: Reset -> ["fn",["at",0]]',
+    ]
+
+
+def test_other_reasons_are_told(small_models: Path, checker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("equal", "Small/graph_one", "--models", small_models, "--jobs", "1")
+    monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
+    assert "nothing is on record" in run(*words).output
+    monkeypatch.setattr(small, "INVARIANTS", {"Low": lambda state: state["at"] != 1})
+    said = run(*words, "--jar", checker).output.splitlines()
+    assert said[1:] == ["  Low does not hold after Up(1)", '    in ["fn",["at",1]]']

@@ -1,0 +1,71 @@
+"""A proxy in a store's process: receivers find it and get what the store has; it ends with its process."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from stablecast.core import effects as fx
+from stablecast.core.messages import ElectionToken, StoreEntry
+from stablecast.core.units import SECOND
+from stablecast.sim.cluster import STORE_ADDRESSES, Cluster
+from stablecast.sim.store import StoreProcess
+from stablecast.sim.world import World
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Everybody runs, and the source sent something."""
+    cluster = Cluster(World(Random(5)))
+    cluster.world.run(SECOND)
+    cluster.want(20)
+    cluster.world.run(2 * SECOND)
+    assert cluster.settled()
+    return cluster
+
+
+def store_of(cluster: Cluster) -> StoreProcess:
+    store = cluster.processes["store0"]
+    assert isinstance(store, StoreProcess)
+    return store
+
+
+def start(cluster: Cluster) -> StoreProcess:
+    """The source's process ends; store0 stands in."""
+    source: Any = cluster.source
+    entries = tuple(
+        StoreEntry(entry.index, entry.group, entry.address, entry.source_reg_id, 1)
+        for entry in source.machine.info().stores
+    )
+    assert {entry.address for entry in entries} == set(STORE_ADDRESSES)
+    source.crash()
+    cluster.world.run(5 * SECOND)
+    store = store_of(cluster)
+    effect = fx.StartProxy(7, "sim", 1, ElectionToken(3, 0), entries, (3,))
+    store._perform(effect)
+    store._perform(effect)
+    return store
+
+
+def test_receivers_register_with_a_proxy(cluster: Cluster) -> None:
+    """P-540, P-541."""
+    store = start(cluster)
+    (proxy,) = store._proxies.values()
+    cluster.world.run(5 * SECOND)
+    receivers: list[Any] = [cluster.processes[name] for name in ("receiver0", "receiver1")]
+    assert all(proxy.config.incarnation in receiver.sessions for receiver in receivers)
+    store._perform(fx.StopProxy(7))
+    store._perform(fx.StopProxy(7))
+    assert store._proxies == {}
+    cluster.world.run(SECOND)
+    assert not any(receiver.sessions for receiver in receivers)
+    assert proxy.config.reply_to not in cluster.network.listeners
+
+
+def test_a_proxy_ends_with_its_process(cluster: Cluster) -> None:
+    store = start(cluster)
+    (proxy,) = store._proxies.values()
+    cluster.world.run(SECOND)
+    store.crash()
+    assert proxy.config.transport not in cluster.network.listeners
+    cluster.world.run(SECOND)

@@ -1,0 +1,106 @@
+"""The service's daemon: where it listens, whom it cuts off, and that the others do not notice."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from stablecast.resolver.errors import ResolverError
+from stablecast.srs import SrsConfig, SrsDaemon, daemon
+from stablecast.transports.resolution.srs_events import Closed
+from stablecast.transports.wire import rsocket, srs
+from stablecast.transports.wire.rsocket import Frame, FrameKind
+from tests.adapters.srs.services import LOCAL, Place, place, raw
+from tests.support.network import until
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[Place]:
+    async with place() as started:
+        yield started
+
+
+GREETING = rsocket.encode(rsocket.setup_frame(rsocket.Setup(5000, 15_000))) + rsocket.encode(
+    Frame(
+        FrameKind.REQUEST_RESPONSE,
+        1,
+        payload=srs.encode(srs.RegistrationRequest(address=LOCAL, port=1, session_id=1, host_id=1)),
+    )
+)
+
+
+async def test_nonsense_is_cut_off_and_logged_and_the_rest_is_served(here: Place) -> None:
+    """A client that speaks no SRS, or sends a giant frame, ends its own connection only."""
+    service = await here.service()
+    left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
+    loop = asyncio.get_running_loop()
+    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff", GREETING + GREETING):
+        client = await raw(service.address)
+        with client:
+            await loop.sock_sendall(client, nonsense)
+            try:
+                while await loop.sock_recv(client, 100):
+                    pass  # The answer to what was well said before.
+            except ConnectionResetError:
+                pass  # Cut off while something was unread.
+    assert service.statistics()["malformed"] == 3
+    assert sum("is cut off" in line for line in here.log) == 3
+    left.announce()
+    right.resolver.add_receiver("orders")
+    assert (await right.found.get())[0] == "orders"
+
+
+async def test_a_client_that_does_not_read_is_cut_off(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bound: the queue to a slow client; it is logged, and the others are served."""
+    monkeypatch.setattr(daemon, "MAX_QUEUED_BYTES", 20_000)
+    service = await here.service()
+    loop = asyncio.get_running_loop()
+    with await raw(service.address) as slow:
+        interest = srs.encode(srs.PatternInfo(name=".", instance=b"slowslow"))
+        request = Frame(FrameKind.REQUEST_STREAM, 5, number=rsocket.FOREVER, payload=srs.encode(srs.StreamRequest()))
+        asks = rsocket.encode(Frame(FrameKind.REQUEST_FNF, 3, payload=interest)) + rsocket.encode(request)
+        await loop.sock_sendall(slow, GREETING + asks)
+        party = await here.context(service.address)
+        index = 0
+        while not service.slow:
+            for _ in range(200):
+                index += 1
+                party.announce("topic/" + "x" * 200, index)
+            await asyncio.sleep(0)
+    assert any("does not read" in line for line in here.log)
+    await until(lambda: service.statistics()["connections"] == 1)
+    party.resolver.add_receiver("orders")
+    party.announce("orders", index + 1)
+    assert (await party.found.get())[0] == "orders"
+
+
+async def test_silence_ends_a_connection(here: Place) -> None:
+    """T-406: without keepalives a client counts as gone."""
+    service = await here.service()
+    setup = rsocket.encode(rsocket.setup_frame(rsocket.Setup(100, 100)))
+    with await raw(service.address) as client:
+        await asyncio.get_running_loop().sock_sendall(client, setup)
+        await until(lambda: service.statistics()["silent"] == 1)
+
+
+async def test_a_port_in_use_is_told_with_the_remedy(here: Place) -> None:
+    service = await here.service()
+    port = int(service.address.rpartition(":")[2])
+    with pytest.raises(ResolverError, match=f"port {port} on 127.0.0.1 is in use: stop the other service"):
+        await here.service(port)
+    with pytest.raises(ResolverError, match=r"cannot listen at port 0 on 192\.0\.2\.1"):
+        await SrsDaemon.start(SrsConfig("192.0.2.1", 0), here.log.append)
+
+
+async def test_a_closed_service_does_nothing(here: Place) -> None:
+    service = await here.service()
+    party = await here.context(service.address)
+    await party.services.get()
+    await service.close()
+    await service.close()
+    assert (await party.services.get())[1] is False
+    service.feed(Closed(1))
+    service._write(99, b"nobody")
+    service._abort(99)
+    idle = SrsDaemon(SrsConfig(), here.log.append)
+    await idle.close()

@@ -1,0 +1,89 @@
+"""What does not fit together in a source's configuration."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.core.messages import Pace
+from stablecast.core.quorum import Consensus, GroupRules
+from stablecast.core.relations import LARGE_FLIGHT, relations, without_duplicates
+from stablecast.core.repairs import Repair
+from stablecast.core.settings import SourceConfig, StoreBehavior, StoreSpec
+from stablecast.core.stability import Retention
+from tests.core.samples import LIFE
+
+RR = StoreBehavior.RR
+
+
+def stores(*groups: int, **changes: Any) -> tuple[StoreSpec, ...]:
+    return tuple(StoreSpec(f"store{index}:1", group=group, **changes) for index, group in enumerate(groups))
+
+
+GOOD = SourceConfig("topic", LIFE, "source:1", "stream:1", stores(0, 0, 0), GroupRules((3,)))
+
+
+def found(**changes: Any) -> set[tuple[str, bool]]:
+    return {(finding.code, finding.fatal) for finding in relations(attrs.evolve(GOOD, **changes))}
+
+
+def test_three_stores_in_one_group_are_fine() -> None:
+    """P-519."""
+    assert found() == set()
+    assert found(stores=(), groups=GroupRules()) == set()
+
+
+CASES: list[tuple[dict[str, Any], set[tuple[str, bool]]]] = [
+    ({"stores": (*stores(0, 0), StoreSpec())}, {("store-nowhere", True)}),
+    ({"stores": (*stores(0, 0), StoreSpec(name="third"))}, set()),
+    ({"stores": (*stores(0, 0), StoreSpec("0.0.0.0:1"))}, {("store-anywhere", True)}),
+    ({"stores": (*stores(0, 0, 0), StoreSpec("store1:1"))}, {("duplicate-store", False)}),
+    ({"stores": stores(0, 0, 0, reg_id=5)}, set()),
+    ({"stores": (*stores(0, 0), StoreSpec("store2:1", 5))}, {("mixed-reg-ids", True)}),
+    ({"stores": (*stores(0, 0), StoreSpec("store2:1", 5)), "session_id": 9}, {("reg-id-ignored", False)}),
+    ({"wants_proxy": True}, {("proxy-without-identity", False)}),
+    ({"wants_proxy": True, "session_id": 9}, set()),
+    ({"wants_proxy": True, "stores": stores(0, 0, 0, reg_id=5)}, set()),
+    ({"stores": stores(0, 0, 1)}, {("group-index", True)}),
+    ({"stores": stores(0, 0, -1)}, {("group-index", True)}),
+    ({"stores": stores(0, 0, 0, 0)}, {("backup-stores", True)}),
+    ({"stores": stores(0, 0, 0, 0), "repairs": Repair.NONE}, {("backup-stores", False)}),
+    ({"stores": stores(0), "groups": GroupRules((1,))}, {("small-group", False)}),
+    ({"stores": stores(0, 0, 0, 0), "groups": GroupRules((4,))}, {("even-group", False)}),
+    (
+        {"stores": stores(0, 1), "groups": GroupRules((1, 1))},
+        {("one-store-group", False), ("small-group", False)},
+    ),
+    ({"behavior": RR}, {("round-robin", False)}),
+    ({"behavior": RR, "groups": GroupRules((3, 3))}, {("round-robin", False), ("round-robin-groups", True)}),
+    ({"behavior": RR, "stores": stores(0, 1)}, {("round-robin", False), ("round-robin-groups", True)}),
+    (
+        {"behavior": RR, "pace": Pace.RECEIVERS, "flight_bytes": 10},
+        {("round-robin", False), ("round-robin-paced", True)},
+    ),
+    (
+        {"behavior": RR, "wants_proxy": True, "session_id": 9},
+        {("round-robin", False), ("round-robin-proxy", True)},
+    ),
+    ({"pace": Pace.RECEIVERS}, {("paced-without-bytes", True)}),
+    ({"pace": Pace.RECEIVERS, "flight_bytes": 10}, set()),
+    ({"flight_messages": LARGE_FLIGHT}, set()),
+    ({"flight_messages": LARGE_FLIGHT + 1}, {("large-flight", False)}),
+    ({"flight_bytes": 10, "retention": Retention(limit_bytes=9)}, {("retention-below-flight", False)}),
+    ({"consensus": Consensus.MAJORITY}, {("consensus", False)}),
+    ({"late_join": False}, {("late-join-off", False)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"), CASES, ids=lambda case: ",".join(case) if isinstance(case, dict) else ""
+)
+def test_what_does_not_fit_is_found(changes: dict[str, Any], expected: set[tuple[str, bool]]) -> None:
+    """P-411, P-412, P-416, P-505, P-511, P-520, P-525, P-526, P-543, P-565, P-594, P-970, U12, U20, C-05."""
+    assert found(**changes) == expected
+
+
+def test_a_store_that_is_listed_twice_counts_once() -> None:
+    """Its index stays, so that the groups and the events name the others as they are listed."""
+    listed = (StoreSpec("a"), StoreSpec("b"), StoreSpec("a", group=1), StoreSpec(name="n"), StoreSpec(name="n"))
+    assert without_duplicates(listed) == [0, 1, 3]

@@ -1,0 +1,53 @@
+"""The core is equal to its models: the same states, the same labelled steps, for every recorded configuration."""
+
+import pytest
+
+from stablecast.model import catalog, equal
+from stablecast.model.catalog import Configuration
+
+MODELS = catalog.folder()
+CONFIGURATIONS = catalog.configurations(MODELS)
+GRAPHS = [one for one in CONFIGURATIONS if one.has_graph]
+KNOWN = catalog.load(MODELS)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("one", GRAPHS, ids=lambda one: one.name)
+def test_the_core_has_the_graph_of_the_model(one: Configuration) -> None:
+    """P-217, P-234, P-530..P-535, P-602, T6, T7, U18 for registrations; formal design, 7.6."""
+    result = equal.compare(one, KNOWN.get(one.name))
+    print(f"{one.name}: {result.nodes} states, {result.edges} edges")
+    assert result.equal, result.difference
+
+
+def test_every_graph_is_on_record_and_of_the_present_files() -> None:
+    assert sorted(KNOWN) == sorted(one.name for one in GRAPHS)
+    for one in GRAPHS:
+        assert KNOWN[one.name].hashes == one.hashes(), one.name
+        assert KNOWN[one.name].constants.items() <= one.sources.items(), one.name
+
+
+def test_three_models_are_large() -> None:
+    """Ten thousand states and more."""
+    large = {one.model for one in GRAPHS if KNOWN[one.name].digests.nodes >= 10_000}
+    assert large >= {"Registration"}
+
+
+@pytest.mark.parametrize("one", CONFIGURATIONS, ids=lambda one: one.name)
+def test_names_tell_what_a_configuration_expects(one: Configuration) -> None:
+    kind = one.path.stem.partition("_")[0]
+    fails = kind in {"mut", "doc"}
+    assert one.expected.startswith("violates") is fails
+    assert (one.constants["Mutant"] == "none") is (kind != "mut" and one.expected == "ok")
+    assert one.path.stem.endswith("_bug") is (kind == "mut")
+    assert one.purpose.endswith(".")
+    if fails:
+        assert one.expected.removeprefix("violates ") in (*one.invariants, *one.properties)
+
+
+def test_every_invariant_has_a_mutant_that_breaks_it() -> None:
+    for model in {one.model for one in CONFIGURATIONS}:
+        mine = [one for one in CONFIGURATIONS if one.model == model]
+        broken = {one.expected.removeprefix("violates ") for one in mine}
+        stated = {name for one in mine if one.expected == "ok" for name in one.invariants}
+        assert stated <= broken, model

@@ -1,0 +1,86 @@
+"""A fault in the core shows as another graph, or as an invariant that does not hold."""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.core import clients, lifetime, registration, registry, store, tickets
+from stablecast.core.registration import Registration, RegistrationState, RegistrationTimer
+from stablecast.model import catalog, equal
+
+MODELS = catalog.folder()
+KNOWN = catalog.load(MODELS)
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def changed(name: str, to: Any, of: Any = Registration) -> Patch:
+    """A method or constant replaced."""
+    return lambda patch: patch.setattr(of, name, to)
+
+
+def before(name: str, does: Callable[[Any], None], of: Any = Registration) -> Patch:
+    """A method that does something else first."""
+    real = getattr(of, name)
+
+    def method(self: Any, *words: Any) -> Any:
+        does(self)
+        return real(self, *words)
+
+    return changed(name, method, of)
+
+
+def after(name: str, does: Callable[[Any], None], of: Any = Registration) -> Patch:
+    """A method that does something else last."""
+    real = getattr(of, name)
+
+    def method(self: Any, *words: Any) -> Any:
+        result = real(self, *words)
+        does(self)
+        return result
+
+    return changed(name, method, of)
+
+
+def no_generation(self: Registration) -> None:
+    self.request = attrs.evolve(self.request, generation=0)
+
+
+MUTANTS: dict[str, Patch] = {
+    "the lease has no margin": changed("_lease_end", lambda grant, sent: sent + 8_000_000, registration),
+    "the lease is too short": changed("_lease_end", lambda grant, sent: sent, registration),
+    "generations do not differ": after("ask", no_generation),
+    "no lease after a probe": changed("_lease_from", lambda self, at: None),
+    "a grant does not stop the retries": after(
+        "grant", lambda self: self.timers.set(RegistrationTimer.RETRY, self.asked_at + 7_000_000)
+    ),
+    "a store that asks is not heard": changed("on_traffic", lambda self, now: None),
+    "a broken connection is not noticed": changed("renew", lambda self, now, out: None),
+    "a refused connection is not noticed": changed("on_gone", lambda self, now, out: None),
+    "a refusal ends in nothing": changed("on_refused", lambda self, answer, now, out: None),
+    "a refusal does not repeat the request": changed("report_refusal", lambda self, now, out, reason: None),
+    "probes are not sent": changed("_probe", lambda self, now, out: None),
+    "who renews does not count": changed(
+        "counts", property(lambda self: self.state is RegistrationState.REGISTERED), Registration
+    ),
+    "a store's question renews the lease": changed("on_traffic", Registration.on_keepalive),
+    "the store gives away what is held": changed("_same", lambda client, request: True, clients),
+    "the store refuses the holder himself": changed("_same", lambda client, request: False, clients),
+    "silence does not count anew": changed("note", lambda self, now: None, lifetime.Lifetime),
+    "a dead client stays active": changed("on_gone", lambda self, now: None, lifetime.Lifetime),
+    "who is inactive stays so": changed("on_heard", lambda self, record, now: None, clients.Clients),
+    "a restart forgets": changed("recover", lambda self, *words: None, store.StoreEndpoint),
+    "grants do not wait for the disk": before("due", lambda self: self.waiting.clear(), tickets.Tickets),
+    "the store does not ask the holder": changed("_probe_holder", lambda self, *words: None, registry.Registry),
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = catalog.configurations(MODELS, ("Registration/graph_small",))
+    MUTANTS[name](monkeypatch)
+    result = equal.compare(one, KNOWN[one.name])
+    assert not result.equal

@@ -1,0 +1,23 @@
+"""Runs worlds until one breaks the rule: exit status 1 when one does, 0 when none does, 2 for other violations only."""
+
+import sys
+
+from stablecast.sim.runner import run
+from stablecast.sim.schedule import draw
+
+
+def main(rule: str, first: int, count: int) -> int:
+    """See above."""
+    others: list[str] = []
+    for seed in range(first, first + count):
+        broken = [violation.rule for violation in run(draw(seed)).violations]
+        if rule in broken:
+            print(f"seed {seed} breaks {rule}")
+            return 1
+        others += [f"seed {seed} breaks {found}, not {rule}" for found in broken]
+    print(*others or [f"{count} seeds from {first} break nothing"], sep="\n")
+    return 2 if others else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

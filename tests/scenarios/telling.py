@@ -1,0 +1,119 @@
+"""What messages, effects and events look like in a story: one short line each, for people."""
+
+from typing import Any
+
+import attrs
+
+from stablecast.core import effects as fx
+from stablecast.core import events as ev
+from stablecast.core import messages as ms
+
+
+def told(effect: Any) -> str | None:
+    """A line for an effect of a node, None for what a story leaves out."""
+    match effect:
+        case fx.Send():
+            text = message(effect.message)
+            return None if text is None else f"-> {effect.to}: {text}"
+        case fx.Broadcast():
+            return f"-> everybody: {message(effect.message)}"
+        case fx.Notify():
+            return event(effect.event)
+        case fx.Deliver():
+            last = effect.first + effect.count - 1
+            how = " by OTR" if effect.otr else " recovered" if effect.recovered else ""
+            return f"delivers {span(effect.first, last)}{how}"
+        case fx.Resend():
+            what = "sends again" if effect.proactive else "retransmits"
+            return f"-> {effect.to}: {what} {span(effect.first, effect.last)}"
+        case fx.Release():
+            return f"releases its copies below {effect.number}"
+        case fx.SendStored():
+            return f"-> {effect.to}: retransmits {span(effect.first, effect.last)}"
+        case fx.PersistMessages():
+            return f"writes {span(effect.first, effect.first + effect.count - 1)}"
+        case fx.CacheMessages():
+            return f"keeps {span(effect.first, effect.first + effect.count - 1)} in memory"
+        case fx.PersistCached():
+            return f"writes {span(effect.first, effect.last)} from memory"
+        case fx.Uncache():
+            return f"drops what is below {effect.number} from memory"
+        case fx.Reclaim():
+            return f"lets go of everything below {effect.number}"
+        case fx.Cut():
+            return f"cuts back to {effect.number}: what is behind is an older life's"
+        case fx.Forget():
+            return f"forgets {effect.role.name.lower()} {effect.reg_id}"
+        case fx.StartProxy():
+            return f"stands in for source {effect.source_reg_id}, token {effect.election.value % 1000:03}"
+        case fx.StopProxy():
+            return f"ends its proxy of source {effect.source_reg_id}"
+        case fx.AskLow():
+            return f"asks where to start: newest {effect.high}, low {effect.low} ({effect.low_by_maximum} by maximum)"
+        case _:
+            return None
+
+
+def message(what: ms.Message) -> str | None:
+    """A message between endpoints; keepalives are left out."""
+    match what:
+        case ms.Register():
+            return f"registers as {_who(what)}"
+        case ms.Registered():
+            old = ", known" if what.old else ""
+            return f"grants RegID {what.reg_id}: {_held(what.low, what.high)}{old}"
+        case ms.Refused():
+            return f"refuses: {what.reason.text}"
+        case ms.Deregister():
+            return f"deregisters RegID {what.reg_id}"
+        case ms.Deregistered():
+            return f"has forgotten RegID {what.reg_id}"
+        case ms.StableAck():
+            return f"{span(what.first, what.last)} {'lost here' if what.nack else 'stored'}"
+        case ms.ConsumptionAck():
+            return f"consumed up to {what.number}"
+        case ms.RetransmitRequest():
+            return f"asks for {span(what.first, what.last)}"
+        case ms.SourceInfo():
+            stores = ", ".join(f"{s.index}: RegID {s.source_reg_id} version {s.version}" for s in what.stores)
+            return f"SRI version {what.version} from {what.low}; stores {stores or 'none'}"
+        case ms.SourceInfoRequest():
+            return "asks for the SRI"
+        case ms.LateJoinRequest():
+            return "asks what can be had"
+        case ms.LateJoinInfo():
+            return f"can send {_held(what.low, what.high)}"
+        case ms.ReceiverAlive():
+            return "is alive"
+        case _:
+            return None
+
+
+def event(what: ev.Event) -> str:
+    """An event for the application: its name and its fields."""
+    fields = attrs.asdict(what, recurse=False)
+    parts = []
+    if "first" in fields:
+        parts.append(span(fields.pop("first"), fields.pop("last")))
+    for name, value in fields.items():
+        if name in ("store", "source_reg_id"):
+            continue
+        shown = "|".join(flag.name or "" for flag in value) or "-" if isinstance(value, ev.IntFlag) else str(value)
+        parts.append(shown if name == "text" else f"{name} {shown}")
+    return f"* {type(what).__name__}: {', '.join(parts)}" if parts else f"* {type(what).__name__}"
+
+
+def span(first: int, last: int) -> str:
+    """`3..8`, or `3`."""
+    return str(first) if first == last else f"{first}..{last}"
+
+
+def _held(low: int, high: int) -> str:
+    return "nothing held" if (high - low + 1) % (1 << 32) == 0 else span(low, high)
+
+
+def _who(request: ms.Register) -> str:
+    kind = "a proxy" if request.election else f"a {request.role.name.lower()}"
+    names = [f"RegID {request.reg_id}"] if request.reg_id else []
+    names += [f"session {request.session_id}"] if request.session_id else []
+    return f"{kind} ({', '.join(names) or 'any RegID'})"

@@ -1,0 +1,143 @@
+"""What the chapters of `spec/` take from the code: blocks that are rendered, and tables that are compared.
+
+A block stands between markers and is made from the code; `STABLECAST_REWRITE=1 pytest tests/test_chapters.py` makes all
+of them anew. Its first line says what is in it:
+
+    <!-- chart: registration -->                        diagram and table of a chart
+    <!-- bounds: registration requests -->              the named constants of modules of the core
+    <!-- options: source ume_flight_size ... -->        some options of a scope, with their defaults
+    ...
+    <!-- end -->
+
+A table that a person writes is compared where the line before it says with what, by its first two cells:
+
+    <!-- members: core.messages.Refusal -->             name and value of each member of an enum or a mapping
+    <!-- fields: core.events.SourceEvent -->            name and fields of each class of a union
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from importlib import import_module
+from inspect import getsource
+from types import ModuleType
+from typing import Any, get_args
+
+import attrs
+
+from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
+from stablecast.config.option import Option
+from stablecast.config.profiles import SAFE, profile
+from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
+from stablecast.core.chart import render_mermaid, render_table
+from stablecast.core.election import ELECTION, ElectionState
+from stablecast.core.lifetime import LIFETIME, LifetimeState
+from stablecast.core.receiver import RECEIVER, ReceiverState
+from stablecast.core.registration import REGISTRATION, RegistrationState
+from stablecast.core.source import SOURCE, SourceState
+from stablecast.core.units import MILLISECOND
+from stablecast.transports.resolution.srs_client import CLIENT, ClientState
+from stablecast.transports.resolution.srs_link import LINK, LinkState
+
+CHARTS: Mapping[str, tuple[Any, Any]] = {
+    "registration": (REGISTRATION, RegistrationState.IDLE),
+    "source": (SOURCE, SourceState.IDLE),
+    "receiver": (RECEIVER, ReceiverState.WAITING),
+    "lifetime": (LIFETIME, LifetimeState.ACTIVE),
+    "election": (ELECTION, ElectionState.WATCHING),
+    "client": (CLIENT, ClientState.ANNOUNCING),
+    "link": (LINK, LinkState.WAITING),
+}
+"""Each chart that chapters show, and the state in which it starts."""
+
+OPTIONS: Mapping[str, tuple[Option, ...]] = {
+    "source": SOURCE_OPTIONS,
+    "receiver": RECEIVER_OPTIONS,
+    "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS)),
+}
+
+BLOCK = re.compile(r"(<!-- (chart|bounds|options): ([\w .-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"<!-- (members|fields): ([\w.]+) -->\n\n?((?:\|.*\n)+)")
+
+
+def rendered(chapter: str) -> str:
+    """The chapter with every block as the code has it."""
+    return BLOCK.sub(lambda block: f"{block[1]}\n{RENDERERS[block[2]](block[3].split())}\n{block[4]}", chapter)
+
+
+def blocks(chapter: str, kind: str) -> list[str]:
+    """What the blocks of a kind are of."""
+    return [names for _, found, names, _ in BLOCK.findall(chapter) if found == kind]
+
+
+def tables(chapter: str) -> Iterator[tuple[str, list[tuple[str, str]], list[tuple[str, str]]]]:
+    """Of each compared table: what it is of, its first two cells row by row, and what they should be."""
+    for kind, path, lines in TABLE.findall(chapter):
+        rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in lines.splitlines()[2:]]
+        yield path, [(name, second) for name, second in rows], list(EXPECTED[kind](_found(path)))
+
+
+def _chart(names: list[str]) -> str:
+    table, initial = CHARTS[names[0]]
+    return f"```mermaid\n{render_mermaid(table, initial)}```\n\n{render_table(table)}"
+
+
+def _bounds(names: list[str]) -> str:
+    modules = [import_module(f"stablecast.core.{name}") for name in names]
+    rows = [f"| {name} | {value} | {text} |" for module in modules for name, value, text in constants(module)]
+    return "\n".join(["| constant | value | what it bounds |", "|---|---|---|", *rows, ""])
+
+
+def _options(names: list[str]) -> str:
+    scope, *chosen = names
+    default = getattr(profile(SAFE), scope)
+    table = {option.name: option for option in OPTIONS[scope]}
+    rows = [
+        f"| {name} | {table[name].show(default)} {table[name].kind.unit}".rstrip() + f" | {table[name].summary} |"
+        for name in chosen
+    ]
+    return "\n".join([f"| {scope} option | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+RENDERERS: Mapping[str, Callable[[list[str]], str]] = {"chart": _chart, "bounds": _bounds, "options": _options}
+
+
+def constants(module: ModuleType) -> Iterator[tuple[str, str, str]]:
+    """Name, value and docstring of each documented number among the constants of a module."""
+    body = ast.parse(getsource(module)).body
+    for statement, after in zip(body, body[1:], strict=False):
+        match statement, after:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ) if isinstance(value := getattr(module, name), int):
+                yield name, _number(name, value), " ".join(text.split())
+
+
+def _number(name: str, value: int) -> str:
+    return f"{value // MILLISECOND:,} ms" if name.endswith("_NS") else f"{value:,}"
+
+
+def _found(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(f"stablecast.{module}"), name)
+
+
+def _members(found: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(found, Mapping):
+        yield from ((str(name), str(value)) for name, value in found.items())
+    else:
+        yield from ((member.name, _value(member)) for member in found.__members__.values())
+
+
+def _value(member: Enum) -> str:
+    return str(int(member.value))
+
+
+def _fields(union: Any) -> Iterator[tuple[str, str]]:
+    for cls in get_args(union):
+        yield cls.__name__, ", ".join(field.name for field in attrs.fields(cls)) or "–"
+
+
+EXPECTED: Mapping[str, Callable[[Any], Iterator[tuple[str, str]]]] = {"members": _members, "fields": _fields}

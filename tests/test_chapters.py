@@ -1,0 +1,131 @@
+"""The chapters of the specification say what the code says, and cite what exists."""
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from stablecast.core import serving
+from stablecast.core.repairs import Repair
+from tests import rows
+from tests.support.chapters import CHARTS, RENDERERS, blocks, constants, rendered, tables
+from tests.support.tree import ROOT, name, python_files
+
+SPEC = ROOT / "spec"
+CHAPTERS = sorted(SPEC.glob("*.md"))
+TEXTS = {path: path.read_text(encoding="utf-8") for path in CHAPTERS}
+COMPARED = [(path, table) for path, text in TEXTS.items() for table in tables(text)]
+
+RULE = re.compile(r"\b(?:P-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
+CITED_FILE = re.compile(r"`((?:tests|adapters|core|transports|examples)/[\w/.-]+)`")
+CITED_TEST = re.compile(r"`(test_\w+)`")
+CITED_MODULE = re.compile(r"`(stablecast(?:\.[a-z_]+)+)`")
+FORMAL = re.compile(r"formal(?: design,)? 7\.(\d+)")
+LAST_FINDING = 10
+CODE = re.compile(r"(?:\b(Oddity|Finding)\(|\b_(odd)\()\s*\"([a-z-]+)\"")
+
+
+def codes(kind: str) -> set[str]:
+    """The codes of the oddities, or of the findings, in the core."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in python_files("core"))
+    return {code for first, second, code in CODE.findall(sources) if kind in (first, second.replace("odd", "Oddity"))}
+
+
+def first_cells(text: str, heading: str) -> set[str]:
+    """The first cells of the table below a heading."""
+    table = re.search(rf"^#+ {re.escape(heading)}$.*?((?:^\|[^\n]*\n)+)", text, re.MULTILINE | re.DOTALL)
+    assert table is not None, f"there is no table below '{heading}'"
+    return {line.split("|")[1].strip(" `") for line in table[1].splitlines()[2:]}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_what_is_rendered_is_what_runs(chapter: Path) -> None:
+    if os.environ.get("STABLECAST_REWRITE"):
+        chapter.write_text(rendered(chapter.read_text(encoding="utf-8")), encoding="utf-8")
+    text = chapter.read_text(encoding="utf-8")
+    assert text == rendered(text), "STABLECAST_REWRITE=1 pytest tests/test_chapters.py renders it anew"
+
+
+def test_every_chart_is_shown_once() -> None:
+    assert sorted(shown for text in TEXTS.values() for shown in blocks(text, "chart")) == sorted(CHARTS)
+
+
+@pytest.mark.parametrize(("chapter", "table"), COMPARED, ids=[table[0] for _, table in COMPARED])
+def test_tables_that_are_written_say_what_the_code_says(
+    chapter: Path, table: tuple[str, list[tuple[str, str]], list[tuple[str, str]]]
+) -> None:
+    path, written, expected = table
+    assert sorted(written) == sorted(expected), f"{name(chapter)}, {path}"
+
+
+def test_all_that_crosses_the_edge_is_compared() -> None:
+    """Every event, every message, every flag."""
+    flags = ("Registration", "Stable", "NotStable", "Confirm", "Liveness")
+    unions = {f"core.events.{role}Event" for role in ("Source", "Receiver", "Store")} | {"core.messages.Message"}
+    assert unions | {f"core.events.{flag}Flag" for flag in flags} <= {table[0] for _, table in COMPARED}
+
+
+@pytest.mark.parametrize(
+    ("chapter", "heading", "kind"),
+    [("events.md", "Oddities", "Oddity"), ("source.md", "What does not fit together", "Finding")],
+)
+def test_every_code_is_explained(chapter: str, heading: str, kind: str) -> None:
+    assert first_cells(TEXTS[SPEC / chapter], heading) == codes(kind)
+
+
+def test_every_repair_has_its_decision() -> None:
+    text = TEXTS[SPEC / "decisions.md"]
+    assert [repair.name for repair in Repair if f"`{repair.name}`" not in text] == []
+
+
+def test_every_finding_of_the_models_has_its_decision() -> None:
+    told = re.findall(r"^### 7\.(\d+) ", TEXTS[SPEC / "decisions.md"], re.MULTILINE)
+    assert [int(number) for number in told] == list(range(1, LAST_FINDING + 1))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_what_a_chapter_cites_exists(chapter: Path) -> None:
+    """Rules, findings, files, tests and modules."""
+    text = TEXTS[chapter]
+    known = rows.rows(TEXTS[SPEC / "rows.md"])
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in python_files("tests"))
+    wrong = sorted(set(RULE.findall(text)) - set(known))
+    wrong += [f"formal 7.{found}" for found in FORMAL.findall(text) if not 1 <= int(found) <= LAST_FINDING]
+    wrong += [file for file in CITED_FILE.findall(text) if not (ROOT / file).exists()]
+    wrong += [test for test in CITED_TEST.findall(text) if f"def {test}(" not in sources]
+    wrong += [module for module in CITED_MODULE.findall(text) if not _exists(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+def _exists(path: str) -> bool:
+    """Whether this is a module or something in one."""
+    module, _, member = path.rpartition(".")
+    try:
+        return find_spec(path) is not None
+    except ModuleNotFoundError:
+        found = find_spec(module)
+        return found is not None and f" {member}" in Path(found.origin or "").read_text(encoding="utf-8")
+
+
+def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
+    text = "before\n<!-- bounds: batching -->\nold\n<!-- end -->\nafter\n"
+    assert rendered(text) == (
+        "before\n<!-- bounds: batching -->\n\n| constant | value | what it bounds |\n|---|---|---|\n\n<!-- end -->\nafter\n"
+    )
+    assert set(RENDERERS) == {"chart", "bounds", "options"}
+
+
+def test_a_table_that_differs_is_seen() -> None:
+    text = "<!-- members: core.messages.Role -->\n\n| role | value |\n|---|---|\n| STORE | 0 |\n| `SOURCE` | 1 |\n"
+    [(path, written, expected)] = tables(text)
+    assert path == "core.messages.Role"
+    assert written == [("STORE", "0"), ("SOURCE", "1")]
+    assert expected == [("STORE", "0"), ("RECEIVER", "1"), ("SOURCE", "2")]
+
+
+def test_documented_numbers_are_the_bounds_of_a_module() -> None:
+    found = {name: value for name, value, _ in constants(serving)}
+    assert found["BURST_NS"] == "100 ms"
+    assert found["MAX_REQUEST_MESSAGES"] == "4,096"
