@@ -24,6 +24,7 @@ CITED_TEST = re.compile(r"`(test_\w+)`")
 CITED_MODULE = re.compile(r"`(stablecast(?:\.[a-z_]+)+)`")
 FORMAL = re.compile(r"formal(?: design,)? 7\.(\d+)")
 LAST_FINDING = 10
+ANCHORED = re.compile(r"\]\((?!https?:)([\w./-]*)#([\w-]+)\)")
 CODE = re.compile(r"(?:\b(Oddity|Finding)\(|\b_(odd)\()\s*\"([a-z-]+)\"")
 
 
@@ -38,6 +39,12 @@ def first_cells(text: str, heading: str) -> set[str]:
     table = re.search(rf"^#+ {re.escape(heading)}$.*?((?:^\|[^\n]*\n)+)", text, re.MULTILINE | re.DOTALL)
     assert table is not None, f"there is no table below '{heading}'"
     return {line.split("|")[1].strip(" `") for line in table[1].splitlines()[2:]}
+
+
+def headings(path: Path) -> set[str]:
+    """The anchors of a document's headings, as the usual renderers make them."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
@@ -85,6 +92,18 @@ def test_every_finding_of_the_models_has_its_decision() -> None:
     assert [int(number) for number in told] == list(range(1, LAST_FINDING + 1))
 
 
+def test_the_guarantees_are_those_of_the_readme() -> None:
+    promised = first_cells((ROOT / "README.md").read_text(encoding="utf-8"), "What is guaranteed")
+    assert first_cells(TEXTS[SPEC / "guarantees.md"], "Guarantees") == promised
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_links_between_chapters_lead_to_a_heading(chapter: Path) -> None:
+    links = [(chapter.parent / (file or chapter.name), anchor) for file, anchor in ANCHORED.findall(TEXTS[chapter])]
+    wrong = [f"{name(path)}#{anchor}" for path, anchor in links if anchor not in headings(path)]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
 def test_what_a_chapter_cites_exists(chapter: Path) -> None:
     """Rules, findings, files, tests and modules."""
@@ -112,7 +131,7 @@ def _exists(path: str) -> bool:
 def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
     text = "before\n<!-- bounds: batching -->\nold\n<!-- end -->\nafter\n"
     assert rendered(text) == (
-        "before\n<!-- bounds: batching -->\n\n| constant | value | what it bounds |\n|---|---|---|\n\n<!-- end -->\nafter\n"
+        "before\n<!-- bounds: batching -->\n\n| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
     assert set(RENDERERS) == {"chart", "bounds", "options"}
 

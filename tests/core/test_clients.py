@@ -28,6 +28,7 @@ def found(machine: Clients, **changes: Any) -> ClientRecord | Refusal | None:
 
 
 def test_a_store_chooses_at_random_and_counts_up() -> None:
+    """P-017, P-234, P-235."""
     first, other = clients(1), clients(2)
     chosen = [first.add(register(), 0).client.reg_id for _ in range(3)]
     assert chosen == [chosen[0], chosen[0] + 1, chosen[0] + 2]
@@ -88,7 +89,7 @@ def test_a_full_store_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_session_id_stands_for_topic_and_role() -> None:
-    """P-242, P-244, U20: one source and one receiver of each source; a RegID given beside it is ignored."""
+    """P-241, P-242, P-244, P-245, U20: a source and a receiver of each source; a RegID given beside it is ignored."""
     machine = clients()
     source = machine.add(register(session_id=9, reg_id=33), 0)
     assert source.client.reg_id != 33
@@ -136,6 +137,7 @@ def test_the_clients_activity_timeout_and_the_shorter_lifetime(
 
 
 def test_acknowledgements_only_rise_once_there_is_one() -> None:
+    """P-431, C-39: a store keeps one number."""
     machine = clients()
     record = machine.add(register(**RECEIVER), 0)
     record.client = attrs.evolve(record.client, acknowledged=49)

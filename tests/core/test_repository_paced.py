@@ -174,12 +174,13 @@ def test_what_is_consumed_before_a_new_life_resumes_is_nobodys_to_acknowledge() 
 
 MOVES = st.lists(
     st.one_of(
-        st.tuples(st.just("send"), st.integers(1, 4)),
+        st.tuples(st.sampled_from(["send", "round", "round"]), st.integers(1, 4)),
         st.tuples(st.just("sync"), st.just(0)),
         st.tuples(st.just("consume"), st.integers(0, 1)),
         st.tuples(st.just("write"), st.just(0)),
         st.tuples(st.just("restart"), st.just(0)),
     ),
+    min_size=10,
     max_size=40,
 )
 
@@ -199,10 +200,12 @@ def test_a_source_that_keeps_its_flight_loses_nothing(
     resumed = 0
     for now, (move, number) in enumerate(moves):
         match move:
-            case "send":
-                while number and sent - max(acked.contiguous_from(resumed), resumed) < 4:
-                    shop.data(sent, 1, now=now, size=100)
-                    sent, number = sent + 1, number - 1
+            case "send" | "round":
+                for n in range(sent, min(sent + number, acked.contiguous_from(resumed) + 4)):
+                    shop.data(n, 1, now=now, size=100)
+                    sent = n + 1
+                if move == "round":
+                    shop.sync(now)
             case "sync":
                 shop.sync(now)
             case "write":

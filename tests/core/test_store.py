@@ -180,6 +180,7 @@ def test_a_broken_connection_alone_proves_nothing() -> None:
 
 
 def test_a_restart_finds_everything_that_was_synced() -> None:
+    """P-004, P-009, C-37: and its timers start anew."""
     before = StoreDriver.with_receiver()
     before.hear(ConsumptionAck(LIFE, 50, 70, 3))
     after = StoreDriver()

@@ -1,7 +1,11 @@
-"""The planted faults."""
+"""The planted faults, all of them."""
 
 from typing import Final
 
-from tests.mutants.mutant import Mutant, Test, Worlds
+from tests.mutants.mutant import Mutant
+from tests.mutants.receivers import RECEIVERS
+from tests.mutants.shared import SHARED
+from tests.mutants.sources import SOURCES
+from tests.mutants.stores import STORES
 
-MUTANTS: Final[tuple[Mutant, ...]] = ()
+MUTANTS: Final[tuple[Mutant, ...]] = (*SHARED, *SOURCES, *RECEIVERS, *STORES)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
 from inspect import getsource
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, get_args
 
@@ -86,7 +87,7 @@ def _chart(names: list[str]) -> str:
 def _bounds(names: list[str]) -> str:
     modules = [import_module(f"stablecast.core.{name}") for name in names]
     rows = [f"| {name} | {value} | {text} |" for module in modules for name, value, text in constants(module)]
-    return "\n".join(["| constant | value | what it bounds |", "|---|---|---|", *rows, ""])
+    return "\n".join(["| constant | value | meaning |", "|---|---|---|", *rows, ""])
 
 
 def _options(names: list[str]) -> str:
@@ -106,7 +107,7 @@ RENDERERS: Mapping[str, Callable[[list[str]], str]] = {"chart": _chart, "bounds"
 def constants(module: ModuleType) -> Iterator[tuple[str, str, str]]:
     """Name, value and docstring of each documented number among the constants of a module."""
     body = ast.parse(getsource(module)).body
-    for statement, after in zip(body, body[1:], strict=False):
+    for statement, after in pairwise(body):
         match statement, after:
             case (
                 ast.Assign(targets=[ast.Name(id=name)]),

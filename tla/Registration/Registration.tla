@@ -22,7 +22,8 @@ CONSTANTS
     Lifetime,  \* ticks that the store keeps a silent client's state (source state lifetime); 0: as long as it is active
     Room,      \* messages that one direction of a connection holds
     Writes,    \* writes of the store's disk that may be unsynced
-    Faults,    \* what may go wrong: "slow" (messages and syncs that take time), "break", "drop", "die", "crash"
+    Faults,    \* what may go wrong: "slow" (whatever is under way takes time), "lag" (only answers do), "break", "drop",
+               \* "die", "crash"
     Mutant     \* "none", or which rule is broken
 
 VARIABLES
@@ -273,7 +274,8 @@ Restart ==  \* timers start anew
 Tick ==
     /\ \A i \in Ids : ~Due(client[i])
     /\ store.check # 0
-    /\ "slow" \in Faults \/ (unsynced = <<>> /\ \A i \in Ids : toStore[i] = <<>> /\ toClient[i] = <<>>)
+    /\ "slow" \in Faults \/ (unsynced = <<>> /\ \A i \in Ids : toStore[i] = <<>>)
+    /\ {"slow", "lag"} \cap Faults # {} \/ \A i \in Ids : toClient[i] = <<>>
     /\ client' = [i \in Ids |-> Older(client[i])]
     /\ store' = IF store.holder = 0 THEN store ELSE [store EXCEPT !.age = @ + 1, !.check = @ - 1]
     /\ UNCHANGED <<toStore, toClient, unsynced, disk>>

@@ -21,10 +21,6 @@ class Retained:
         self._incarnation = incarnation
         self._blocks: deque[tuple[int, int, bytes]] = deque()
 
-    def __len__(self) -> int:
-        """How many blocks there are."""
-        return len(self._blocks)
-
     def add(self, first: int, stop: int, block: bytes) -> None:
         """The messages [first, stop) left."""
         self._blocks.append((first, stop, block))

@@ -18,7 +18,7 @@ from stablecast.model import tlc
 from stablecast.model.catalog import Configuration, Known, load, save
 from stablecast.model.errors import ModelError
 from stablecast.model.explorer import Exploration, explore
-from stablecast.model.graph import Difference, Graph, difference
+from stablecast.model.graph import Graph
 
 MAX_KEPT_BYTES = 1_000_000
 """A graph is kept beside its configuration up to this size, compressed."""
@@ -39,8 +39,8 @@ class Comparison:
         return attrs.asdict(self)
 
 
-def core_graph(configuration: Configuration, twins: int = 0) -> Exploration:
-    """What the core can do under a configuration's constants.
+def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None = None) -> Exploration:
+    """What the core can do under a configuration's constants; with a model, up to the first difference from it.
 
     Raises:
         ModelError: If the model has no world, its graph is too large, or its abstraction is refused.
@@ -49,31 +49,45 @@ def core_graph(configuration: Configuration, twins: int = 0) -> Exploration:
         world = import_module(f"stablecast.model.worlds.{configuration.model.lower()}")
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
-    return explore(world.World.create(configuration.constants), world.INVARIANTS, twins=twins)
+    return explore(world.World.create(configuration.constants), world.INVARIANTS, twins=twins, model=model)
 
 
 def compare(configuration: Configuration, known: Known | None, jar: Path | None = None) -> Comparison:
-    """Compare the core with the record, or with the checker if there is one."""
-    core = core_graph(configuration)
+    """Compare the core with the checker, or else with the record.
+
+    Raises:
+        ModelError: As `core_graph` and the checker.
+    """
+    if jar is None:
+        return _with_record(configuration, known)
+    theirs, _ = tlc.graph(configuration, jar)
+    core = core_graph(configuration, model=theirs)
+    return _comparison(configuration, core, None)
+
+
+def _with_record(configuration: Configuration, known: Known | None) -> Comparison:
+    """The kept graph, if there is one, tells the first difference; the digests decide."""
+    path = kept_path(configuration)
+    current = known is not None and known.hashes == configuration.hashes()
+    core = core_graph(configuration, model=Graph.read(path) if current and path.exists() else None)
+    reason: str | None = None
+    if known is None:
+        reason = "nothing is on record; run it once with the checker and --record"
+    elif not current:
+        reason = "the model or its configuration changed since its graph was recorded; record it anew"
+    elif known.digests != core.graph.digests():
+        reason = "the digests differ"
+    return _comparison(configuration, core, reason)
+
+
+def _comparison(configuration: Configuration, core: Exploration, reason: str | None) -> Comparison:
     digests = core.graph.digests()
-    told: dict[str, Any] | str | None = None
-    if jar is not None:
-        theirs, _ = tlc.graph(configuration, jar)
-        told = _told(difference(theirs, core.graph))
-    elif known is None:
-        told = "nothing is on record; run it once with the checker and --record"
-    elif known.hashes != configuration.hashes():
-        told = "the model or its configuration changed since its graph was recorded; record it anew"
-    elif known.digests != digests:
-        path = kept_path(configuration)
-        told = _told(difference(Graph.read(path), core.graph)) if path.exists() else "the digests differ"
-    if told is None and core.violations:
+    told: dict[str, Any] | str | None = reason
+    if core.difference is not None:
+        told = attrs.asdict(core.difference)
+    elif core.violations:
         told = {"violations": [attrs.asdict(violation) for violation in core.violations.values()]}
     return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
-
-
-def _told(found: Difference | None) -> dict[str, Any] | None:
-    return None if found is None else attrs.asdict(found)
 
 
 def compare_all(configurations: list[Configuration], models: Path, jar: Path | None, jobs: int) -> Iterator[Comparison]:
@@ -90,18 +104,17 @@ def compare_all(configurations: list[Configuration], models: Path, jar: Path | N
 
 def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
     """Put a graph on record, if checker and core agree on it."""
-    core = core_graph(configuration)
     theirs, version = tlc.graph(configuration, jar)
-    digests = core.graph.digests()
-    told = _told(difference(theirs, core.graph))
-    if told is None:
-        entry = Known(configuration.hashes(), _constants(configuration), digests, version)
+    core = core_graph(configuration, model=theirs)
+    result = _comparison(configuration, core, None)
+    if result.equal:
+        entry = Known(configuration.hashes(), _constants(configuration), core.graph.digests(), version)
         save(models, {**load(models), configuration.name: entry})
         path = kept_path(configuration)
         theirs.write(path)
         if path.stat().st_size > MAX_KEPT_BYTES:
             path.unlink()
-    return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
+    return result
 
 
 def kept_path(configuration: Configuration) -> Path:

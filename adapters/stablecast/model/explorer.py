@@ -17,7 +17,7 @@ import attrs
 from stablecast.model.canonical import Value, text
 from stablecast.model.clone import clone
 from stablecast.model.errors import ModelError
-from stablecast.model.graph import Graph
+from stablecast.model.graph import Difference, Graph, difference, parted
 
 Action = tuple[Value, ...]
 """Its name in the model, then its parameters."""
@@ -56,10 +56,11 @@ class Violation:
 
 @attrs.define
 class Exploration:
-    """A graph, how many twins were compared, and the first violation of each invariant."""
+    """A graph, how many twins were compared, the first violation of each invariant, and where it parts from a model."""
 
     graph: Graph
     twins: int = 0
+    difference: Difference | None = None
     violations: dict[str, Violation] = attrs.field(factory=dict)
 
 
@@ -83,14 +84,18 @@ class _Memo:
 
 
 def explore(
-    world: World, invariants: Mapping[str, Invariant] | None = None, limit: int = 1_000_000, twins: int = 0
+    world: World,
+    invariants: Mapping[str, Invariant] | None = None,
+    limit: int = 1_000_000,
+    twins: int = 0,
+    model: Graph | None = None,
 ) -> Exploration:
-    """Every state that can be reached from `world`, up to `limit`.
+    """Every state that can be reached from `world`, up to `limit`; with a model, only up to the first difference.
 
     Raises:
         ModelError: If there are more, or two worlds look the same and behave differently.
     """
-    return _Explorer(dict(invariants or {}), limit, twins).run(world)
+    return _Explorer(dict(invariants or {}), limit, twins, model).run(world)
 
 
 @attrs.define
@@ -98,6 +103,7 @@ class _Explorer:
     invariants: dict[str, Invariant]
     limit: int
     twins: int
+    model: Graph | None
     memo: _Memo = attrs.field(factory=_Memo)
     found: Exploration = attrs.field(factory=lambda: Exploration(Graph()))
     seen: dict[int, int] = attrs.field(factory=dict)
@@ -105,6 +111,9 @@ class _Explorer:
     def run(self, world: World) -> Exploration:
         graph = self.found.graph
         level = [(self._enter(world.abstract())[0], world)]
+        if self.model is not None and self.model.states[0] != graph.states[0]:
+            self.found.difference = difference(self.model, graph)
+            return self._told()
         twins: list[tuple[int, World]] = []
         while level:
             following: list[tuple[int, World]] = []
@@ -117,15 +126,28 @@ class _Explorer:
                     elif self.seen.get(to, 0) < self.twins:
                         self.seen[to] = self.seen.get(to, 0) + 1
                         twins.append((to, there))
+                if self._parts(at):
+                    return self._told()
             level = following
             known = following[0][0] if following else len(graph.states)
             for at, twin in twins:
                 if at < known:
                     self._compare(at, twin)
             twins = [twin for twin in twins if twin[0] >= known]
+        return self._told()
+
+    def _told(self) -> Exploration:
+        """What was found, with the ways to it."""
         for name, violation in self.found.violations.items():
-            self.found.violations[name] = attrs.evolve(violation, path=tuple(graph.path(violation.state)))
+            path = tuple(self.found.graph.path(violation.state))
+            self.found.violations[name] = attrs.evolve(violation, path=path)
         return self.found
+
+    def _parts(self, at: int) -> bool:
+        """Whether the core can do something else than the model in a state."""
+        if self.model is not None:
+            self.found.difference = parted(self.model, self.found.graph, self.found.graph.states[at])
+        return self.found.difference is not None
 
     def _steps(self, world: World) -> Iterable[tuple[str, World]]:
         for action in world.actions():

@@ -138,15 +138,18 @@ class Difference:
         return attrs.asdict(self)
 
 
+def parted(model: Graph, core: Graph, state: str) -> Difference | None:
+    """How the two graphs differ in what is possible in one state."""
+    theirs = model.outgoing(state) if state in model.index else set()
+    ours = core.outgoing(state) if state in core.index else set()
+    if theirs == ours:
+        return None
+    return Difference(tuple(core.path(state)), state, tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs)))
+
+
 def difference(model: Graph, core: Graph) -> Difference | None:
     """The first difference in the order of steps from the initial state; None if the graphs are equal."""
     if model.states[0] != core.states[0]:
         return Difference((), "", (("initial", model.states[0]),), (("initial", core.states[0]),))
-    for at, _ in model.walk():
-        state = model.states[at]
-        theirs, ours = model.outgoing(state), core.outgoing(state)
-        if theirs != ours:
-            return Difference(
-                tuple(model.path(state)), state, tuple(sorted(theirs - ours)), tuple(sorted(ours - theirs))
-            )
-    return None
+    found = (parted(model, core, core.states[at]) for at, _ in core.walk())
+    return next((one for one in found if one is not None), None)

@@ -61,7 +61,7 @@ class SrsResolver:
         self._performing = False
         self._closed = False
         self._due: int | None = None
-        self._timer = self._loop.call_soon(self._wake)
+        self._timer: asyncio.Handle = self._loop.call_soon(self._wake)
 
     @classmethod
     async def start(
@@ -143,8 +143,7 @@ class SrsResolver:
     async def close(self) -> None:
         """Hang up, and wait until nothing is left running; nothing is reported any more."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         await self._channels.close()
 
     def _feed(self, event: SrsContextInput) -> None:
@@ -187,16 +186,15 @@ class SrsResolver:
     def _rearm(self) -> None:
         """Machines are asked after every input; the timer runs anew only if that changed what it waits for."""
         due = self._machine.next_timeout()
-        if self._closed or due is None or (due == self._due and self._timer is not None):
+        if self._closed or due is None or due == self._due:
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         self._due = due
         wait = max(0, due - time.monotonic_ns())
         # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
         self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
 
     def _wake(self) -> None:
-        self._timer = None
+        self._due = None
         self._machine.handle_timeout(time.monotonic_ns())
         self._drain()

@@ -16,7 +16,11 @@ from stablecast.core.units import milliseconds
 
 
 def verdict(
-    request: Register, clients: Clients, source: Repository | None, config: StoreConfig
+    request: Register,
+    clients: Clients,
+    source: Repository | None,
+    config: StoreConfig,
+    admitted: bool | None = None,
 ) -> ClientRecord | Refusal | None:
     """The client that may go on, None for a new one, or why not (T6, P-019). `source` is the repository it names."""
     kept = repository_for(config, request.topic)
@@ -24,7 +28,7 @@ def verdict(
         return Refusal.NO_PATTERN
     if request.role is Role.RECEIVER and (source is None or source.incarnation != request.incarnation):
         return Refusal.UNKNOWN_SOURCE
-    found = clients.find(request)
+    found = clients.find(request, admitted)
     if isinstance(found, Refusal):
         return found
     if found is not None and not consistent(found.client.pace, found.client.wishes, request):

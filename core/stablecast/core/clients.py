@@ -58,8 +58,11 @@ class Clients:
     agenda: Agenda = attrs.field(factory=Agenda)
     next_reg_id: int = 0
 
-    def find(self, request: Register) -> ClientRecord | Refusal | None:
-        """The client that this registration continues, None if it is a new one, or why it is refused."""
+    def find(self, request: Register, admitted: bool | None = None) -> ClientRecord | Refusal | None:
+        """The client that this registration continues, None if it is a new one, or why it is refused.
+
+        `admitted`: whether an election lets it have the RegID; None: the holder's activity decides.
+        """
         record = self.holder(request)
         if record is None:
             return Refusal.INCOMPATIBLE if len(self.records) >= MAX_CLIENTS else None
@@ -71,7 +74,8 @@ class Clients:
         if request.role is Role.RECEIVER and client.source_reg_id != request.source_reg_id:
             return Refusal.UNKNOWN_SOURCE
         foreign = client.session_id != request.session_id
-        if foreign or (record.lifetime.active and not _same(client, request)):
+        held = record.lifetime.active and not _same(client, request)
+        if foreign or (held if admitted is None else not admitted):
             return Refusal.HELD_BY_SOURCE if client.role is Role.SOURCE else Refusal.HELD_BY_RECEIVER
         return record
 
@@ -101,7 +105,8 @@ class Clients:
             context=request.context,
             pace=request.pace,
             wishes=request.wishes,
-            wants_proxy=request.wants_proxy,
+            wants_proxy=request.wishes_proxy,
+            election=request.election,
         )
         return self.restore(client, now)
 
@@ -125,6 +130,7 @@ class Clients:
             transport=request.transport,
             store_index=request.store_index,
             context=request.context,
+            election=request.election,
             term=record.client.term + (record.client.incarnation != request.incarnation),
         )
         record.warned = False

@@ -47,12 +47,13 @@ class LifetimeChart(Chart):
 
 @attrs.define
 class Lifetime:
-    """One client's timers. Spans and instants in ns."""
+    """One client's timers. Spans and instants in ns. `kept`: an election decides when its state goes."""
 
     activity_ns: int
     lifetime_ns: int
     heard_at: int
     state: LifetimeState = LifetimeState.ACTIVE
+    kept: bool = False
 
     @property
     def active(self) -> bool:
@@ -72,13 +73,13 @@ class Lifetime:
         silence = now - self.heard_at
         if self.active and silence >= self.activity_ns:
             fire(LIFETIME, self, LifetimeEvent.SILENT, now)
-        if not self.active and silence >= max(self.activity_ns, self.lifetime_ns):
+        if not self.active and not self.kept and silence >= max(self.activity_ns, self.lifetime_ns):
             return fire(LIFETIME, self, LifetimeEvent.EXPIRE, now)
         return False
 
     def next_timeout(self) -> int | None:
         """When `check` is due, in ns; None when nothing is left to happen."""
-        if self.state is LifetimeState.EXPIRED:
+        if self.state is LifetimeState.EXPIRED or (self.kept and not self.active):
             return None
         return self.heard_at + (self.activity_ns if self.active else max(self.activity_ns, self.lifetime_ns))
 

@@ -16,6 +16,7 @@ from stablecast.core.admission import first_number, grant, verdict
 from stablecast.core.agenda import Agenda
 from stablecast.core.clients import ClientRecord, Clients
 from stablecast.core.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
+from stablecast.core.elections import Elections
 from stablecast.core.events import Oddity, ReleasedUnread
 from stablecast.core.messages import (
     Deregister,
@@ -47,6 +48,7 @@ class Registry:
 
     config: StoreConfig
     clients: Clients
+    elections: Elections
     repositories: dict[int, Repository] = attrs.field(factory=dict)
     streams: dict[int, int] = attrs.field(factory=dict)
     tickets: Tickets = attrs.field(factory=Tickets)
@@ -61,7 +63,8 @@ class Registry:
 
     def restore(self, client: Client, trail: int, now: int) -> None:
         """A client as the journal has it."""
-        self.clients.restore(client, now)
+        record = self.clients.restore(client, now)
+        record.lifetime.kept = self.elections.enter(record, now)
         if client.role is Role.SOURCE:
             self.repositories[client.reg_id] = Repository.recover(self.config, client, trail, self._terms(client))
             self.streams[client.incarnation] = client.reg_id
@@ -87,7 +90,8 @@ class Registry:
                 del self.early[:-MAX_EARLY]
             return
         self.clients.on_heard_from(request.reply_to, request.context, now)
-        found = verdict(request, self.clients, source, self.config)
+        admitted = self.elections.admits(request, self.clients.holder(request)) if source is None else None
+        found = verdict(request, self.clients, source, self.config, admitted)
         if isinstance(found, Refusal):
             self._refuse(request, found, out)
         elif source is None:
@@ -114,6 +118,7 @@ class Registry:
             return
         record = self.clients.records[repository.reg_id]
         self.clients.on_heard(record, now)
+        self._learn_stores(record, info, out)
         cut = repository.on_info(info, self.tickets, now, out)
         if cut is not None:
             # Receivers first: what a crash leaves of this is all done again unless the source's record is there.
@@ -156,6 +161,7 @@ class Registry:
         """State goes, and with a source its messages and its receivers."""
         client = record.client
         self.clients.remove(record)
+        self.elections.forget(record, out)
         out.append(Forget(self.tickets.draw(), client.role, client.reg_id))
         if client.role is Role.SOURCE:
             del self.repositories[client.reg_id]
@@ -219,6 +225,7 @@ class Registry:
         old = record is not None
         if record is None:
             record = self.clients.add(request, now)
+            record.lifetime.kept = self.elections.enter(record, now)
             client = record.client
             self.repositories[client.reg_id] = Repository.create(
                 self.config,
@@ -232,6 +239,7 @@ class Registry:
             self.streams.pop(record.client.incarnation, None)
             out.append(Leave(record.client.incarnation))
         self.clients.renew(record, request, now)
+        self.elections.on_registered(request, record, now, out)
         repository = self.repositories[record.client.reg_id]
         repository.begin_life(request.incarnation, request.reply_to, request.store_index)
         if repository.resume_point is not None:
@@ -260,6 +268,21 @@ class Registry:
             Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
         )
 
+    def _learn_stores(self, record: ClientRecord, info: SourceInfo, out: list[Effect]) -> None:
+        """What a proxy would need: the SRI of the real source names all its stores, that of a proxy perhaps not all."""
+        client = record.client
+        if (
+            client.wants_proxy
+            and client.election is None
+            and (client.stores, client.group_sizes)
+            != (
+                info.stores,
+                info.group_sizes,
+            )
+        ):
+            record.client = attrs.evolve(client, stores=info.stores, group_sizes=info.group_sizes)
+            self.persist(record, out)
+
     def _terms(self, client: Client) -> Terms:
         """What the store's configuration makes of the wishes that were granted to a source."""
         kept = repository_for(self.config, client.topic) or RepositoryConfig()
@@ -267,6 +290,7 @@ class Registry:
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
+        self.elections.check_invariants()
         for repository in self.repositories.values():
             repository.check_invariants()
         assert set(self.repositories) == {record.client.reg_id for record in self.clients.sources()}

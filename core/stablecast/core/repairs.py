@@ -1,7 +1,7 @@
 """The rules where this system departs from documented ones that lose messages (formal design, section 7).
 
 Profile `safe` has all of them; profile `5.3` none, to the letter of the guide. Every repair has a counterexample that
-a test replays under both (`tests/core/test_repairs.py`) and a paragraph in `spec/decisions.md`. The consensus of a
+a test replays under both (`tests/core/test_repairs_*.py`) and a paragraph in `spec/decisions.md`. The consensus of a
 source (7.1) and the intragroup rule (7.8) are options with a name of their own.
 """
 

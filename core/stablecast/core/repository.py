@@ -11,10 +11,10 @@ here and nowhere else:
 * A duplicate is acknowledged again if it is synced, or was and had to go, and stored once (P-440, T16). One that comes
   unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored.
 * A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
-* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is now, written or not
-  (T19). While there is less room than a flight acknowledgements are withheld, those of resent messages too (C-32). A
-  repository that is full all the same, because its source restarted, refuses newcomers and asks for them again when
-  something has gone: what it holds unacknowledged counts as under way (formal design, 7.8).
+* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is now, written or not,
+  and even if it never came here (T19). While there is less room than a flight acknowledgements are withheld, those of
+  resent messages too (C-32). A repository that is full all the same, because its source restarted, refuses newcomers
+  and asks for them again when something has gone: what it holds unacknowledged counts as under way (formal, 7.8).
 """
 
 import attrs
@@ -190,7 +190,6 @@ class Repository:
         elif self.paced is not None and stop <= self.paced.floor(stop):
             out.append(Discard(data.token))
             self._let_go(stop, tickets, now, out)
-            self._acknowledge_again(first, stop, now, out)
         else:
             self._keep(data, first, stop, tickets, now, out)
             self.settle(tickets, now, out)
@@ -307,7 +306,7 @@ class Repository:
 
     def _let_go(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """Everything below `number` goes: a limit says so, or who paces has consumed it, and then it is stable."""
-        freed = [] if self.paced is None else self.held.within(max(self.acked, self.trail), number)
+        withheld = max(self.acked, self.trail)
         if self.paced is None and self.resume_point is not None:
             for low, high in self.held.missing(self._bottom, number):
                 self.filling.give_up(low, high)
@@ -316,8 +315,8 @@ class Repository:
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)
         self.acked = max(self.acked, number)
-        for low, high in freed:
-            self._acknowledge_again(low, high, now, out)
+        if self.paced is not None:
+            self._acknowledge_again(withheld, number, now, out)
         if self.paced is not None and Repair.PACED in self.repairs:
             self.filling.paused = False
             self._learn(number - 1, now, out)

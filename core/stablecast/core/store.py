@@ -21,6 +21,7 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.clients import Clients
 from stablecast.core.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
+from stablecast.core.elections import Elections
 from stablecast.core.events import Oddity
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput, Tick
 from stablecast.core.messages import (
@@ -55,7 +56,8 @@ class StoreEndpoint:
     @classmethod
     def create(cls, config: StoreConfig) -> "StoreEndpoint":
         """A store that is known to be new."""
-        registry = Registry(config, Clients(config, Seeded(config.seed)))
+        elections = Elections(config, Seeded(Seeded(config.seed).next_u64()))
+        registry = Registry(config, Clients(config, Seeded(config.seed)), elections)
         return cls(config, registry, Serving(config.request_rate))
 
     def recover(
@@ -145,6 +147,7 @@ class StoreEndpoint:
         if self.check_at is None or now < self.check_at:
             return
         expired, silent = self.clients.check(now)
+        expired += self.registry.elections.check(self.clients.records, now, self.outbox)
         for record in expired:
             if record.client.reg_id in self.clients.records:  # A receiver may have gone with its source.
                 self.registry.delete(record, now, self.outbox)

@@ -111,8 +111,8 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
         ),
         (["send", "t", "--store", "127.0.0.1:1:4294967296"], "'4294967296' is not a registration ID"),
         (
-            ["send", "t", "--store", "127.0.0.1:1:2:3"],
-            "'127.0.0.1:1:2:3' is not a store: write ip:port or ip:port:regid",
+            ["send", "t", "--store", "127.0.0.1:1:2:3:4"],
+            "'127.0.0.1:1:2:3:4' is not a store: write ip:port, ip:port:regid or ip:port:regid:group",
         ),
         (["send", "t", "--resolver", "nowhere:1"], "'nowhere' is not an IPv4 address"),
         (["send", "t", "-o", "ume_flight_sise=1"], "did you mean 'ume_flight_size'?"),

@@ -35,7 +35,7 @@ async def test_a_proxy_stands_in_for_a_source_that_is_gone(tmp_path: Path) -> No
     async with network(tmp_path) as net:
         where = await net.store()
         context = await net.context(session_id=9)
-        source = await context.source("orders", stores=[where])
+        source = await context.source("orders", stores=[where], options={"ume_proxy_source": 1})
         await source.send_many([b"%d" % number for number in range(5)])
         await source.wait_stable_through(4)
         await context.close()

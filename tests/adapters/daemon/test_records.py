@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.effects import Client
-from stablecast.core.messages import Role
+from stablecast.core.messages import ElectionToken, Pace, Role, StoreEntry, Wishes
 from stablecast.daemon.records import RecordError, client_record, clients_of, forget_record
 
 SOURCE = Client(
@@ -35,6 +35,31 @@ RECEIVER = attrs.evolve(SOURCE, role=Role.RECEIVER, reg_id=6, lives=(), acknowle
 def test_a_client_comes_back_as_it_was(topic: str, lives: tuple[tuple[int, int], ...], role: Role) -> None:
     client = attrs.evolve(SOURCE, role=role, topic=topic, lives=lives)
     assert clients_of([client_record(client)]) == {5: client}
+
+
+FULL = attrs.evolve(
+    SOURCE,
+    context=3,
+    pace=Pace.RECEIVERS,
+    wishes=Wishes(size_limit=5, write_delay_ms=0),
+    wants_proxy=True,
+    stores=(StoreEntry(0, 0, "127.0.0.1:14567", 5, 1),),
+    group_sizes=(3, 1),
+    election=ElectionToken(5, 1),
+    freed=7,
+)
+
+
+def test_everything_that_a_client_may_have_comes_back() -> None:
+    assert clients_of([client_record(FULL)]) == {5: FULL}
+
+
+def test_a_client_of_the_first_format_is_read() -> None:
+    """As the release before wrote it, all its fields and no others."""
+    fields = attrs.asdict(RECEIVER, recurse=False)
+    later = ("context", "pace", "wishes", "wants_proxy", "stores", "group_sizes", "election", "freed")
+    record = json.dumps({"client": {name: value for name, value in fields.items() if name not in later}}).encode()
+    assert clients_of([record]) == {6: RECEIVER}
 
 
 def test_the_newest_record_counts() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from stablecast.client import Context, Receiver
 from stablecast.core.effects import Client
-from stablecast.core.events import RegistrationComplete
+from stablecast.core.events import Oddity, RegistrationComplete, RequestsDropped
 from stablecast.core.messages import Role
 from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.units import MILLISECOND
@@ -341,3 +341,27 @@ async def test_numbers_go_round_on_the_wire_only(tmp_path: Path) -> None:
         taken = await _take(other.receiver(TOPIC, source=source.config.transport), 5)
         assert [number for number, _, _ in taken] == [2**32 - 2, 2**32 - 1, 0, 1, 2]
         assert [text for _, text, _ in taken] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_what_a_stream_lost_is_told(tmp_path: Path) -> None:
+    """P-917: a stream that was broken goes on with a gap, which the store asks its source for."""
+    async with serving(tmp_path) as store, Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        await source.send_many([b"x"] * 3)
+        await source.wait_stable_through(2)
+        sent = source.stream
+        assert sent is not None
+        held, sent.write = sent.write, lambda block: None  # type: ignore[method-assign]
+        await source.send_many([b"y"] * 2)
+        source.flush()
+        sent.write = held  # type: ignore[method-assign]
+        await source.send(b"z")
+        await source.wait_stable_through(5)
+
+
+async def test_events_are_counted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as store:
+        store._on_notify(RequestsDropped(7))
+        store._on_notify(Oddity("late-ack", "text"))
+        assert store.statistics()["events"] == {"RequestsDropped": 1}
+        assert store.statistics()["oddities"] == {"late-ack": 1}

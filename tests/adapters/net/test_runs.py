@@ -66,7 +66,10 @@ def test_what_nobody_asked_for_is_told_apart() -> None:
     tokens = Tokens()
     messages = [Recovered(SESSION, LIFE, 1, b"a"), Recovered(SESSION, LIFE, 2, b"b", proactive=True)]
     found = list(tokens.keep_recovered(messages))
-    assert [(event.wire_first, event.recovered, event.proactive) for event in found] == [(1, True, False), (2, True, True)]
+    assert [(event.wire_first, event.recovered, event.proactive) for event in found] == [
+        (1, True, False),
+        (2, True, True),
+    ]
 
 
 def test_what_a_stream_lost() -> None:

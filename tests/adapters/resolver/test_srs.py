@@ -9,10 +9,8 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.net.address import AddressError
-from stablecast.resolver import channels
 from stablecast.resolver.srs import SrsResolver
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs_events import Closed, Opened
 from tests.adapters.srs.services import LOCAL, RECORD, Place, place
 from tests.support.network import sockets, unused_port
 
@@ -151,21 +149,23 @@ async def test_closing_leaves_nothing_and_does_nothing(here: Place) -> None:
     assert sockets() == before
 
 
-async def test_a_service_that_does_not_read_is_left(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "MAX_QUEUED_BYTES", 1000)
-    with socket.create_server((LOCAL, 0)) as silent:
-        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        told: asyncio.Queue[object] = asyncio.Queue()
-        made = channels.Channels(LOCAL, told.put_nowait)
-        made.connect(1, f"{LOCAL}:{silent.getsockname()[1]}")
-        assert isinstance(await told.get(), Opened)
-        while told.empty():
-            made.write(1, bytes(1_000_000))
-            await asyncio.sleep(0)
-        assert isinstance(await told.get(), Closed)
-        made.write(1, b"too late")
-        made.cut(1)
-        await made.close()
+async def test_a_service_that_speaks_nonsense_is_left(here: Place) -> None:
+    """And tried again."""
+    greeted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        greeted.put_nowait(writer)
+
+    server = await asyncio.start_server(serve, LOCAL, 0)
+    party = await here.context(f"{LOCAL}:{server.sockets[0].getsockname()[1]}")
+    for _ in range(2):
+        (await greeted.get()).close()
+    _, up, reason = await party.services.get()
+    assert not up
+    assert "exceeds" in reason
+    await party.resolver.close()
+    server.close()
 
 
 async def test_misuse_reaches_the_caller(here: Place) -> None:

@@ -1,5 +1,6 @@
 """A proxy in a store's process: receivers find it and get what the store has; it ends with its process."""
 
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from stablecast.core import effects as fx
 from stablecast.core.messages import ElectionToken, StoreEntry
+from stablecast.core.settings import SourceConfig
 from stablecast.core.units import SECOND
 from stablecast.sim.cluster import STORE_ADDRESSES, Cluster
 from stablecast.sim.store import StoreProcess
@@ -14,12 +16,13 @@ from stablecast.sim.world import World
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    """Everybody runs, and the source sent something."""
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Everybody runs, and the source, which may be stood in for, sent something."""
+    monkeypatch.setattr("stablecast.sim.cluster.SourceConfig", partial(SourceConfig, wants_proxy=True))
     cluster = Cluster(World(Random(5)))
-    cluster.world.run(SECOND)
+    cluster.world.run(cluster.world.now + SECOND)
     cluster.want(20)
-    cluster.world.run(2 * SECOND)
+    cluster.world.run(cluster.world.now + 2 * SECOND)
     assert cluster.settled()
     return cluster
 
@@ -39,9 +42,9 @@ def start(cluster: Cluster) -> StoreProcess:
     )
     assert {entry.address for entry in entries} == set(STORE_ADDRESSES)
     source.crash()
-    cluster.world.run(5 * SECOND)
+    cluster.world.run(cluster.world.now + 5 * SECOND)
     store = store_of(cluster)
-    effect = fx.StartProxy(7, "sim", 1, ElectionToken(3, 0), entries, (3,))
+    effect = fx.StartProxy(7, "sim", 1, ElectionToken(3, 0, source.config.incarnation), entries, (3,))
     store._perform(effect)
     store._perform(effect)
     return store
@@ -51,13 +54,13 @@ def test_receivers_register_with_a_proxy(cluster: Cluster) -> None:
     """P-540, P-541."""
     store = start(cluster)
     (proxy,) = store._proxies.values()
-    cluster.world.run(5 * SECOND)
+    cluster.world.run(cluster.world.now + 5 * SECOND)
     receivers: list[Any] = [cluster.processes[name] for name in ("receiver0", "receiver1")]
     assert all(proxy.config.incarnation in receiver.sessions for receiver in receivers)
     store._perform(fx.StopProxy(7))
     store._perform(fx.StopProxy(7))
     assert store._proxies == {}
-    cluster.world.run(SECOND)
+    cluster.world.run(cluster.world.now + SECOND)
     assert not any(receiver.sessions for receiver in receivers)
     assert proxy.config.reply_to not in cluster.network.listeners
 
@@ -65,7 +68,7 @@ def test_receivers_register_with_a_proxy(cluster: Cluster) -> None:
 def test_a_proxy_ends_with_its_process(cluster: Cluster) -> None:
     store = start(cluster)
     (proxy,) = store._proxies.values()
-    cluster.world.run(SECOND)
+    cluster.world.run(cluster.world.now + SECOND)
     store.crash()
     assert proxy.config.transport not in cluster.network.listeners
-    cluster.world.run(SECOND)
+    cluster.world.run(cluster.world.now + SECOND)

@@ -92,6 +92,7 @@ def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
         (LogConfig(size=1, max_history=0, total_size_cap=3), 2),
         (LogConfig(size=1, max_history=0, total_size_cap=0), 5),
         (LogConfig(size=1, max_history=4, total_size_cap=5), 4),
+        (LogConfig(size=1, max_history=0, total_size_cap=1), 0),
     ],
 )
 def test_the_oldest_are_deleted(tmp_path: Path, limits: LogConfig, left: int) -> None:

@@ -4,100 +4,14 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stablecast.core.errors import InvariantError
 from stablecast.core.units import SECOND
-from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.srs_directory import Interest
-from stablecast.transports.resolution.srs_events import Accepted, Closed, Cut, Note, Received, Write
-from stablecast.transports.resolution.srs_records import source_info
-from stablecast.transports.resolution.srs_service import Service
-from stablecast.transports.resolution.srs_settings import ServiceConfig
+from stablecast.transports.resolution.srs_events import Received, Write
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
-
-CONFIG = ServiceConfig(100 * SECOND, 50 * SECOND, SECOND, max_clients=3, max_sources=2, max_interests=3, max_patterns=1)
-SETUP = rsocket.setup_frame(rsocket.Setup(5000, 15_000))
-ASK = Frame(FrameKind.REQUEST_STREAM, 5, 0, rsocket.FOREVER, payload=srs.encode(srs.StreamRequest()))
-
-
-def info(topic: str = "orders", index: int = 1, instance: bytes = b"instance") -> srs.SourceInfo:
-    return source_info(topic, SourceRecord("10.0.0.1:14371", 7, index, instance=instance))
-
-
-def register(name: int, counter: int | None = 1, mode: int = srs.FILTER) -> Frame:
-    request = srs.RegistrationRequest(address="10.0.0.1", port=1, session_id=name, host_id=0, interest_mode=mode)
-    metadata = None if counter is None else srs.hello(counter)
-    return Frame(FrameKind.REQUEST_RESPONSE, 1, metadata=metadata, payload=srs.encode(request))
-
-
-def instance(name: int) -> bytes:
-    return name.to_bytes(8)
-
-
-def tell(*messages: srs.Message) -> Frame:
-    return Frame(FrameKind.REQUEST_FNF, 3, payload=b"".join(map(srs.encode, messages)))
-
-
-def wants(topic: str) -> srs.ReceiverInfo:
-    return srs.ReceiverInfo(name=topic, instance=b"instance")
-
-
-def matches(pattern: str) -> srs.PatternInfo:
-    return srs.PatternInfo(name=pattern, instance=b"instance")
-
-
-class Played:
-    """A service, its clients by connection, and what they were sent."""
-
-    def __init__(self, config: ServiceConfig = CONFIG) -> None:
-        self.service = Service(9, config)
-        self.now = 0
-        self.cut: list[int] = []
-        self.notes: list[str] = []
-
-    def send(self, connection: int, *frames: Frame) -> dict[int, list[srs.Message]]:
-        return self.raw(connection, b"".join(map(rsocket.encode, frames)))
-
-    def raw(self, connection: int, data: bytes) -> dict[int, list[srs.Message]]:
-        self.service.receive(Received(connection, data), self.now)
-        return self.take()
-
-    def accept(self, connection: int) -> dict[int, list[srs.Message]]:
-        self.service.receive(Accepted(connection, f"10.0.0.1:{connection}"), self.now)
-        return self.take()
-
-    def join(self, connection: int, *told: srs.Message, counter: int | None = 1, name: int = 0) -> list[srs.Message]:
-        """A client that has told all; returns what it was told."""
-        self.accept(connection)
-        frames = (tell(*told),) if told else ()
-        heard = self.send(connection, SETUP, register(name or connection, counter), *frames, ASK)
-        return heard.get(connection, [])
-
-    def lose(self, connection: int) -> None:
-        self.service.receive(Closed(connection), self.now)
-        self.take()
-
-    def at(self, now: int) -> dict[int, list[srs.Message]]:
-        self.now = now
-        self.service.handle_timeout(now)
-        return self.take()
-
-    def take(self) -> dict[int, list[srs.Message]]:
-        self.service.check_invariants()
-        heard: dict[int, list[srs.Message]] = {}
-        for effect in self.service.take_effects():
-            match effect:
-                case Write(connection, data):
-                    for frame in rsocket.Decoder().feed(data):
-                        heard.setdefault(connection, []).extend(srs.decode(frame.payload))
-                case Cut(connection):
-                    self.cut.append(connection)
-                case Note(text):
-                    self.notes.append(text)
-        return heard
+from tests.transports.resolution.srs_played import ASK, SETUP, Played, info, instance, matches, register, tell, wants
 
 
 def test_registration_and_the_full_exchange() -> None:
@@ -377,59 +291,3 @@ def test_what_must_not_be_is_found() -> None:
     del played.service.clients[instance(1)].interests[Interest("orders")]
     with pytest.raises(InvariantError, match="interest"):
         played.service.check_invariants()
-
-
-STEPS = st.tuples(
-    st.sampled_from(["join", "lose", "announce", "delete", "want", "unwant", "leave", "wait"]),
-    st.integers(1, 2),
-    st.integers(1, 2),
-)
-
-
-@given(st.lists(STEPS, max_size=30))
-@settings(max_examples=100, deadline=None)
-def test_a_receiver_that_stays_is_told_exactly_what_there_is(steps: list[tuple[str, int, int]]) -> None:
-    """T-403, T-409, T-412, T-415: after whatever others did, it has heard of every source that the service has."""
-    played = Played(attrs.evolve(CONFIG, max_clients=9))
-    heard: dict[bytes, srs.SourceInfo] = {}
-    connection, online = 10, dict[int, int]()
-
-    def listen(said: dict[int, list[srs.Message]]) -> None:
-        for message in said.get(10, []):
-            assert isinstance(message, srs.SourceInfo | srs.RegistrationResponse | srs.StreamRequest)
-            if isinstance(message, srs.SourceInfo):
-                if message.cost == srs.ENDED:
-                    del heard[message.otid]
-                else:
-                    heard[message.otid] = message
-
-    listen({10: played.join(10, wants("orders"))})
-    for step, who, which in steps:
-        source = info(index=which + 10 * who)
-        told: srs.Message | None = None
-        match step:
-            case "join":
-                connection += 1
-                online[who] = connection
-                played.accept(connection)
-                listen(played.send(connection, SETUP, register(who, connection), tell(source), ASK))
-            case "lose" if who in online:
-                played.lose(online.pop(who))
-            case "announce":
-                told = source
-            case "delete":
-                told = srs.SourceDelete(otid=source.otid, topic="orders")
-            case "want":
-                told = wants("orders")
-            case "unwant":
-                told = srs.ReceiverDelete(name="orders", instance=b"instance")
-            case "leave":
-                told = srs.LeaveInfo(otid=source.otid, topic="orders", source="", instance=b"instance")
-            case _:
-                for _ in range(which * 30):
-                    listen(played.at(played.now + SECOND))
-                    for alive in (10, *online.values()):
-                        listen(played.send(alive, Frame(FrameKind.KEEPALIVE)))
-        if told is not None and who in online:
-            listen(played.send(online[who], tell(told)))
-        assert heard.keys() == played.service.directory.sources.keys()

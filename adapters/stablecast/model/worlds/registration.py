@@ -134,7 +134,7 @@ class World:
             yield ("Sync",)
         if "crash" in faults:
             yield ("Crash",) if self.store is not None else ("Restart",)
-        if not any(self._due(deadline) for deadline in self._deadlines()) and ("slow" in faults or self._quiet()):
+        if not any(self._due(deadline) for deadline in self._deadlines()) and self._may_wait():
             yield ("Tick",)
 
     def do(self, action: Action) -> None:
@@ -224,9 +224,12 @@ class World:
         if self.store is not None:
             yield self.store.check_at
 
-    def _quiet(self) -> bool:
-        """Nothing is under way."""
-        return not self.disk.unsynced and not any(client.to_store or client.from_store for client in self.clients)
+    def _may_wait(self) -> bool:
+        """Whether what is under way may take a tick more."""
+        faults = self.constants.Faults
+        asked = bool(self.disk.unsynced) or any(client.to_store for client in self.clients)
+        answered = any(client.from_store for client in self.clients)
+        return "slow" in faults or not (asked or (answered and "lag" not in faults))
 
     def _due(self, deadline: int | None) -> bool:
         return deadline is not None and deadline <= self.now

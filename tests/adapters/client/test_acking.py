@@ -1,0 +1,60 @@
+"""Receivers whose application acknowledges itself, and receivers in arrival order."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from stablecast.core.errors import MisuseError
+from tests.support.network import Network, network
+from tests.support.traffic import send, source_of, take
+
+
+@pytest.fixture
+async def net(tmp_path: Path) -> AsyncIterator[Network]:
+    async with network(tmp_path) as started:
+        yield started
+
+
+async def test_the_application_acknowledges_itself(net: Network) -> None:
+    """P-346..P-348: what it did not acknowledge comes again; a handle does when the message is gone."""
+    _, source = await source_of(net, "a")
+    context = await net.context(session_id=2)
+    receiver = context.receiver("orders", options={"ume_explicit_ack_only": 1})
+    await send(source, 6)
+    messages = [await anext(receiver) for _ in range(6)]
+    messages[1].ack()
+    handle = messages[4].ack_handle()
+    del messages
+    handle.ack(3)
+    with pytest.raises(MisuseError):
+        handle.ack(99)
+    await context.close()
+    again = (await net.context(session_id=2)).receiver("orders")
+    assert await take(again, 2) == [4, 5]
+
+
+async def test_a_receiver_in_arrival_order(net: Network) -> None:
+    """P-431: with several sources of one topic and what stores have."""
+    _, source = await source_of(net, "a")
+    await send(source, 5)
+    receiver = (await net.context(session_id=2)).receiver("orders", options={"ordered_delivery": 0})
+    assert sorted(await take(receiver, 5)) == list(range(5))
+    await send(source, 2)
+    assert sorted(await take(receiver, 2)) == [5, 6]
+
+
+async def test_what_a_stream_lost_comes_from_a_store(net: Network) -> None:
+    """P-410: the stream was broken and goes on with a gap."""
+    _, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=2)).receiver("orders")
+    await send(source, 2)
+    assert await take(receiver, 2) == [0, 1]
+    stream = source.stream
+    assert stream is not None
+    _, mine = stream.subscribers  # the store joined first
+    stream.subscribers.remove(mine)
+    await send(source, 3)
+    stream.subscribers.append(mine)
+    await send(source, 1)
+    assert await take(receiver, 4) == [2, 3, 4, 5]

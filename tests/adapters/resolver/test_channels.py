@@ -1,0 +1,106 @@
+"""Connections by number, on the loopback interface."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from stablecast.resolver import channels
+from stablecast.resolver.channels import Channels, Happening
+from stablecast.transports.resolution.srs_events import Closed, Opened, Received
+from tests.support.network import sockets, until, unused_port
+
+LOCAL = "127.0.0.1"
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server((LOCAL, 0)) as listening:
+        yield listening
+
+
+@pytest.fixture
+async def made() -> AsyncIterator[tuple[Channels, "asyncio.Queue[Happening]"]]:
+    told: asyncio.Queue[Happening] = asyncio.Queue()
+    started = Channels(LOCAL, told.put_nowait)
+    yield started, told
+    await started.close()
+
+
+Made = tuple[Channels, "asyncio.Queue[Happening]"]
+
+
+def address(server: socket.socket) -> str:
+    return f"{LOCAL}:{server.getsockname()[1]}"
+
+
+async def test_a_connection_from_its_beginning_to_its_end(made: Made, server: socket.socket) -> None:
+    connections, told = made
+    connections.connect(5, address(server))
+    opened = await told.get()
+    peer, where = server.accept()
+    assert opened == Opened(5, f"{where[0]}:{where[1]}")
+    with peer:
+        connections.write(5, b"there")
+        peer.sendall(b"back")
+        assert await told.get() == Received(5, b"back")
+        assert peer.recv(10) == b"there"
+    assert await told.get() == Closed(5, "the peer closed the connection")
+    connections.write(5, b"too late")
+    connections.cut(5)
+
+
+async def test_a_broken_connection_is_told(made: Made, server: socket.socket) -> None:
+    connections, told = made
+    connections.connect(1, address(server))
+    await told.get()
+    peer, _ = server.accept()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    peer.close()
+    assert await told.get() == Closed(1, "the connection broke")
+
+
+async def test_a_refusal_is_told_with_its_reason(made: Made) -> None:
+    connections, told = made
+    connections.connect(1, f"{LOCAL}:{unused_port()}")
+    closed = await told.get()
+    assert isinstance(closed, Closed)
+    assert closed.reason
+
+
+async def test_nothing_is_told_of_what_was_cut(made: Made, server: socket.socket) -> None:
+    """While it is made, and once it is there."""
+    connections, told = made
+    connections.connect(1, address(server))
+    connections.cut(1)
+    connections.connect(2, address(server))
+    assert isinstance(await told.get(), Opened)
+    connections.cut(2)
+    await until(connections._empty.is_set)
+    assert told.empty()
+
+
+async def test_closing_leaves_nothing(made: Made, server: socket.socket) -> None:
+    before = sockets()
+    connections, told = made
+    connections.connect(1, address(server))
+    connections.connect(2, address(server))
+    await told.get()
+    await told.get()
+    await connections.close()
+    assert sockets() == before
+    assert told.empty()
+
+
+async def test_a_peer_that_does_not_read_is_left(
+    made: Made, server: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "MAX_QUEUED_BYTES", 1000)
+    connections, told = made
+    connections.connect(1, address(server))
+    await told.get()
+    while told.empty():
+        connections.write(1, bytes(1_000_000))
+        await asyncio.sleep(0)
+    assert isinstance(await told.get(), Closed)

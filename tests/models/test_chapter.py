@@ -1,0 +1,25 @@
+"""The chapter of models says what is on record."""
+
+import os
+
+from stablecast.model import catalog, chapter
+from tests.support.tree import ROOT
+
+PAGE = ROOT / "spec" / "models.md"
+
+
+def test_the_chapter_is_what_is_on_record() -> None:
+    written, mark, shown = PAGE.read_text(encoding="utf-8").partition(chapter.MARK)
+    rendered = "\n" + chapter.render(catalog.folder())
+    if os.environ.get("STABLECAST_REWRITE"):
+        PAGE.write_text(written + chapter.MARK + rendered, encoding="utf-8")
+    else:
+        assert mark
+        assert shown == rendered
+
+
+def test_every_property_has_an_id_in_the_chapter() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for one in catalog.configurations(catalog.folder()):
+        for name in (*one.invariants, *one.properties):
+            assert f"| {name} |" in text, name
