@@ -5,7 +5,7 @@ else is prose. `STABLECAST_REWRITE=1 pytest tests/scenarios/test_stories.py` pla
 happens; without it what happens must be what is written.
 
     > stores 3                        three stores start, or as many as said; options as name=value
-    > source [option=value ...]       a life of the source starts
+    > source [option=value ...]       a life of the source starts; groups=0,0,1: which group each store is in
     > receiver NAME [option=value]    a receiver starts
     > send N [SIZE]                   the source's application sends N messages
     > run TIME                        time passes: 300ms, 2s
@@ -13,34 +13,76 @@ happens; without it what happens must be what is written.
     > wipe NAME                       as crash; a store's disk is lost as well
     > freeze NAME, thaw NAME          a process is stopped, and runs again
     > tell NAME INPUT [FIELD=N ...]   an input for an endpoint, such as Withdraw or Blocked
+    > lose NAME N                     the source sends N messages, which this one does not get
+    > hold NAME                       a receiver's application stops consuming; once more: it goes on
     > quiet WHAT ...                  leave out lines that contain one of these words from here on
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from stablecast.config.options import apply
 from stablecast.core import inputs
-from stablecast.core.settings import RepositoryConfig, StoreConfig
+from stablecast.core.effects import Effect
+from stablecast.core.quorum import GroupRules
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.units import MILLISECOND, SECOND
 from tests.scenarios.telling import told
 from tests.support.cluster import Cluster
-from tests.support.world import Node
+from tests.support.nodes import Node
 
 UNITS = {"ms": MILLISECOND, "s": SECOND}
 REWRITE = bool(os.environ.get("STABLECAST_REWRITE"))
+
+Options = dict[str, str]
+
+
+@attrs.define
+class Stage(Cluster):
+    """A cluster whose endpoints are told options by their documented names."""
+
+    store_options: Options = attrs.field(factory=dict)
+    source_options: Options = attrs.field(factory=dict)
+    receiver_options: dict[str, Options] = attrs.field(factory=dict)
+
+    def store_config(self, name: str) -> StoreConfig:
+        """As in every cluster, with the story's options."""
+        plain = attrs.evolve(Cluster.store_config(self, name), seed=int(name.removeprefix("store")) + 1)
+        return apply("store", plain, self.store_options)
+
+    def source_config(self) -> dict[str, Any]:
+        """What the options of the source change."""
+        options = dict(self.source_options)
+        groups = [int(group) for group in options.pop("groups", ",".join("0" * self.size)).split(",") if group]
+        sizes = tuple(groups.count(group) for group in sorted(set(groups)))
+        stores = tuple(StoreSpec(f"store{index}", group=group) for index, group in enumerate(groups))
+        plain = SourceConfig("topic", 0, "source", "stream", session_id=1)
+        staged = attrs.evolve(plain, stores=stores, groups=GroupRules(sizes))
+        config = apply("source", staged, options)
+        names = [field.name for field in attrs.fields(SourceConfig)]
+        return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(plain, name)}
+
+    def receiver_config(self, name: str, plain: ReceiverConfig) -> ReceiverConfig:
+        """With the options of this receiver."""
+        return apply("receiver", plain, self.receiver_options[name])
+
+    def node(self, name: str) -> Node:
+        """Whoever has this name now."""
+        return self.world.nodes[name]
 
 
 class Story:
     """One story being played."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(size=0)
-        self.cluster.world.told = self._told
+        self.stage = Stage()
+        self.stage.world.told = self._told
         self.lines: list[str] = []
-        self.quiet: list[str] = []
-        self.options: dict[str, Any] = {}
+        self.quiet: Sequence[str] = ()
 
     def play(self, command: str) -> list[str]:
         """Do what a command says; returns what happened."""
@@ -49,65 +91,89 @@ class Story:
         lines, self.lines = self.lines, []
         return lines
 
-    def _told(self, node: Node, effect: Any) -> None:
+    def _told(self, node: Node, effect: Effect) -> None:
         line = told(effect)
         if line is not None and not any(word in line for word in self.quiet):
-            self.lines.append(f"    {self.cluster.world.now / MILLISECOND:9.1f} ms  {node.address:9} {line}")
+            self.lines.append(f"    {self.stage.world.now / MILLISECOND:9.1f} ms  {node.address:9} {line}")
 
     # Commands.
 
     def _stores(self, count: str, *options: str) -> None:
-        self.cluster.size = int(count)
-        self.cluster.store_config = _store(options)
-        for index in range(self.cluster.size):
-            self.cluster.start_store(f"store{index}")
+        self.stage.size = int(count)
+        self.stage.store_options = _options(options)
+        for index in range(self.stage.size):
+            self.stage.start_store(f"store{index}")
 
     def _source(self, *options: str) -> None:
-        self.cluster.source_options = _options(options)
-        self.cluster.start_source()
+        self.stage.source_options = _options(options)
+        self.stage.start_source(**self.stage.source_config())
 
     def _receiver(self, name: str, *options: str) -> None:
-        self.cluster.receiver_options[name] = _options(options)
-        self.cluster.start_receiver(name)
+        self.stage.receiver_options[name] = _options(options)
+        self.stage.start_receiver(name)
 
     def _send(self, count: str, size: str = "100") -> None:
-        self.cluster.source.send(int(count), int(size))
+        self.stage.source.send(int(count), int(size))
 
     def _run(self, span: str) -> None:
         digits = span.rstrip("ms")
-        self.cluster.world.run(int(digits) * UNITS[span[len(digits) :]])
+        self.stage.world.run(int(digits) * UNITS[span[len(digits) :]])
 
     def _crash(self, name: str) -> None:
-        self.cluster.crash(name)
+        if name == "source":
+            self.stage.crash_source()
+        elif name in self.stage.stores:
+            self.stage.crash_store(name)
+        else:
+            self.stage.crash_receiver(name)
 
     def _wipe(self, name: str) -> None:
-        self.cluster.crash_store(name, wipe=True)
+        self.stage.crash_store(name, wipe=True)
 
     def _start(self, name: str) -> None:
-        self.cluster.start(name)
+        if name == "source":
+            self.stage.start_source(**self.stage.source_config())
+        elif name in self.stage.stores:
+            self.stage.start_store(name)
+        else:
+            self.stage.start_receiver(name)
 
     def _freeze(self, name: str) -> None:
-        self.cluster.node(name).frozen = True
+        self.stage.node(name).frozen = True
 
     def _thaw(self, name: str) -> None:
-        self.cluster.node(name).thaw()
+        self.stage.node(name).thaw()
+
+    def _lose(self, name: str, count: str) -> None:
+        """The source sends messages that this one does not get."""
+        joiner = self.stage.node(name)
+        source = self.stage.source
+        source.joined = [other for other in source.joined if other is not joiner]
+        source.send(int(count))
+        source.joined.append(joiner)  # type: ignore[arg-type]
+
+    def _hold(self, name: str) -> None:
+        """The receiver's application stops consuming, and with `hold NAME` again goes on."""
+        receiver = self.stage.node(name)
+        receiver.consuming = not receiver.consuming  # type: ignore[attr-defined]
 
     def _tell(self, name: str, kind: str, *fields: str) -> None:
         values = {key: int(value) for key, value in (field.split("=") for field in fields)}
-        self.cluster.node(name).arrive(getattr(inputs, kind)(**values))
+        self.stage.node(name).arrive(getattr(inputs, kind)(**values))
 
     def _quiet(self, *words: str) -> None:
-        self.quiet = list(words)
+        self.quiet = words
 
 
-def _options(words: tuple[str, ...]) -> dict[str, Any]:
+def _options(words: Sequence[str]) -> Options:
     return dict(word.split("=", 1) for word in words)
 
 
 def play(path: Path) -> tuple[str, str]:
     """What is written in a story, and what is when it is played."""
     written = path.read_text(encoding="utf-8")
-    story, lines = Story(), []
+    story = Story()
+    lines: list[str] = []
     for line in written.splitlines():
         if line.startswith("    "):
             continue

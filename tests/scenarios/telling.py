@@ -1,5 +1,6 @@
 """What messages, effects and events look like in a story: one short line each, for people."""
 
+from enum import IntFlag
 from typing import Any
 
 import attrs
@@ -28,6 +29,14 @@ def told(effect: Any) -> str | None:
             return f"-> {effect.to}: {what} {span(effect.first, effect.last)}"
         case fx.Release():
             return f"releases its copies below {effect.number}"
+        case fx.AskLow():
+            return f"asks where to start: newest {effect.high}, low {effect.low} ({effect.low_by_maximum} by maximum)"
+        case _:
+            return _told_by_store(effect)
+
+
+def _told_by_store(effect: Any) -> str | None:
+    match effect:
         case fx.SendStored():
             return f"-> {effect.to}: retransmits {span(effect.first, effect.last)}"
         case fx.PersistMessages():
@@ -48,8 +57,6 @@ def told(effect: Any) -> str | None:
             return f"stands in for source {effect.source_reg_id}, token {effect.election.value % 1000:03}"
         case fx.StopProxy():
             return f"ends its proxy of source {effect.source_reg_id}"
-        case fx.AskLow():
-            return f"asks where to start: newest {effect.high}, low {effect.low} ({effect.low_by_maximum} by maximum)"
         case _:
             return None
 
@@ -75,8 +82,8 @@ def message(what: ms.Message) -> str | None:
         case ms.RetransmitRequest():
             return f"asks for {span(what.first, what.last)}"
         case ms.SourceInfo():
-            stores = ", ".join(f"{s.index}: RegID {s.source_reg_id} version {s.version}" for s in what.stores)
-            return f"SRI version {what.version} from {what.low}; stores {stores or 'none'}"
+            stores = ", ".join(f"{entry.index} (version {entry.version})" for entry in what.stores)
+            return f"SRI, version {what.version}: from {what.low}, stores {stores or 'none'}"
         case ms.SourceInfoRequest():
             return "asks for the SRI"
         case ms.LateJoinRequest():
@@ -98,7 +105,7 @@ def event(what: ev.Event) -> str:
     for name, value in fields.items():
         if name in ("store", "source_reg_id"):
             continue
-        shown = "|".join(flag.name or "" for flag in value) or "-" if isinstance(value, ev.IntFlag) else str(value)
+        shown = "|".join(flag.name or "" for flag in value) or "-" if isinstance(value, IntFlag) else str(value)
         parts.append(shown if name == "text" else f"{name} {shown}")
     return f"* {type(what).__name__}: {', '.join(parts)}" if parts else f"* {type(what).__name__}"
 

@@ -68,9 +68,12 @@ class Cluster:
 
     def start_store(self, name: str) -> None:
         """A store starts, with the disk that it left."""
+        self.stores[name] = StoreNode.create(self.world, self.store_config(name), self.disks.get(name))
+
+    def store_config(self, name: str) -> StoreConfig:
+        """What a store of this cluster is told."""
         kept = RepositoryConfig(source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
-        config = StoreConfig(name, seed=len(name), repository=kept)
-        self.stores[name] = StoreNode.create(self.world, config, self.disks.get(name))
+        return StoreConfig(name, seed=len(name), repository=kept)
 
     def crash_store(self, name: str, wipe: bool = False) -> None:
         """A store crashes; `wipe`: its disk is lost as well."""
@@ -117,7 +120,8 @@ class Cluster:
     def _open_session(self, application: Application, fresh: bool = False) -> None:
         incarnation = self.source.machine.config.incarnation
         session_id = 10 + sorted(self.applications).index(application.name)
-        config = ReceiverConfig("topic", incarnation, application.name, "source", session_id=session_id)
+        plain = ReceiverConfig("topic", incarnation, application.name, "source", session_id=session_id)
+        config = self.receiver_config(application.name, plain)
         last = application.sessions[-1] if application.sessions else None
         node = ReceiverNode.create(self.world, config, self.source)
         if not fresh and last is not None:
@@ -125,6 +129,10 @@ class Cluster:
                 for first, stop in ranges:
                     node.feed(inputs.History(life, first, stop - 1))
         application.sessions.append(node)
+
+    def receiver_config(self, name: str, plain: ReceiverConfig) -> ReceiverConfig:
+        """What a receiver of this cluster is told."""
+        return plain
 
     def send(self, count: int) -> None:
         """The source sends, if it may."""

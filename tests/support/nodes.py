@@ -27,13 +27,14 @@ Content = tuple[int, int]
 
 @attrs.define
 class World:
-    """Everybody, by address; `now` in ns."""
+    """Everybody, by address; `now` in ns. `told` hears of every effect before it is performed."""
 
     now: int = 0
     nodes: dict[str, "Node"] = attrs.field(factory=dict)
     queue: list[tuple[int, int, Callable[[], None]]] = attrs.field(factory=list)
     serial: int = 0
     tokens: int = 0
+    told: Callable[["Node", fx.Effect], None] = lambda node, effect: None
 
     def at(self, delay: int, action: Callable[[], None]) -> None:
         """Do something later."""
@@ -122,6 +123,7 @@ class Node:
         """One input, and what follows from it."""
         self.machine.receive(event, self.world.now)
         for effect in self.machine.take_effects():
+            self.world.told(self, effect)
             self.perform(effect)
         self.machine.check_invariants()
 
@@ -171,7 +173,7 @@ class SourceNode(Node):
         first = self.machine.window.next
         self.numbers += range(first, first + count)
         for joiner in self.joined:
-            joiner.stream(self, first, count, False)
+            joiner.stream(self, first, count, size)
         self.feed(inputs.Sent(first, count, count * size))
 
     def perform_own(self, effect: fx.Effect) -> None:
@@ -213,17 +215,27 @@ class Joiner(Node):
 
     runs: dict[int, tuple[int, int, int]] = attrs.field(factory=dict)
 
-    def stream(self, source: SourceNode, first: int, count: int, recovered: bool) -> None:
+    def stream(self, source: SourceNode, first: int, count: int, size: int) -> None:
         """A run on its way."""
         incarnation = source.machine.config.incarnation
-        self.world.at(LINK_NS, lambda: self.take(incarnation, incarnation, first, count, recovered))
+        self.world.at(LINK_NS, lambda: self.take(incarnation, incarnation, first, count, size=size))
 
     def recover_run(self, session: int, incarnation: int, first: int, count: int, proactive: bool = False) -> None:
         """A retransmission on its way."""
-        self.world.at(LINK_NS, lambda: self.take(session, incarnation, first, count, True, proactive))
+        self.world.at(
+            LINK_NS, lambda: self.take(session, incarnation, first, count, recovered=True, proactive=proactive)
+        )
 
     def take(
-        self, session: int, incarnation: int, first: int, count: int, recovered: bool, proactive: bool = False
+        self,
+        session: int,
+        incarnation: int,
+        first: int,
+        count: int,
+        *,
+        size: int = SIZE,
+        recovered: bool = False,
+        proactive: bool = False,
     ) -> None:
         """A run arrived."""
         if self.world.nodes.get(self.address) is not self:
@@ -232,7 +244,7 @@ class Joiner(Node):
         token = self.world.tokens
         self.runs[token] = (incarnation, first, count)
         wire = serial.wire(first)
-        self.arrive(inputs.Data(session, incarnation, wire, count, SIZE * count, recovered, token, proactive))
+        self.arrive(inputs.Data(session, incarnation, wire, count, size * count, recovered, token, proactive))
 
     def inform(self, info: Message) -> None:
         """An SRI on its way, behind the data."""
