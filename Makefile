@@ -16,7 +16,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test lint types tools trace-rows bench soak clean
+.PHONY: help .venv demo test lint types tools trace-rows mutants bench soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ tools:
 
 trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: every rule, and who shows it)
 	@$(BIN)/python -m tests.rows $(ARGS)
+
+mutants: .venv  ## plant faults in the core one by one: every one must be found (ARGS=NAME...: these only)
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench.bench_pipeline $(ARGS)

@@ -75,7 +75,7 @@ async def _receiver(work: Work, wire: Wire) -> None:
 async def _store(work: Work, wire: Wire) -> None:
     directory = work.directory / "store"
     directory.mkdir()
-    store = Store(StoreSettings("127.0.0.1:0", directory, trace=work.trace))
+    store = Store(StoreSettings("127.0.0.1:0", directory, trace=work.trace, new=True))
     await store.start()
     await asyncio.to_thread(wire.ready, store.address)
     await asyncio.to_thread(wire.done)

@@ -56,7 +56,8 @@ class Station:
     def __init__(self, seed: int = 1, index: int = 0, lifetime_ns: int = 0, **changes: Any) -> None:
         fields = {"may_stand": True, "repaired": True, "interval_ns": INTERVAL, "life": LIFE}
         self.machine = Election(seeded=Seeded(seed), **{**fields, **changes})
-        self.record = ClientRecord(attrs.evolve(CLIENT, store_index=index), lifetime(lifetime_ns))
+        stores = (StoreEntry(index, 0, f"store{index}:1", 50, 1),)
+        self.record = ClientRecord(attrs.evolve(CLIENT, store_index=index, stores=stores), lifetime(lifetime_ns))
         self.out: list[Effect] = []
 
     @property

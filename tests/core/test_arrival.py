@@ -201,6 +201,17 @@ def test_a_late_join_starts_where_the_source_begins() -> None:
     assert shop.machine.join(LateJoinInfo(LIFE, 1, 11, HALF + 10)) == 11
 
 
+def test_a_late_join_begins_no_later_than_the_stream_has() -> None:
+    """A source that lets go of everything at once says that it has nothing of what it has just sent."""
+    shop = Shop(start=None)
+    assert shop.machine.first_live == 0
+    shop.data(0, 1)
+    assert (shop.machine.first_live, shop.machine.join(LateJoinInfo(LIFE, 1, 1, 0))) == (0, 0)
+    shop = Shop(start=None, high=3, request_maximum=1)
+    shop.data(4, 5)
+    assert shop.machine.join(LateJoinInfo(LIFE, 1, 0, 8)) == 4
+
+
 def test_when_nobody_can_be_asked_what_is_missing_is_lost() -> None:
     """P-588: what the stream brings is delivered, and what it leaves out is for the transport to fill."""
     shop = Shop(high=3)

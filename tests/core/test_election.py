@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stablecast.core.effects import StartProxy, StopProxy
 from stablecast.core.election import MAX_PAST, ElectionState
 from stablecast.core.events import ProxyEnded, ProxyStarted
-from stablecast.core.messages import ElectionToken, Pace, Wishes
+from stablecast.core.messages import ElectionToken, Pace, StoreEntry, Wishes
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, drain, events
 from tests.core.stations import ACTIVITY, HIGHEST, INTERVAL, LOWEST, Station
 
@@ -280,8 +280,20 @@ def test_a_life_that_this_store_missed_is_learnt_from_a_proxy() -> None:
     assert station.proxy(ElectionToken(8, 8, OLDER_LIFE), ACTIVITY)
     assert station.proxy(ElectionToken(7, 7, LIFE), ACTIVITY)
     assert station.machine.past == [OLDER_LIFE]
-    assert not station.proxy(ElectionToken(6, 6, OLDER_LIFE), ACTIVITY)
+    assert station.proxy(ElectionToken(6, 6, OLDER_LIFE), ACTIVITY), "between two proxies tokens alone decide"
     assert station.proxy(ElectionToken(5, 5), ACTIVITY)
+    station.check(3 * ACTIVITY)
+    assert station.state is ElectionState.WAITING
+    assert not station.proxy(ElectionToken(4, 4, OLDER_LIFE), 3 * ACTIVITY)
+    assert station.proxy(ElectionToken(4, 4, LIFE), 3 * ACTIVITY)
+
+
+def test_a_store_that_its_source_never_named_does_not_stand() -> None:
+    """Its own proxy would never register with it (formal design, 7.9)."""
+    station = Station(index=1)
+    station.record.client = attrs.evolve(station.record.client, stores=(StoreEntry(0, 0, "store0:1", 50, 1),))
+    station.check(station.silent())
+    assert station.state is ElectionState.WAITING
 
 
 class World:

@@ -23,6 +23,7 @@ def enlistment(**changes: Any) -> Enlistment:
 
 
 def test_the_application_is_asked_for_a_reg_id() -> None:
+    """P-675."""
     machine, out = enlistment(), list[fx.Effect]()
     machine.begin(info(1, 1, group_sizes=(3,)), 0, out)
     assert drain(out) == [fx.AskRegId(0, "store0:1", 50), fx.AskRegId(1, "store1:1", 50)]
@@ -55,6 +56,7 @@ def test_a_session_id_stands_for_the_reg_ids() -> None:
 
 
 def test_only_stores_that_changed_are_asked_again() -> None:
+    """P-673, T21."""
     machine, out = enlistment(session_id=9), list[fx.Effect]()
     machine.begin(info(1, 1, 1), 0, out)
     for index in range(3):
@@ -145,7 +147,7 @@ def test_a_success_says_all_there_is_to_know() -> None:
 
 
 def test_a_store_that_does_not_know_rpp_does_not_count() -> None:
-    """P-573, P-574: granted, but with an error."""
+    """P-573, P-574, P-669: granted, but with an error."""
     machine = begun(0, sizes=(1,), pace=Pace.RECEIVERS)
     [told] = grant(machine, 0)
     assert isinstance(told, RegistrationError)
@@ -154,6 +156,7 @@ def test_a_store_that_does_not_know_rpp_does_not_count() -> None:
 
 
 def test_a_refusal_begins_nothing() -> None:
+    """P-672."""
     machine, out = begun(0, sizes=(1,)), list[fx.Effect]()
     assert machine.on_answer(Refused(Role.RECEIVER, 0, 1, 0, LIFE, Refusal.OTHER_TOPIC), 0, 0, out) is None
     assert [type(event) for event in events(out)] == [RegistrationError]

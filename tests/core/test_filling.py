@@ -128,11 +128,20 @@ def test_another_life_begins_with_nothing() -> None:
     shop.learn(9)
     shop.answer(5, 9)
     shop.filling.pause()
-    shop.filling.begin_life(9)
+    shop.filling.begin_life(9, 0, new=True)
     assert (shop.filling.high, shop.filling.lost, shop.filling.paused) == (None, RangeSet(), False)
     assert shop.filling.requests.incarnation == 9
     shop.answer(0, 9)
     assert ranges(shop.asked()) == [(5, 9)]
+
+
+def test_a_source_that_returns_is_asked_again_for_what_was_not_passed_by() -> None:
+    shop = Shop()
+    shop.filling.begin_life(LIFE, 4, new=False)
+    shop.filling.lose(1, 3, shop.out)
+    shop.filling.lose(5, 7, shop.out)
+    shop.filling.begin_life(LIFE, 4, new=False)
+    assert shop.filling.lost == RangeSet([(1, 3)])
 
 
 @pytest.mark.parametrize(("trail", "left"), [(0, [(0, 1), (2, 3), (4, 5)]), (9, [(0, 5)])])

@@ -57,7 +57,7 @@ def test_no_limit_is_no_limit() -> None:
 
 @pytest.mark.parametrize(("count", "size", "over"), [(2, 20, False), (3, 20, True), (2, 30, True), (4, 40, True)])
 def test_whichever_limit_is_reached_first(count: int, size: int, over: bool) -> None:
-    """P-308, C-02: four rows; P-310: told once, and once when it is over."""
+    """P-308, C-02: four rows; P-310, P-661: told once, and once when it is over."""
     sender = Sender(3, 30, notify=True)
     assert sender.send(count, size) == ([FlightSize(True)] if over else [])
     assert sender.ack(0, count) == ([FlightSize(False)] if over else [])
@@ -83,6 +83,7 @@ def test_who_blocked_too_late_is_woken_at_once() -> None:
 
 
 def test_a_message_waits_for_room_for_all_of_it() -> None:
+    """P-313, U4: a message counts as many as it has fragments."""
     sender = Sender(10, 100)
     sender.send(8, 80)
     assert sender.block(payload_bytes=50) == []

@@ -339,6 +339,16 @@ def test_a_source_without_stores_is_followed_from_now_on() -> None:
     assert driver.machine.abstract()[0] == "ACTIVE"
 
 
+def test_a_receiver_that_knows_where_to_begin_asks_no_more() -> None:
+    """P-227, P-411."""
+    driver = ReceiverDriver()
+    driver.inform(high=-1)
+    driver.data(0, 2)
+    driver.hear(LateJoinInfo(LIFE, 0, 2, 1))
+    assert driver.delivered == [0, 1]
+    assert driver.machine.contact.due is None
+
+
 def test_consumption_may_be_acknowledged_at_once() -> None:
     driver = ReceiverDriver.active(ack_mode=AckMode.IMMEDIATE)
     driver.data(0, 4)

@@ -145,6 +145,7 @@ def test_a_second_grant_is_a_sign_of_life_only() -> None:
 
 
 def test_a_refusal_is_told_and_asked_again_later() -> None:
+    """P-654, P-672: a source and a receiver alike."""
     store = Store()
     first = store.start()
     store.refuse(4, 1)

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.messages import Pace
+from stablecast.core.messages import ElectionToken, Pace
 from stablecast.core.quorum import Consensus, GroupRules
 from stablecast.core.relations import LARGE_FLIGHT, relations, without_duplicates
 from stablecast.core.repairs import Repair
@@ -20,7 +20,7 @@ def stores(*groups: int, **changes: Any) -> tuple[StoreSpec, ...]:
     return tuple(StoreSpec(f"store{index}:1", group=group, **changes) for index, group in enumerate(groups))
 
 
-GOOD = SourceConfig("topic", LIFE, "source:1", "stream:1", stores(0, 0, 0), GroupRules((3,)))
+GOOD = SourceConfig("topic", LIFE, "source:1", "stream:1", stores(0, 0, 0), GroupRules((3,)), late_join=True)
 
 
 def found(**changes: Any) -> set[tuple[str, bool]]:
@@ -71,7 +71,8 @@ CASES: list[tuple[dict[str, Any], set[tuple[str, bool]]]] = [
     ({"flight_messages": LARGE_FLIGHT + 1}, {("large-flight", False)}),
     ({"flight_bytes": 10, "retention": Retention(limit_bytes=9)}, {("retention-below-flight", False)}),
     ({"consensus": Consensus.MAJORITY}, {("consensus", False)}),
-    ({"late_join": False}, {("late-join-off", False)}),
+    ({"late_join": False}, {("late-join-set", False)}),
+    ({"stores": (StoreSpec(), *stores(0, 0, reg_id=7)), "election": ElectionToken(5, 1)}, set()),
 ]
 
 
@@ -87,3 +88,14 @@ def test_a_store_that_is_listed_twice_counts_once() -> None:
     """Its index stays, so that the groups and the events name the others as they are listed."""
     listed = (StoreSpec("a"), StoreSpec("b"), StoreSpec("a", group=1), StoreSpec(name="n"), StoreSpec(name="n"))
     assert without_duplicates(listed) == [0, 1, 3]
+
+
+def test_a_place_that_a_proxy_keeps_for_a_store_it_does_not_know_is_none() -> None:
+    """P-540: the others keep the indices that they have for the source."""
+    assert without_duplicates((StoreSpec(), StoreSpec("a"), StoreSpec(), StoreSpec("b"))) == [1, 3]
+
+
+def test_what_is_said_of_late_join_is_what_the_guide_says() -> None:
+    """P-412, P-605."""
+    [finding] = relations(attrs.evolve(GOOD, topic="UME Example", late_join=False))
+    assert finding.text == 'Source "UME Example" Late Join not set, but UME store specified. Setting Late Join.'

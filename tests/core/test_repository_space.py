@@ -6,12 +6,14 @@ import pytest
 from stablecast.core import effects as fx
 from stablecast.core.events import LostAtStore, MessagesDropped
 from stablecast.core.extents import OVERHEAD_BYTES
-from stablecast.core.inputs import Lost
-from stablecast.core.messages import LateJoinInfo, LateJoinRequest, StableAck
+from stablecast.core.inputs import Data, Lost
+from stablecast.core.messages import LateJoinInfo, LateJoinRequest, Role, StableAck
 from stablecast.core.ranges import RangeSet
+from stablecast.core.repository import Repository
 from stablecast.core.settings import RepositoryType
 from stablecast.core.terms import Terms
-from tests.core.drivers import RepositoryDriver
+from stablecast.core.tickets import Tickets
+from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
 
 MEMORY = Terms(kind=RepositoryType.MEMORY)
@@ -27,6 +29,7 @@ def test_state_only_keeps_nothing_and_acknowledges_nothing() -> None:
     assert (shop.machine.newest, shop.machine.available(0, 9)) == (9, [])
     shop.machine.on_lost(Lost(LIFE, 10, 2), 0, drain(shop.out))
     shop.inform(0, 20)
+    shop.machine.acknowledge_all(0, shop.out)
     assert shop.out == []
 
 
@@ -75,6 +78,39 @@ def test_a_full_memory_drops_newcomers_and_goes_on_behind_them() -> None:
     assert (shop.machine.dropped, shop.machine.newest, shop.machine.acked) == (2, 4, 7)
     shop.data(5, 2, proactive=True, recovered=True)
     assert [message for _, message in sends(drain(shop.out))] == [StableAck(2, LIFE, 5, 6, nack=True)]
+
+
+def test_what_was_lost_and_passed_by_is_not_acknowledged_when_its_source_returns() -> None:
+    """P-440, P-441: what had to go was stable, but for its hole."""
+    shop = RepositoryDriver(terms=attrs.evolve(MEMORY, size_threshold=4 * OVERHEAD_BYTES))
+    shop.data(0, 3)
+    shop.data(5, 5)
+    shop.machine.begin_life(LIFE, "source:1", 2)
+    drain(shop.out)
+    shop.machine.acknowledge_all(0, shop.out)
+    assert shop.acks() == [(0, 2), (5, 5), (6, 9)]
+    shop.data(2, 3, proactive=True, recovered=True)
+    assert [message for _, message in sends(drain(shop.out))] == [
+        StableAck(2, LIFE, 3, 4, nack=True),
+        StableAck(2, LIFE, 2, 2),
+    ]
+
+
+def test_after_a_restart_nobody_knows_whether_what_had_to_go_was_ever_stored() -> None:
+    """P-440, P-441: it is not acknowledged, and its source need not send it again."""
+    client = fx.Client(
+        Role.SOURCE, 50, 2, "topic", 0, LIFE, 0, "source:1", "stream:1", 0, 0, -1, ((LIFE, 0),), lives_term=1
+    )
+    machine, out, tickets = Repository.recover(REPOSITORY_CONFIG, client, 6), list[fx.Effect](), Tickets()
+    machine.restore(6, 10, 0)
+    machine.begin_life(LIFE, "source:1", 2)
+    machine.acknowledge_all(0, out)
+    assert [message for _, message in sends(drain(out))] == [StableAck(2, LIFE, 6, 9)]
+    machine.on_data(Data(LIFE, LIFE, 2, 3, 0, True, 1), tickets, 0, out)
+    assert drain(out) == [fx.Discard(1)]
+    machine.on_data(Data(LIFE, LIFE, 2, 3, 0, True, 1, proactive=True), tickets, 0, out)
+    assert [message for _, message in sends(out)] == [StableAck(2, LIFE, 2, 4, nack=True)]
+    machine.check_invariants()
 
 
 def test_a_proactive_run_is_taken_where_it_is_not_lost() -> None:

@@ -182,7 +182,7 @@ def test_a_streaming_source_forgets_unless_late_join_retains() -> None:
     flow = Flow(**streaming)
     assert flow.send(3) == []
     assert (flow.machine.window.trail, flow.machine.next()) == (3, None)
-    flow = Flow(**streaming, retention=Retention(threshold_bytes=100))
+    flow = Flow(**streaming, late_join=True)
     flow.send(3)
     assert flow.machine.window.retained(0, 9) == (0, 3)
     assert flow.machine.flight.credit_messages(flow.machine.window) == 1000

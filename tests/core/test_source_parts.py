@@ -18,7 +18,9 @@ from stablecast.core.source_parts import (
     flight_of,
     keeps_nothing,
     lifetime_of,
+    offers_late_join,
     proactive_of,
+    retention_of,
     success,
     wants_every_group,
     window_of,
@@ -134,10 +136,25 @@ def test_a_streaming_source_waits_for_nobody() -> None:
     assert proactive_of(CONFIG).timeout_ns == CONFIG.stability_timeout_ns
     assert lifetime_of(config(**streaming)) == 0
     assert keeps_nothing(config(**streaming))
-    for retention in (Retention(threshold_bytes=1), Retention(age_ns=1)):
-        assert not keeps_nothing(config(**streaming, retention=retention))
-        assert keeps_nothing(config(**streaming, retention=retention, late_join=False))
+    assert not keeps_nothing(config(**streaming, late_join=True))
     assert not keeps_nothing(CONFIG)
+
+
+def test_copies_for_those_who_come_late_stay_as_told_or_up_to_the_limit() -> None:
+    """M-003. With stores nothing is kept longer than it must be (T11)."""
+    streaming: dict[str, Any] = {"stores": (), "groups": GroupRules(), "late_join": True}
+    limit = Retention().limit_bytes
+    assert retention_of(config(**streaming)) == Retention(threshold_bytes=limit)
+    for told in (Retention(threshold_bytes=1), Retention(age_ns=1)):
+        assert retention_of(config(**streaming, retention=told)) == told
+    assert retention_of(CONFIG) == CONFIG.retention
+
+
+def test_stores_switch_late_join_on() -> None:
+    """P-412."""
+    streaming: dict[str, Any] = {"stores": (), "groups": GroupRules()}
+    assert [offers_late_join(config(late_join=late_join)) for late_join in (False, True)] == [True, True]
+    assert [offers_late_join(config(**streaming, late_join=late_join)) for late_join in (False, True)] == [False, True]
 
 
 def test_under_rpp_nothing_is_given_up() -> None:

@@ -66,8 +66,10 @@ def test_a_store_that_falls_silent_no_longer_holds_up_all_active() -> None:
 
 
 def test_without_late_join_the_sri_says_so() -> None:
-    """P-411."""
-    driver = SourceDriver.active(late_join=False)
+    """P-411, P-412: a source with stores always has it."""
+    assert SourceDriver.active(late_join=False).machine.info().late_join
+    driver = SourceDriver(stores=0)
+    driver.feed(Start())
     assert not driver.machine.info().late_join
     driver.feed(Sent(0, 5, 50))
     driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 0, 1, 0, 4, "receiver:1"))

@@ -262,7 +262,7 @@ def test_what_a_store_lost_is_told_once_and_may_still_come() -> None:
 
 
 def test_what_took_too_long_is_given_up() -> None:
-    """P-324, P-438, P-656, C-36: told by number what was not stable, reclaimed by force, and not in flight any more.
+    """P-324, P-325, P-438, P-656, P-659, C-36: told what was not stable, reclaimed by force, in flight no more.
 
     What was settled and retained before it goes first, and not by force.
     """

@@ -168,10 +168,21 @@ def test_beyond_the_disk_limit_the_oldest_go() -> None:
     """P-110, P-118: as many as it takes."""
     shop = Shop(disk_limit=1000)
     shop.store(0, 20)
+    assert shop.window.overflow(0) == 0
+    shop.sync()
     assert shop.window.overflow(0) == 10
     shop.let_go(10)
     assert fx.Reclaim(2, 50, 10) in shop.out
     assert shop.window.overflow(0) == 10
+
+
+def test_what_is_not_on_disk_yet_does_not_go() -> None:
+    """P-118: once it is gone it could never be acknowledged, though nothing was lost."""
+    shop = Shop(disk_limit=1000)
+    shop.store(0, 4)
+    shop.sync()
+    shop.store(4, 16)
+    assert shop.window.overflow(0) == 4
 
 
 @pytest.mark.parametrize(("change", "number"), [({"size_threshold": 300}, 7), ({"age_ns": 5}, 4), ({}, 0)])

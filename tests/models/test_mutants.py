@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from stablecast.core import clients, lifetime, registration, registry, store, tickets
+from stablecast.core.election import Election
 from stablecast.core.registration import Registration, RegistrationTimer
 from stablecast.model import catalog, equal
 
@@ -48,6 +49,14 @@ def no_generation(self: Registration) -> None:
     self.request = attrs.evolve(self.request, generation=0)
 
 
+def _ignore(self: Any, value: Any) -> None:
+    """A field that cannot be set."""
+
+
+def _forget_holder(self: Election) -> None:
+    self.holder = None
+
+
 MUTANTS: dict[str, Patch] = {
     "the lease has no margin": changed("_lease_end", lambda grant, sent: sent + 8_000_000, registration),
     "the lease is too short": changed("_lease_end", lambda grant, sent: sent, registration),
@@ -74,10 +83,23 @@ MUTANTS: dict[str, Patch] = {
 }
 
 
+ELECTION_MUTANTS: dict[str, Patch] = {
+    "a proxy takes what an active source holds": changed("repaired", property(lambda self: False, _ignore), Election),
+    "a higher token wins": changed("_beats", lambda self, token, other: token.rank > other.rank, Election),
+    "every token wins": changed("_beats", lambda self, token, other: True, Election),
+    "ended proxies are forgotten": changed("_has_ended", lambda self, token: False, Election),
+    "lives are not told apart": changed("_succeed", lambda self, life: None, Election),
+    "who gives way goes on": changed("stop", lambda self, *words: None, Election),
+    "who follows forgets whom": after("follow", _forget_holder, Election),
+    "silence is not noticed": changed("check", lambda self, record, now, out: False, Election),
+    "the returning source is not noticed": changed("settle", lambda self, *words: None, Election),
+}
+
 SEEN_IN = {
     "a refusal ends in nothing": "graph_lag",
     "a refusal does not repeat the request": "graph_lag",
     "a store's question renews the lease": "graph_two",
+    "lives are not told apart": "graph_two",
 }
 """Where a fault shows that the smallest graph does not show."""
 
@@ -87,4 +109,13 @@ SEEN_IN = {
 def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = catalog.configurations(MODELS, (f"Registration/{SEEN_IN.get(name, 'graph_small')}",))
     MUTANTS[name](monkeypatch)
+    assert not equal.compare(one, KNOWN[one.name]).equal
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ELECTION_MUTANTS)
+def test_a_fault_of_the_election_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-541, P-554, T23."""
+    (one,) = catalog.configurations(MODELS, (f"ProxyElection/{SEEN_IN.get(name, 'graph_suspect')}",))
+    ELECTION_MUTANTS[name](monkeypatch)
     assert not equal.compare(one, KNOWN[one.name]).equal

@@ -1,36 +1,29 @@
-"""`python -m tests.mutants [NAME...]`: plant each fault, run its killer, print what became of it and the kill rate."""
+"""`python -m tests.mutants [NAME...]`: plant each fault, run its killer, print what became of it and the kill rate.
+
+First all killers run without any fault: one that finds something then says nothing about a fault.
+"""
 
 import os
-import subprocess
 import sys
-import tempfile
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import CORE, Mutant, Test, Worlds, run, run_tests
 from tests.mutants.table import MUTANTS
-from tests.support.tree import ROOT
-
-KILLED = 1
-"""Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
 
 
-def survives(mutant: Mutant) -> str:
-    """Why the mutant lives, or nothing if it was killed."""
-    with tempfile.TemporaryDirectory(prefix="stablecast-mutant-") as directory:
-        mutant.plant(Path(directory))
-        done = subprocess.run(
-            [sys.executable, "-m", *mutant.killer.command(Path(directory))],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{directory}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode == KILLED:
-        return ""
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return f"exit {done.returncode}: {lines[-1] if lines else 'nothing said'}"
+def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
+    """What the killers find where there is nothing to find."""
+    core = CORE.parents[1]
+    killers = {mutant.killer for mutant in mutants}
+    tests = sorted((killer for killer in killers if isinstance(killer, Test)), key=str)
+    worlds = {(killer.first, killer.count): killer for killer in killers if isinstance(killer, Worlds)}
+    commands = [killer.command(core) for killer in worlds.values()]
+    if tests:
+        commands.append(run_tests(core, *tests))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [said for status, said in pool.map(lambda command: run(command, core), commands) if status]
 
 
 def main(names: list[str]) -> int:
@@ -40,14 +33,19 @@ def main(names: list[str]) -> int:
         print(f"there is no mutant {', '.join(sorted(unknown))}; tests/mutants/table.py has the names", file=sys.stderr)
         return 2
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
-    survivors = 0
+    alarms = false_alarms(chosen)
+    if alarms:
+        print(*(f"without any fault: {said}" for said in alarms), sep="\n", file=sys.stderr)
+        return 2
+    began, survivors = time.monotonic(), 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, why in zip(chosen, pool.map(survives, chosen), strict=True):
+        for mutant, why in zip(chosen, pool.map(Mutant.survives, chosen), strict=True):
             survivors += bool(why)
             verdict = f"SURVIVED ({why})" if why else "killed"
-            print(f"{mutant.name:40} {mutant.module:14} {verdict:8} {mutant.killer}", flush=True)
+            print(f"{mutant.name:50} {mutant.module:14} {verdict:8} {mutant.killer}", flush=True)
     killed = len(chosen) - survivors
-    print(f"kill rate {100 * killed // len(chosen)} %: {killed} of {len(chosen)} mutants")
+    seconds = time.monotonic() - began
+    print(f"kill rate {100 * killed // len(chosen)} %: {killed} of {len(chosen)} mutants in {seconds:.0f} s")
     return 1 if survivors else 0
 
 

@@ -3,6 +3,11 @@
 `make mutants` plants them one by one in a copy of the core and prints the kill rate; a survivor is a hole in the tests.
 """
 
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +16,12 @@ import attrs
 from tests.support.tree import ROOT
 
 CORE: Final = ROOT / "core" / "stablecast" / "core"
+
+FOUND: Final = 1
+"""Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
+
+TIMEOUT_S: Final = 120
+"""How long a killer may take, in seconds."""
 
 
 @attrs.frozen
@@ -38,9 +49,8 @@ class Test:
     node: str
 
     def command(self, core: Path) -> tuple[str, ...]:
-        """What to run, for `python -m`; pytest puts its own paths first, so it must be told where the core is."""
-        paths = f"pythonpath={core} . transports adapters"
-        return ("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-o", paths, f"tests/{self.node}")
+        """What to run, for `python -m`."""
+        return run_tests(core, self)
 
     def __str__(self) -> str:
         return self.node
@@ -56,13 +66,52 @@ class Mutant:
     after: str
     killer: Worlds | Test
 
-    def plant(self, directory: Path) -> None:
-        """Make a copy of the core with the fault. Raises ValueError unless `before` is there exactly once."""
+    def text(self) -> str:
+        """The module with the fault. Raises ValueError unless `before` is there exactly once."""
         text = (CORE / f"{self.module}.py").read_text(encoding="utf-8")
         if text.count(self.before) != 1:
-            raise ValueError(f"mutant {self.name}: its text is {text.count(self.before)} times in {self.module}.py")
+            raise ValueError(f"its text is {text.count(self.before)} times in {self.module}.py")
+        return text.replace(self.before, self.after)
+
+    def plant(self, directory: Path) -> None:
+        """Make a copy of the core with the fault. Raises ValueError as `text` does."""
         target = directory / "stablecast" / "core"
         target.mkdir(parents=True)
         for path in CORE.glob("*.py"):
             (target / path.name).write_bytes(path.read_bytes())
-        (target / f"{self.module}.py").write_text(text.replace(self.before, self.after), encoding="utf-8")
+        (target / f"{self.module}.py").write_text(self.text(), encoding="utf-8")
+
+    def survives(self) -> str:
+        """Why the fault is not found, or nothing if it is."""
+        with tempfile.TemporaryDirectory(prefix="stablecast-mutant-") as directory:
+            core = Path(directory)
+            try:
+                self.plant(core)
+                status, said = run(self.killer.command(core), core)
+            except ValueError as error:
+                return str(error)
+            except subprocess.TimeoutExpired:
+                return f"nothing found in {TIMEOUT_S} s"
+        return "" if status == FOUND else f"exit {status}: {said}"
+
+
+def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
+    """What to run, for `python -m`; pytest puts its own paths first, so it must be told where the core is."""
+    paths = f"pythonpath={core} . transports adapters"
+    nodes = (f"tests/{test.node}" for test in tests)
+    return ("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-o", paths, *nodes)
+
+
+def run(command: Sequence[str], core: Path) -> tuple[int, str]:
+    """Exit status and last line of a killer, with the core below a directory. Raises TimeoutExpired."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{core}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return done.returncode, lines[-1] if lines else "nothing said"

@@ -10,7 +10,7 @@ SHARED: Final = (
         "quorum",
         ">= quorum_of(self.rules.sizes[group])",
         ">= quorum_of(self.rules.sizes[group]) - 1",
-        Worlds("S1"),
+        Test("core/test_quorum.py::test_the_rules_are_those_that_are_written_down"),
     ),
     Mutant(
         "half-of-an-even-group-is-a-quorum",
@@ -31,7 +31,7 @@ SHARED: Final = (
         "quorum",
         "return (mask & self.members[group]).bit_count() >= quorum_of",
         "return mask.bit_count() >= quorum_of",
-        Test("core/test_quorum.py::test_between_three_groups"),
+        Test("core/test_quorum.py::test_a_group_that_lost_its_quorum_is_not_active"),
     ),
     Mutant(
         "a-group-is-judged-by-the-stores-of-all",
@@ -241,21 +241,21 @@ SHARED: Final = (
         "election",
         "self.seeded.between(self.interval_ns - half, self.interval_ns + half)",
         "self.interval_ns",
-        Test("core/test_election.py::test_the_wait_is_between_half_and_one_and_a_half_intervals"),
+        Test("core/test_gaps.py::test_stores_stand_at_different_times"),
     ),
     Mutant(
         "a-proxy-is-a-sign-of-life-of-its-source",
         "election",
         'states.FOLLOWING.to(states.WAITING, on="wait")',
         'states.FOLLOWING.to(states.WAITING, on=["count", "wait"])',
-        Test("core/test_election.py::test_the_state_lifetime_counts_from_the_source_and_ends_the_proxy"),
+        Test("scenarios/test_proxies.py::test_the_state_lifetime_of_the_source_ends_its_proxy"),
     ),
     Mutant(
         "the-source-is-back-and-the-proxy-goes-on",
         "election",
         'states.SERVING.to(states.WATCHING, on=["stop", "settle"])',
         'states.SERVING.to(states.WATCHING, on="settle")',
-        Test("core/test_election.py::test_the_source_takes_its_reg_id_back_from_our_proxy"),
+        Worlds("E1"),
     ),
     Mutant(
         "our-own-token-is-somebody-elses",

@@ -95,7 +95,7 @@ SOURCES: Final = (
         "registration",
         "        self.renewals += 1\n",
         "",
-        Test("core/test_source.py::test_a_late_store_raises_the_version"),
+        Test("core/test_announcing.py::test_the_sri_says_where_receivers_register"),
     ),
     Mutant(
         "resume-at-the-lowest",
@@ -126,6 +126,20 @@ SOURCES: Final = (
         Worlds("C1"),
     ),
     Mutant(
+        "an-acknowledgement-speaks-for-all-before-it",
+        "stability",
+        "news = self.acked[store].add(max(start, self.trail), min(stop, self.next))",
+        "news = self.acked[store].add(self.trail, min(stop, self.next))",
+        Test("core/test_stability.py::test_the_window_agrees_with_its_twin"),
+    ),
+    Mutant(
+        "what-one-store-has-all-have",
+        "stability",
+        "            pieces.append((at, first, mask))\n        pieces",
+        "            pieces.append((at, first, mask | bit))\n        pieces",
+        Test("core/test_stability.py::test_the_window_agrees_with_its_twin"),
+    ),
+    Mutant(
         "what-was-forced-out-stays-in-flight",
         "stability",
         "        self.unsettled_messages -= run.stop - run.first - done\n",
@@ -144,7 +158,7 @@ SOURCES: Final = (
         "stability",
         "return self.payload_bytes + OVERHEAD_BYTES * (self.stop - self.first)",
         "return self.payload_bytes",
-        Test("core/test_traps_source.py::test_t11_retention_threshold"),
+        Test("core/test_stability.py::test_the_window_agrees_with_its_twin"),
     ),
     Mutant(
         "what-a-wiped-store-held-still-counts",
@@ -200,14 +214,14 @@ SOURCES: Final = (
         "flight",
         "return max(0, self.messages - window.unsettled_messages)",
         "return max(0, self.messages - window.unsettled_messages + 1)",
-        Test("core/test_flight.py::test_credit_is_what_is_left"),
+        Worlds("F1"),
     ),
     Mutant(
         "a-blocked-send-needs-one-more",
         "flight",
         "return self.credit_messages(window) >= count",
         "return self.credit_messages(window) > count",
-        Test("core/test_flight.py::test_a_message_waits_for_room_for_all_of_it"),
+        Test("core/test_traps_source.py::test_t13_wake_up_race"),
     ),
     Mutant(
         "a-wake-up-is-lost",
@@ -221,7 +235,7 @@ SOURCES: Final = (
         "flight",
         "if 0 < self.messages < count:",
         "if 0 > self.messages > count:",
-        Test("core/test_traps_source.py::test_t14_over_large_message"),
+        Test("core/test_flight.py::test_what_never_fits_is_misuse"),
     ),
     Mutant(
         "sent-again-once-only",
@@ -266,6 +280,13 @@ SOURCES: Final = (
         Test("core/test_source.py::test_wild_acks_are_dropped"),
     ),
     Mutant(
+        "one-more-message-is-acknowledged",
+        "sending",
+        "window.on_acked(ack.store_index, first, last + 1, out)",
+        "window.on_acked(ack.store_index, first, last + 2, out)",
+        Worlds("S1"),
+    ),
+    Mutant(
         "a-refusal-is-an-acknowledgement",
         "sending",
         "            window.on_nacked(",
@@ -291,7 +312,7 @@ SOURCES: Final = (
         "source",
         "if self.state is SourceState.ACTIVE and not enrollment.enough:",
         "if self.state is SourceState.ACTIVE and not enrollment.mask:",
-        Test("core/test_traps_source.py::test_t2_quorum_base"),
+        Test("core/test_source.py::test_fewer_stores_than_a_quorum_stop_the_source"),
     ),
     Mutant(
         "a-proxy-sends",
@@ -326,6 +347,6 @@ SOURCES: Final = (
         "large",
         "start = first if held.contiguous_from(first) > last else last + 1",
         "start = first",
-        Test("core/test_stability.py::test_a_part_of_a_large_message_is_not_told_of_as_a_whole"),
+        Test("core/test_large.py::test_what_became_whole_is_told_once"),
     ),
 )

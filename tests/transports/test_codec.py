@@ -187,7 +187,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
     (
         m.Register(
             m.Role.SOURCE, 2, 5, 0, LIFE, 0, "topic", 0xFEED, "10.0.0.1:14391", "10.0.0.1:14371", 1000, 2000, 77,
-            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2),
+            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2, LIFE - 1),
         ),
         {
             "lbmc.ume_preg.flags.p_flag": ["1"],
@@ -196,6 +196,8 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
             "lbmc.ume_proxy_src.flags.enable": ["1"],
             "lbmc.ume_psrc_election_token.store_index": ["2"],
             "lbmc.ume_psrc_election_token.token": ["0x0000abcd"],
+            "lbmc.ume_pser.transport_idx": [str(0x1234_5678)],
+            "lbmc.ume_pser.topic_idx": ["8"],
             "lbmc.extopt.subtype": [str(paced.SUBTYPE)],
         },
     ),

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli import cluster, receive, send, serve, srs, verify
+from stablecast.cli import cluster, model, receive, send, serve, srs, verify
+from stablecast.cli.joining import Joining
 from stablecast.config.options import MAX_SESSION_ID
+from stablecast.config.profiles import DIFFERENCES, SAFE
 from stablecast.demo import show
 from stablecast.sim import command as sim
 
@@ -17,10 +19,17 @@ app = typer.Typer(
     help="Persistent publish/subscribe in which the store stands beside the data path.",
 )
 
+app.add_typer(model.app, name="model")
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Resolvers = Annotated[
     list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay; may be given several times.")
 ]
+Services = Annotated[
+    list[str] | None,
+    typer.Option("--resolver-service", help="host:port of an SRS; beside or instead of relays, several times."),
+]
+Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(DIFFERENCES)}.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option; several times.")
 ]
@@ -61,11 +70,13 @@ def store_command(
         bool, typer.Option("--new", help="An empty directory is that of a new store: serve at once.")
     ] = False,
     resolver: Resolvers = None,
+    service: Services = None,
+    profile: Profile = SAFE,
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Run a store until interrupted; a second interrupt ends it at once."""
-    job = serve.StoreJob(directory, listen, option or [], new, resolver or [], trace, as_json)
+    job = serve.StoreJob(directory, listen, option or [], new, resolver or [], service or [], profile, trace, as_json)
     raise typer.Exit(serve.run_store(job))
 
 
@@ -95,16 +106,19 @@ def send_command(
     topic: str,
     store: Annotated[list[str] | None, typer.Option("--store", "-s", help="ip:port[:regid]; several times.")] = None,
     resolver: Resolvers = None,
+    service: Services = None,
     session_id: Session = 0,
     file: Annotated[Path | None, typer.Option(help="Send its lines; default: standard input.")] = None,
     option: Options = None,
+    profile: Profile = SAFE,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for enough stores.", min=0)] = 10,
     linger: Annotated[float, typer.Option(help="Seconds to stay after the last message is stable.", min=0)] = 1,
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Send lines as messages and wait until they are stable."""
-    job = send.Job(topic, store or [], resolver or [], session_id, file, option or [], timeout, linger, trace, as_json)
+    joining = Joining(resolver or [], service or [], session_id, option or [], profile, trace)
+    job = send.Job(topic, store or [], joining, file, timeout, linger, as_json)
     raise typer.Exit(send.run(job))
 
 
@@ -112,18 +126,21 @@ def send_command(
 def receive_command(
     topic: str,
     resolver: Resolvers = None,
+    service: Services = None,
     source: Annotated[str | None, typer.Option(help="ip:port of the source's stream, instead of a resolver.")] = None,
     session_id: Session = 0,
     count: Annotated[int, typer.Option(help="End after so many messages; 0: never.", min=0)] = 0,
     option: Options = None,
+    profile: Profile = SAFE,
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Print messages as they come; acknowledged once printed."""
-    if not resolver and source is None:
-        raise typer.BadParameter("nothing says where sources are: give --resolver ip:port or --source ip:port")
-    job = receive.Job(topic, resolver or [], source, session_id, count, option or [], trace, as_json)
-    raise typer.Exit(receive.run(job))
+    if not resolver and not service and source is None:
+        places = "--resolver ip:port, --resolver-service host:port or --source ip:port"
+        raise typer.BadParameter(f"nothing says where sources are: give {places}")
+    joining = Joining(resolver or [], service or [], session_id, option or [], profile, trace)
+    raise typer.Exit(receive.run(receive.Job(topic, joining, source, count, as_json)))
 
 
 @app.command("sim")

@@ -3,13 +3,12 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import note, parse_options, run_loop, say
-from stablecast.client import Context, Message, Receiver
+from stablecast.cli.common import note, run_loop, say
+from stablecast.cli.joining import Joining
+from stablecast.client import Message, Receiver
 from stablecast.core.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
 
 
@@ -18,12 +17,9 @@ class Job:
     """What is to be received, and from where."""
 
     topic: str
-    resolvers: Sequence[str]
+    joining: Joining
     source: str | None
-    session_id: int
     count: int
-    option: Sequence[str]
-    trace: Path | None
     as_json: bool
 
 
@@ -33,8 +29,8 @@ def run(job: Job) -> int:
 
 
 async def _receive(job: Job) -> int:
-    async with Context(resolver=job.resolvers, session_id=job.session_id, trace=job.trace) as context:
-        receiver = context.receiver(job.topic, source=job.source, on_event=_tell, options=parse_options(job.option))
+    async with job.joining.context() as context:
+        receiver = context.receiver(job.topic, source=job.source, on_event=_tell, options=job.joining.options())
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()

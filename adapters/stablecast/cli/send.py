@@ -9,9 +9,10 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import note, parse_options, run_loop, say
+from stablecast.cli.common import note, run_loop, say
+from stablecast.cli.joining import Joining
 from stablecast.cli.lines import lines
-from stablecast.client import Context, NotRegistered, Source
+from stablecast.client import NotRegistered, Source
 from stablecast.core.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
 
 RETRY_SECONDS = 0.2
@@ -24,13 +25,10 @@ class Job:
 
     topic: str
     stores: Sequence[str]
-    resolvers: Sequence[str]
-    session_id: int
+    joining: Joining
     file: Path | None
-    option: Sequence[str]
     timeout: float
     linger: float
-    trace: Path | None
     as_json: bool
 
 
@@ -48,9 +46,9 @@ def run(job: Job) -> int:
 async def _send(job: Job, descriptor: int) -> int:
     started = time.monotonic()
     sent = 0
-    async with Context(resolver=job.resolvers, session_id=job.session_id, trace=job.trace) as context:
+    async with job.joining.context() as context:
         source = await context.source(
-            job.topic, stores=job.stores, within=job.timeout, on_event=_tell, options=parse_options(job.option)
+            job.topic, stores=job.stores, within=job.timeout, on_event=_tell, options=job.joining.options()
         )
         first, last = source.next_number, None
         async for line in lines(descriptor):

@@ -12,10 +12,11 @@ import attrs
 from stablecast.cli.common import note, parse_options, run_loop, say
 from stablecast.cli.main import INTERRUPTED
 from stablecast.config import options
-from stablecast.core.settings import StoreConfig
+from stablecast.config.profiles import profile
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address
 from stablecast.resolver import RelayDaemon
+from stablecast.resolver.services import parse_services
 
 
 @attrs.frozen
@@ -27,6 +28,8 @@ class StoreJob:
     options: Sequence[str]
     new: bool
     resolver: Sequence[str]
+    services: Sequence[str]
+    profile: str
     trace: Path | None
     as_json: bool
 
@@ -35,9 +38,20 @@ def run_store(job: StoreJob) -> int:
     """Run one store; see `stablecast store --help`."""
     host, port = address.parse(job.listen)
     seed = int.from_bytes(os.urandom(8), "big")
-    config = options.apply("store", StoreConfig(job.listen, seed), parse_options(job.options))
-    resolver = [address.join(*address.parse(relay)) for relay in job.resolver]
-    settings = StoreSettings(address.join(host, port), job.directory, config, job.trace, new=job.new, resolver=resolver)
+    defaults = attrs.evolve(profile(job.profile).store, address=job.listen, seed=seed)
+    given = parse_options(job.options)
+    config = options.apply("store", defaults, given)
+    for notice in options.notices("store", given):
+        note(notice)
+    settings = StoreSettings(
+        address.join(host, port),
+        job.directory,
+        config,
+        job.trace,
+        new=job.new,
+        resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
+        resolver_service=parse_services(job.services),
+    )
     return run_loop(serve(Store(settings), job.as_json))
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.client import resolving
+from stablecast.client.advice import advise_of_options, advise_of_relations
 from stablecast.client.errors import Closed
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
-from stablecast.config.options import Value, apply
+from stablecast.config import profiles
+from stablecast.config.options import ConfigT, Value, apply
 from stablecast.config.stores import store_spec
 from stablecast.core.effects import AskLow
 from stablecast.core.errors import ConfigError, MisuseError
@@ -31,13 +34,13 @@ from stablecast.core.messages import (
 from stablecast.core.messages import (
     Message as ControlMessage,
 )
-from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreSpec
+from stablecast.core.settings import SourceConfig, StoreSpec
 from stablecast.net import address, ports
 from stablecast.net.pool import Pool
 from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item, StreamServer
-from stablecast.resolver import Resolver
+from stablecast.resolver.combined import Combined
+from stablecast.resolver.services import parse_services
 from stablecast.trace import TraceError
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
@@ -55,25 +58,33 @@ class Context:
         self,
         *,
         resolver: Sequence[str] = (),
+        resolver_service: Sequence[str] = (),
         interface: str = "127.0.0.1",
         session_id: int = 0,
         store_names: Mapping[str, str] | None = None,
+        profile: str = profiles.SAFE,
         trace: Path | None = None,
     ) -> None:
         """Describe a context.
 
         Args:
             resolver: Addresses `ip:port` of the lbmrd relays through which sources and receivers find each other.
+            resolver_service: Addresses `host:port` of the services (SRS) that do the same over TCP, instead or as well.
             interface: The address of this host that peers connect to.
             session_id: The session id of sources and receivers that name none (P-243).
             store_names: Where stores are that sources know by name, `ip:port` each (P-203); see `locate`.
+            profile: Which defaults options have: `safe`, or those documented for `5.3` or `6.17`.
             trace: A directory for traces; STABLECAST_TRACE in the environment means the same.
 
         Raises:
             AddressError: An address that is none.
+            OptionError: There is no such profile.
         """
         self.interface = address.check_ip(interface)
         self.relays = [address.join(*address.parse(relay)) for relay in resolver]
+        self.services = parse_services(resolver_service)
+        self.resolver_port = 0
+        self._defaults = profiles.profile(profile)
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
@@ -83,7 +94,7 @@ class Context:
         self._next_index = secrets.randbits(31)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
-        self._resolver: Resolver | None = None
+        self._resolver: Combined | None = None
         self._open = False
         self._closing = AsyncExitStack()
 
@@ -101,11 +112,7 @@ class Context:
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
-            if self.relays:
-                self._resolver = await Resolver.start(
-                    self.interface, self.relays, self._on_found, instance=self._context_id.to_bytes(8)
-                )
-                stack.push_async_callback(self._resolver.close)
+            self._resolver = await resolving.start(self, self._on_found, self._context_id.to_bytes(8), stack)
             self._closing = stack.pop_all()
         self._open = True
         return self
@@ -156,7 +163,8 @@ class Context:
         """
         self._check_open()
         check_topic(topic)
-        config = apply("source", self._source_config(topic, stores, session_id), options or {})
+        config = self._with("source", self._source_config(topic, stores, session_id), options)
+        advise_of_relations(config)
         source = await self._start(config, on_event)
         if wait:
             try:
@@ -236,15 +244,15 @@ class Context:
             )
         if source is None and self._resolver is None:
             raise MisuseError("nothing says where sources are: give Context(resolver=...) or receiver(source=...)")
-        template = ReceiverConfig(
-            topic,
-            0,
-            self.request_address,
+        template = attrs.evolve(
+            self._defaults.receiver,
+            topic=topic,
+            reply_to=self.request_address,
             session_id=self.session_id if session_id is None else session_id,
             context=self._context_id,
         )
         where = None if source is None else address.join(*address.parse(source))
-        receiver = Receiver(self, apply("receiver", template, options or {}), on_event, reg_id, start_at)
+        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at)
         self._receivers[topic] = receiver
         if where is not None:
             receiver.join(where)
@@ -282,8 +290,10 @@ class Context:
     def ports(self) -> dict[str, list[int]]:
         """The ports that this context uses, by protocol: for captures."""
         addresses = [self.request_address, *(source.config.transport for source in self._sources.values())]
-        resolver = [] if self._resolver is None else [self._resolver.port]
-        return {"lbmr": resolver, "lbttcp": [int(at.rpartition(":")[2]) for at in addresses]}
+        return {
+            "lbmr": [self.resolver_port] if self.relays else [],
+            "lbttcp": [int(at.rpartition(":")[2]) for at in addresses],
+        }
 
     def _forget_source(self, incarnation: int) -> None:
         source = self._sources.pop(incarnation, None)
@@ -353,16 +363,22 @@ class Context:
     def _source_config(self, topic: str, stores: Sequence[str], session_id: int | None) -> SourceConfig:
         session = self.session_id if session_id is None else session_id
         specs = tuple(StoreSpec(name=text) if text in self.store_names else store_spec(text) for text in stores)
-        return SourceConfig(
-            topic,
-            self._new_life(),
-            self.request_address,
-            "",
-            specs,
-            GroupRules((len(specs),)) if specs else GroupRules(),
+        defaults = self._defaults.source
+        return attrs.evolve(
+            defaults,
+            topic=topic,
+            incarnation=self._new_life(),
+            reply_to=self.request_address,
+            stores=specs,
+            groups=attrs.evolve(defaults.groups, sizes=(len(specs),)) if specs else defaults.groups,
             session_id=session,
             context=self._context_id,
         )
+
+    def _with(self, scope: str, config: ConfigT, options: Mapping[str, Value] | None) -> ConfigT:
+        """The configuration with these options. Raises OptionError, AddressError, StoreListError."""
+        advise_of_options(scope, options or {})
+        return apply(scope, config, options or {})
 
     def _new_life(self) -> Incarnation:
         """The life of a source that nobody else has."""

@@ -136,7 +136,7 @@ _RETENTION = (
         "late_join",
         Flag(),
         "receivers that come late are served",
-        "documented as 0, and 1 where there are stores",
+        "stores switch it on, and the log says so (P-412)",
     ),
     Option(
         "ume_flight_size",

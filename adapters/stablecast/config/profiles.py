@@ -2,8 +2,7 @@
 
 `safe` are the defaults of the configuration classes: the documented values of release 5.3, except where a model or a
 trap refutes them. `5.3` is the guide of that release to the letter, `6.17` the later documentation; both without the
-repairs of `stablecast.core.repairs`, so that what is documented can be watched and compared. Late join is on in all
-three: it is documented as off, and as on where there are stores.
+repairs of `stablecast.core.repairs`, so that what is documented can be watched and compared.
 """
 
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ STORE_OPTIONS = (
         "keepalive-interval",
         "keepalive_ns",
         SPAN_AT_LEAST_1,
-        "silence after which the store says that it is alive",
+        "silence of a client after which the store asks it for a sign of life",
         "keep the activity timeouts at twice this or more",
     ),
     Option(

@@ -4,12 +4,14 @@ A proxy is a source like any other, with a context, a life and a stream of its o
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
+
+import attrs
 
 from stablecast.client.context import Context
 from stablecast.core.effects import StartProxy
 from stablecast.core.errors import StablecastError
+from stablecast.core.messages import Pace
 from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import SourceConfig, StoreSpec
 
@@ -17,33 +19,38 @@ from stablecast.core.settings import SourceConfig, StoreSpec
 def proxy_config(effect: StartProxy) -> SourceConfig:
     """The source that a store is asked to be; whoever hosts it fills in its life and its addresses.
 
-    A session id stands for the RegIDs, then none is asked for.
+    A session id stands for the RegIDs, then none is asked for. Stores have the indices that they have for the source,
+    whatever is missing between them. What was agreed on is asked for again (P-569).
     """
-    stores = sorted(effect.stores, key=lambda store: store.index)
-    return SourceConfig(
+    specs = [StoreSpec()] * (1 + max((store.index for store in effect.stores), default=-1))
+    for store in effect.stores:
+        reg_id = 0 if effect.session_id else store.source_reg_id
+        specs[store.index] = StoreSpec(store.address, reg_id, store.group)
+    wishes = effect.wishes
+    config = SourceConfig(
         effect.topic,
         0,
         "",
         "",
-        tuple(
-            StoreSpec(store.address, 0 if effect.session_id else store.source_reg_id, store.group) for store in stores
-        ),
+        tuple(specs),
         GroupRules(effect.group_sizes),
         session_id=effect.session_id,
+        pace=effect.pace,
+        wishes=wishes,
+        wants_proxy=True,
         election=effect.election,
     )
+    if effect.pace is not Pace.RECEIVERS:
+        return config
+    return attrs.evolve(config, flight_messages=wishes.flight_messages, flight_bytes=wishes.flight_bytes)
 
 
 class Proxies:
     """The proxies of one store, by the RegID of the source there."""
 
-    def __init__(
-        self, interface: str, resolver: Sequence[str], trace: Path | None, on_failed: Callable[[int, Exception], None]
-    ) -> None:
-        """None runs. `on_failed` is told the source and why its proxy could not be started."""
-        self._interface = interface
-        self._resolver = resolver
-        self._trace = trace
+    def __init__(self, context: Callable[[], Context], on_failed: Callable[[int, Exception], None]) -> None:
+        """None runs. Each gets a `context`; `on_failed` is told the source and why its proxy could not be started."""
+        self._context = context
         self._on_failed = on_failed
         self._running: dict[int, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -74,8 +81,7 @@ class Proxies:
 
     async def _stand_in(self, effect: StartProxy) -> None:
         try:
-            context = Context(resolver=self._resolver, interface=self._interface, trace=self._trace)
-            async with context:
+            async with self._context() as context:
                 await context.host(proxy_config(effect))
                 await asyncio.get_running_loop().create_future()  # Until it is cancelled.
         except StablecastError as error:

@@ -16,6 +16,7 @@ from typing import assert_never
 
 import attrs
 
+from stablecast.client.context import Context
 from stablecast.core import effects as fx
 from stablecast.core.events import Event, Oddity
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Persisted, Reset, Start, StoreInput
@@ -47,7 +48,8 @@ class StoreSettings:
     """Where a store listens and keeps its files; `config` None takes the defaults. `opened` opens its journal.
 
     `new` says that an empty directory is that of a new store, not one whose files are gone (formal design, 7.6).
-    `resolver` are the relays (`ip:port`) through which proxies make themselves found.
+    Proxies make themselves found through the relays `resolver` (`ip:port`) and the services `resolver_service`
+    (`host:port`).
     """
 
     listen: str
@@ -57,6 +59,7 @@ class StoreSettings:
     opened: Callable[[Path], Journal] = Journal.open
     new: bool = False
     resolver: Sequence[str] = ()
+    resolver_service: Sequence[str] = ()
 
 
 class Store:
@@ -105,7 +108,16 @@ class Store:
         config = self.settings.config or StoreConfig(self.address, secrets.randbits(64))
         machine = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
         self._shelf = Shelf(journal, self._tokens)
-        self._proxies = Proxies(host, self.settings.resolver, self.settings.trace, self._on_proxy_failed)
+        settings = self.settings
+        self._proxies = Proxies(
+            lambda: Context(
+                resolver=settings.resolver,
+                resolver_service=settings.resolver_service,
+                interface=host,
+                trace=settings.trace,
+            ),
+            self._on_proxy_failed,
+        )
         self.reports += journal.reports
         self._recover(machine, journal)
         recording = recorder(Role.STORE, self.address, machine, self.settings.trace)

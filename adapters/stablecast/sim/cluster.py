@@ -1,4 +1,4 @@
-"""Three stores, a source and two receivers: who runs, how they are configured, and what a fault does to them."""
+"""Three stores, a source and two receivers: who runs, and what a fault does to them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,18 +7,25 @@ from random import Random
 from typing import assert_never
 
 from stablecast.core.messages import Role
-from stablecast.core.quorum import GroupRules
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.registration import RegistrationTimes
-from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.sim.checkers import Checkers, Ledger
+from stablecast.sim.checkers import Checkers
+from stablecast.sim.configs import (
+    HOSTS,
+    LIFETIME_NS,
+    RETRY_NS,
+    receiver_config,
+    source_config,
+    store_config,
+)
 from stablecast.sim.disk import Disk
+from stablecast.sim.facts import Facts
 from stablecast.sim.network import Network
 from stablecast.sim.process import Process
 from stablecast.sim.proxy import Proxy
 from stablecast.sim.receiver import Found, ReceiverProcess
-from stablecast.sim.schedule import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Act, Fault
+from stablecast.sim.schedule import Act, Fault
+from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Setup
 from stablecast.sim.source import SourceProcess
 from stablecast.sim.store import StoreProcess
 from stablecast.sim.world import Clock, World
@@ -26,19 +33,9 @@ from stablecast.trace import Recorder
 from stablecast.trace.converter import Endpoint
 from stablecast.transports import codec
 
-TOPIC = "sim"
-HOSTS = {name: f"10.0.0.{number}" for number, name in enumerate(EVERYBODY, 1)}
-STORE_ADDRESSES = tuple(f"{HOSTS[store]}:14567" for store in STORES)
+STORE_PORTS = (14567, 14580)
 SOURCE_PORTS = (14371, 14390)
 REQUEST_PORTS = (14391, 14410)
-
-TIMES = RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
-ACTIVITY_NS = 2 * SECOND
-LIFETIME_NS = 600 * SECOND
-RETRY_NS = 150 * MILLISECOND
-GIVE_UP_NS = 10 * SECOND
-CHECK_NS = 100 * MILLISECOND
-"""The documented defaults, three to ten times faster; the lifetime of a source's state is longer than any world."""
 
 ADVERTISE_NS = 150 * MILLISECOND
 DRIFT_PPM = 20_000
@@ -48,13 +45,14 @@ DRIFT_PPM = 20_000
 class Cluster:
     """Everybody, by name. `processes` holds who is called so now; processes that were taken over may live on."""
 
-    def __init__(self, world: World, traces: Path | None = None) -> None:
+    def __init__(self, world: World, traces: Path | None = None, setup: Setup | None = None) -> None:
         """Nobody runs yet."""
         self.world = world
+        self.setup = setup or Setup()
+        self.deserted = False
         self.network = Network(world)
         self.disks = {store: Disk() for store in STORES}
-        self.ledgers = {receiver: Ledger() for receiver in RECEIVERS}
-        self.checkers = Checkers(lambda: world.now, self.disks, self.ledgers)
+        self.checkers = Checkers.of(Facts(lambda: world.now, self.disks, self.setup))
         self.processes: dict[str, Process] = {}
         self._old: list[Process] = []
         self._everybody: list[Process] = []
@@ -66,14 +64,15 @@ class Cluster:
         self._flight = rng.choice((40, 1000))
         self._receiver_lifetime = rng.choice((0, LIFETIME_NS))
         for name in EVERYBODY:
-            world.after(rng.randrange(50 * MILLISECOND), partial(self.spawn, name, variant=False))
+            delay, late = rng.randrange(50 * MILLISECOND), self.setup.late_ms if name == RECEIVERS[-1] else 0
+            world.after(delay if not late else late * MILLISECOND, partial(self.spawn, name, variant=False))
 
     # Who runs.
 
     def spawn(self, name: str, *, variant: bool) -> None:
-        """Start a process; with `variant` a client does not listen where the one before did."""
+        """Start a process; with `variant` it does not listen where the one before did, if it may move."""
         if name in STORES:
-            self._spawn_store(name)
+            self._spawn_store(name, variant)
         elif name == SOURCE:
             self._spawn_source(variant)
         else:
@@ -95,21 +94,31 @@ class Cluster:
         assert process is None or isinstance(process, SourceProcess)
         return process
 
-    def settled(self) -> bool:
-        """Whether everything sent is stable and everybody has it."""
-        source = self.source
-        if source is None or not source.idle:
-            return False
-        return not any(self.checkers.missed(receiver, source.sent_up_to) for receiver in RECEIVERS)
-
     def calm(self) -> None:
-        """All faults are over: everybody runs, one process each."""
+        """All faults are over: everybody runs, one process each, but for a source that stays away."""
         for process in self._old:
             self._kill(process, flush=True)
+        self.deserted = self.setup.orphaned
+        if self.deserted:
+            self._kill(self.processes[SOURCE], flush=True)
         for name in EVERYBODY:
             self.processes[name].thaw(timers_first=False)
-            if not self.processes[name].alive:
+            if not self.processes[name].alive and not (self.deserted and name == SOURCE):
                 self.spawn(name, variant=False)
+
+    def adopt(self) -> None:
+        """The source is back."""
+        self.deserted = False
+        self.spawn(SOURCE, variant=False)
+
+    def leave(self, name: str) -> None:
+        """A client deregisters for good; in every other world what it says to the first store is lost at first."""
+        process = self.processes[name]
+        assert isinstance(process, SourceProcess | ReceiverProcess)
+        self.checkers.facts.farewell |= name == SOURCE
+        process.withdraw()
+        if self.world.rng.random() < 0.5:
+            self.network.cut(HOSTS[name], HOSTS[STORES[0]], self._everybody)
 
     def close(self) -> None:
         """Complete the traces."""
@@ -131,44 +140,35 @@ class Cluster:
         free = [f"{host}:{port}" for port in range(*ports) if f"{host}:{port}" not in self.network.listeners]
         return free[int(skip)]
 
-    def _spawn_store(self, name: str) -> None:
-        address = f"{HOSTS[name]}:14567"
-        config = StoreConfig(
-            address,
-            self.world.rng.getrandbits(64),
-            repository=RepositoryConfig(
-                source_activity_ns=ACTIVITY_NS,
-                source_lifetime_ns=LIFETIME_NS,
-                receiver_activity_ns=ACTIVITY_NS,
-                receiver_lifetime_ns=self._receiver_lifetime,
-            ),
-            check_ns=CHECK_NS,
-            retry_ns=RETRY_NS,
-            give_up_ns=GIVE_UP_NS,
-        )
+    def _spawn_store(self, name: str, variant: bool) -> None:
+        address = self._free(HOSTS[name], STORE_PORTS, skip=variant)
         store = StoreProcess(
-            self.network, name, config, self._clock(name), self.disks[name], self.checkers, self._advertise
+            self.network,
+            name,
+            store_config(self.setup, address, self.world.rng.getrandbits(64), self._receiver_lifetime),
+            self._clock(name),
+            self.disks[name],
+            self.checkers,
+            self._advertise,
+            self.setup.lossy,
         )
         self.processes[name] = store
         store.recover()
         store.start(self._recorder(Role.STORE, name, store.machine))
+        if self.setup.named:
+            self._locate(store, address)
 
     def _spawn_source(self, variant: bool) -> None:
         host = HOSTS[SOURCE]
         self._lives += 1
-        config = SourceConfig(
-            TOPIC,
-            codec.join(self.world.rng.getrandbits(32), self._lives),
+        rng = self.world.rng
+        config = source_config(
+            self.setup,
+            codec.join(rng.getrandbits(32), self._lives),
             self._free(host, REQUEST_PORTS, skip=variant),
             self._free(host, SOURCE_PORTS, skip=variant),
-            tuple(StoreSpec(address) for address in STORE_ADDRESSES),
-            GroupRules((len(STORES),)),
-            session_id=1,
-            context=self.world.rng.getrandbits(64),
-            times=TIMES,
-            flight_messages=self._flight,
-            sri_interval_ns=50 * MILLISECOND,
-            sri_maximum=3,
+            rng.getrandbits(64),
+            self._flight,
         )
         source = SourceProcess(
             self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers, self._on_over
@@ -182,34 +182,25 @@ class Cluster:
 
     def _on_over(self, source: SourceProcess) -> None:
         """Another life took its place: the process ends, and is started again if nobody else is there."""
-        self.checkers.counts["overtaken"] += 1
+        self.checkers.facts.counts["overtaken"] += 1
 
         def end() -> None:
             self._kill(source, flush=True)
-            if not self.processes[SOURCE].alive:
+            if not self.processes[SOURCE].alive and not self.deserted:
                 self.spawn(SOURCE, variant=False)
 
         self.world.after(RETRY_NS, end)
 
     def _spawn_receiver(self, name: str, variant: bool) -> None:
-        config = ReceiverConfig(
-            TOPIC,
-            0,
-            self._free(HOSTS[name], REQUEST_PORTS, skip=variant),
-            session_id=2 + RECEIVERS.index(name),
-            context=self.world.rng.getrandbits(64),
-            times=TIMES,
-            retry_ns=RETRY_NS,
-            give_up_ns=GIVE_UP_NS,
-            ack_interval_ns=40 * MILLISECOND,
-            sri_request_interval_ns=200 * MILLISECOND,
-        )
+        address = self._free(HOSTS[name], REQUEST_PORTS, skip=variant)
+        config = receiver_config(self.setup, name, address, self.world.rng.getrandbits(64))
         process = self._name(name)
 
         def record(machine: ReceiverSession) -> Recorder | None:
             return self._recorder(Role.RECEIVER, process, machine)
 
-        receiver = ReceiverProcess(self.network, name, process, config, self._clock(name), self.checkers, record)
+        clock, lossy = self._clock(name), self.setup.lossy
+        receiver = ReceiverProcess(self.network, name, process, config, clock, self.checkers, record, lossy)
         self.processes[name] = receiver
         self.checkers.clients.append(receiver)
         receiver.start()
@@ -227,6 +218,16 @@ class Cluster:
                 self.world.after(self.network.delay(), found)
         self.world.after(ADVERTISE_NS, lambda: self._advertise(source))
 
+    def _locate(self, store: StoreProcess, address: str) -> None:
+        """What topic resolution does for stores that have a name."""
+        if not store.alive:
+            return
+        for process in () if store.frozen else self._everybody:
+            if isinstance(process, SourceProcess) and not self.network.blocked(store.host, process.host):
+                told = partial(process.deliver, partial(process.locate, store.name, address))
+                self.world.after(self.network.delay(), told)
+        self.world.after(ADVERTISE_NS, lambda: self._locate(store, address))
+
     # What goes wrong.
 
     def suffer(self, fault: Fault) -> None:
@@ -238,7 +239,7 @@ class Cluster:
             case Act.CRASH | Act.WIPE:
                 self._kill(process, flush=not fault.variant)
                 if fault.act is Act.WIPE:
-                    self.checkers.on_wipe(fault.who)
+                    self.checkers.facts.on_lost(fault.who, disk=True)
                     self.disks[fault.who].wipe()
                 self._end(fault, partial(self._revive, fault))
             case Act.CUT:
@@ -258,6 +259,8 @@ class Cluster:
                 self._end(fault, partial(self._revive, fault))
             case Act.TAKEOVER:
                 self._take_over(process, fault)
+            case Act.LEAVE:
+                self._leave(process, fault)
             case _:
                 assert_never(fault.act)
 
@@ -274,8 +277,21 @@ class Cluster:
     def _revive(self, fault: Fault) -> None:
         if fault.act is Act.FULL:
             self.disks[fault.who].full = False
-        if not self.processes[fault.who].alive:
-            self.spawn(fault.who, variant=fault.variant and fault.who in CLIENTS)
+        if not self.processes[fault.who].alive and not (self.deserted and fault.who == SOURCE):
+            moves = fault.who in CLIENTS or self.setup.named
+            self.spawn(fault.who, variant=fault.variant and moves)
+
+    def _leave(self, process: Process, fault: Fault) -> None:
+        assert isinstance(process, ReceiverProcess)
+        if not process.alive:
+            return
+        process.withdraw()
+
+        def end() -> None:
+            self._kill(process, flush=True)
+            self._revive(fault)
+
+        self._end(fault, end)
 
     def _take_over(self, process: Process, fault: Fault) -> None:
         if not process.alive:

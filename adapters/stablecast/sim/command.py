@@ -18,7 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stablecast.sim.coverage import Coverage
 from stablecast.sim.runner import Report, run
-from stablecast.sim.schedule import Schedule, ScheduleError, draw
+from stablecast.sim.schedule import Schedule, draw
+from stablecast.sim.setup import ScheduleError
 from stablecast.sim.shrink import shrink
 
 CHUNK_SEEDS: Final = 20

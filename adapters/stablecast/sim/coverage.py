@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core import lifetime, receiver, registration, source
+from stablecast.core import election, lifetime, receiver, registration, source
 from stablecast.core.chart import Row
 
 CHARTS: Final = {
@@ -18,6 +18,7 @@ CHARTS: Final = {
     "lifetime": (lifetime, "LIFETIME"),
     "source": (source, "SOURCE"),
     "receiver": (receiver, "RECEIVER"),
+    "election": (election, "ELECTION"),
 }
 """Where the table of each chart lives."""
 

@@ -63,7 +63,7 @@ def apply(contents: Contents, record: Record) -> None:
 class Disk:
     """What survives the processes of one store. `contents` can be read, `durable` is the synced part of it.
 
-    `clients` are the tags of the newest synced states.
+    `clients` are the tags of the newest synced states. Beside it the `memory` of the process, which does not survive.
     """
 
     def __init__(self) -> None:
@@ -71,6 +71,7 @@ class Disk:
         self.log: list[Record] = []
         self.contents: Contents = {}
         self.durable: Contents = {}
+        self.memory: Contents = {}
         self.clients: dict[int, int] = {}
         self.slow = False
         self.full = False
@@ -82,7 +83,7 @@ class Disk:
         for _ in range(round(keep * len(self._unsynced))):
             self._commit(self._unsynced.popleft())
         self._unsynced.clear()
-        self.contents = {}
+        self.contents, self.memory = {}, {}
         for record in self.log:
             apply(self.contents, record)
 
@@ -92,7 +93,7 @@ class Disk:
         self._wiped = True
 
     @property
-    def memory(self) -> bool:
+    def remembers(self) -> bool:
         """Whether whoever starts here knows what earlier processes knew."""
         return bool(self.log) or not self._wiped
 
@@ -126,7 +127,13 @@ class Disk:
     def append(self, record: Record) -> None:
         """Take a record; it can be read at once."""
         apply(self.contents, record)
+        if record.kind in (Kind.CUT, Kind.TRIM):
+            apply(self.memory, record)
         self._unsynced.append(record)
+
+    def keep(self, stream: int, first: int, stop: int, tag: int) -> None:
+        """Messages are in memory; on disk they may be later, or never."""
+        apply(self.memory, Record(0, Kind.MESSAGES, None, stream, first, stop, tag))
 
     def _commit(self, record: Record) -> None:
         self.log.append(record)

@@ -6,9 +6,12 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import effects as fx
+from stablecast.core.events import Event, RegistrationComplete
 from stablecast.core.inputs import Arrived, SourceInput, Start
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.daemon.proxy import proxy_config
+from stablecast.sim.checkers import Checkers
+from stablecast.sim.configs import TIMES
 from stablecast.sim.network import Connection
 from stablecast.sim.process import Driver, Item, Process, serve
 from stablecast.trace import Driven
@@ -24,7 +27,9 @@ Advertise = Callable[["Proxy"], None]
 class Proxy:
     """It lives until it is closed, or with its process."""
 
-    def __init__(self, process: Process, effect: fx.StartProxy, advertise: Advertise) -> None:
+    def __init__(
+        self, process: Process, effect: fx.StartProxy, advertise: Advertise, checkers: Checkers
+    ) -> None:
         """Listen, be found, and register."""
         rng = process.world.rng
         places = (f"{process.host}:{port}" for port in PROXY_PORTS)
@@ -35,14 +40,17 @@ class Proxy:
             context=rng.getrandbits(64),
             reply_to=free[0],
             transport=free[1],
+            times=TIMES,
         )
         self.process = process
+        self._checkers = checkers
         self.alive = True
         self._machine = SourceEndpoint.create(self.config)
         self._subscribers: list[Connection] = []
+        self._accepted: list[Connection] = []
         driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine)
         self.driver = Driver(process, driven, self._perform)
-        process.listen(self.config.reply_to, serve(self._on_items))
+        process.listen(self.config.reply_to, self._accept)
         process.listen(self.config.transport, self._admit)
         self.driver.feed(Start())
         advertise(self)
@@ -53,8 +61,12 @@ class Proxy:
         self.driver.close()
         for address in (self.config.reply_to, self.config.transport):
             self.process.leave(address)
-        for connection in list(self._subscribers):
+        for connection in [*self._subscribers, *self._accepted]:
             connection.close(self.process)
+
+    def _accept(self, connection: Connection) -> None:
+        serve(self._on_items)(connection)
+        self._accepted.append(connection)
 
     def _admit(self, connection: Connection) -> None:
         connection.on_lost[False] = lambda: self._subscribers.remove(connection)
@@ -80,7 +92,15 @@ class Proxy:
                 block = codec.encode(effect.message)
                 for connection in self._subscribers:
                     connection.write(self.process, block)
-            case fx.Notify() | fx.Release() | fx.Resend():
-                pass  # It has no application and no messages.
+            case fx.Notify():
+                self._on_notify(effect.event)
+            case fx.Release() | fx.Resend():
+                pass  # It has no messages.
             case _:
                 assert_never(effect)
+
+    def _on_notify(self, event: Event) -> None:
+        if isinstance(event, RegistrationComplete):
+            self._checkers.on_proxy(self.config.incarnation)
+        else:
+            self._checkers.on_oddity(event)

@@ -7,27 +7,37 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import effects as fx
-from stablecast.core.events import Event, RegistrationComplete, RegistrationSuccess, UnrecoverableLoss
+from stablecast.core.events import (
+    DeregistrationComplete,
+    Event,
+    RegistrationComplete,
+    RegistrationSuccess,
+    UnrecoverableLoss,
+)
 from stablecast.core.inputs import (
+    Acknowledge,
     Arrived,
     Consumed,
     Data,
     Finish,
     Gone,
     History,
+    Lost,
     LowChosen,
     ReceiverInput,
     RegIdChosen,
     Reset,
     Start,
+    Withdraw,
 )
 from stablecast.core.messages import ConsumptionAck, Deregistered, Message, Refused, Registered, Role, SourceInfo
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import Registration
-from stablecast.core.settings import ReceiverConfig
+from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
 from stablecast.core.units import MILLISECOND
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
+from stablecast.sim.lossy import Lossy
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Item, Joiner, Process, serve
 from stablecast.sim.source import PAYLOAD
@@ -42,6 +52,9 @@ DRAIN_NS = 300 * MILLISECOND
 
 CONSUME_NS = 10 * MILLISECOND
 """What the application does with a run takes at most so long."""
+
+ACKNOWLEDGE_SHARE = 0.5
+"""How often an application that acknowledges itself does so after a run."""
 
 
 @attrs.frozen
@@ -75,13 +88,19 @@ class ReceiverProcess(Process):
         clock: Clock,
         checkers: Checkers,
         record: Callable[[ReceiverSession], Recorder | None],
+        lossy: int,
     ) -> None:
-        """It has not started; `receiver` is whose process it is, `config` the template of its sessions."""
+        """It has not started; `receiver` is whose process it is, `config` the template of its sessions.
+
+        So many percent of the runs of a stream are not to arrive as they should.
+        """
         super().__init__(network, name, config.reply_to.partition(":")[0], clock)
         self.receiver = receiver
         self.config = config
         self.checkers = checkers
         self.record = record
+        self.lossy = lossy
+        self.leaving = False
         self.sessions: dict[int, Session] = {}
         self._joiners: dict[str, Joiner] = {}
         self._plans: dict[str, Found] = {}
@@ -101,6 +120,18 @@ class ReceiverProcess(Process):
         """Those of all sessions."""
         return [held for session in self.every_session() for held in session.machine.enrollment.registrations.values()]
 
+    def withdraw(self) -> None:
+        """Deregister everywhere; what comes is taken, no source is looked for any more."""
+        self.leaving = True
+        self.checkers.receivers.on_leave(self.receiver, self.name)
+        for session in self.every_session():
+            session.driver.feed(Withdraw())
+
+    @property
+    def left(self) -> bool:
+        """Whether no store knows it any more."""
+        return self.leaving and all(session.left for session in self.every_session())
+
     def broken(self, event: Reset | Gone) -> None:
         """A connection broke."""
         for session in self.every_session():
@@ -110,7 +141,7 @@ class ReceiverProcess(Process):
 
     def found(self, where: Found) -> None:
         """A source listens there; join it once earlier lives' messages are done with, or after a while."""
-        if where.transport in self._joiners or where.transport in self._plans:
+        if self.leaving or where.transport in self._joiners or where.transport in self._plans:
             return
         self._plans[where.transport] = where
         self.world.after(DRAIN_NS, lambda: self.deliver(lambda: self._late(where)))
@@ -126,11 +157,13 @@ class ReceiverProcess(Process):
         def items(session_id: int, arrived: list[Item]) -> None:
             self._on_stream(session_id, arrived, where)
 
+        stream = Lossy(self, self.lossy, items, self._on_lost).take if self.lossy else items
+
         def ended(gone: bool) -> None:
             if gone:
                 self._gone(where.transport)
 
-        self._joiners[where.transport] = Joiner(self, where.transport, where.session_id, items, ended)
+        self._joiners[where.transport] = Joiner(self, where.transport, where.session_id, stream, ended)
 
     def _gone(self, transport: str) -> None:
         """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
@@ -161,6 +194,13 @@ class ReceiverProcess(Process):
             if isinstance(message, SourceInfo) and message.topic == self.config.topic:
                 self._session_for(message, where).driver.feed(Arrived(message))
 
+    def _on_lost(self, session_id: int, run: Run) -> None:
+        """The transport gives a run up."""
+        incarnation = codec.join(session_id, run.topic_index)
+        session = self.sessions.get(incarnation)
+        if session is not None:
+            session.driver.feed(Lost(incarnation, run.first, run.count))
+
     def _session_for(self, info: SourceInfo, where: Found) -> "Session":
         session = self.sessions.get(info.incarnation)
         if session is None:
@@ -169,6 +209,8 @@ class ReceiverProcess(Process):
             for finished in self._finished:
                 self._history.update(finished.history())
             session.start(self._history)
+            if self.leaving:
+                session.driver.feed(Withdraw())
         return session
 
     def _on_items(self, items: list[Item]) -> None:
@@ -205,9 +247,10 @@ class ReceiverProcess(Process):
     def _consumed(self) -> None:
         batch = self._queue.popleft()
         session, last = batch.session, batch.first + batch.count - 1
-        self.checkers.on_consumed(self.receiver, batch.sender, batch.first, last + 1)
+        self.checkers.receivers.on_consumed(self.receiver, batch.sender, batch.first, last + 1)
         session.waiting -= batch.count
         session.driver.feed(Consumed(batch.first, last))
+        session.acknowledge(last)
         if not session.waiting and session in self._finished:
             self._settle()
         if self._queue:
@@ -222,18 +265,20 @@ class Session:
         self.incarnation = config.incarnation
         self.transport = transport
         self.waiting = 0
+        self.left = False
         self.machine = ReceiverSession.create(config)
         self._process = process
         self._tokens = Tokens()
         self._stream = Continuity()
         self._checkers = process.checkers
         self._receiver = process.receiver
+        self._newest = -1
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(self.machine, process.record(self.machine))
         self.driver = Driver(process, driven, self._perform)
 
     def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
         """Begin, knowing what the application consumed in earlier sessions."""
-        self._checkers.on_session(self._receiver, self._process.name, self.incarnation, history)
+        self._checkers.receivers.on_session(self._receiver, self._process.name, self.incarnation, history)
         for incarnation, ranges in history.items():
             for first, stop in ranges:
                 self.driver.feed(History(incarnation, first, stop - 1))
@@ -252,7 +297,7 @@ class Session:
         """Live data."""
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
-        lost = self._stream.check(incarnation, run)
+        lost = None if self._process.lossy else self._stream.check(incarnation, run)
         self.driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
         if lost is not None:
             self.driver.feed(lost)
@@ -261,6 +306,15 @@ class Session:
         """Retransmissions."""
         for data in self._tokens.keep_recovered(messages):
             self.driver.feed(data)
+
+    def acknowledge(self, last: int) -> None:
+        """An application that acknowledges itself does so now and then, and whenever it is done with everything."""
+        config = self._process.config
+        if config.ack_mode is not AckMode.EXPLICIT:
+            return
+        now_and_then = config.ordering is Ordering.ORDERED and self._process.world.rng.random() < ACKNOWLEDGE_SHARE
+        if now_and_then or not self.waiting:
+            self.driver.feed(Acknowledge(last if self.waiting else self._newest))
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
@@ -271,8 +325,9 @@ class Session:
             case fx.Deliver():
                 run, sender = self._tokens.use(effect.token, effect.done)
                 self.waiting += effect.count
+                self._newest = max(self._newest, effect.first + effect.count - 1)
                 found = [PAYLOAD.unpack(payload) for payload in payloads(run.block, effect.skip, effect.count)]
-                self._checkers.on_delivered(self._process.name, self.incarnation, sender, effect.first, found)
+                self._checkers.receivers.on_delivered(self._process.name, self.incarnation, sender, effect.first, found)
                 self._process.take(Batch(self, sender, effect.first, effect.count))
             case fx.Discard():
                 self._tokens.drop(effect.token)
@@ -286,17 +341,19 @@ class Session:
                 assert_never(effect)
 
     def _on_acknowledge(self, ack: ConsumptionAck) -> None:
-        self._checkers.on_consumption_ack(self._receiver, self._process.name, self.incarnation, ack.number)
+        self._checkers.receivers.on_consumption_ack(self._receiver, self._process.name, self.incarnation, ack.number)
 
     def _on_notify(self, event: Event) -> None:
         match event:
             case RegistrationSuccess():
                 self._checkers.on_registered(self._process, event.store_index, event.reg_id)
             case RegistrationComplete():
-                self._checkers.on_begin(self._receiver, self._process.name, self.incarnation, event.number)
+                self._checkers.receivers.on_begin(self._receiver, self._process.name, self.incarnation, event.number)
             case UnrecoverableLoss():
-                self._checkers.on_loss(
+                self._checkers.receivers.on_loss(
                     self._receiver, self._process.name, self.incarnation, event.first, event.last + 1
                 )
+            case DeregistrationComplete():
+                self.left = True
             case _:
                 self._checkers.on_oddity(event)

@@ -1,4 +1,4 @@
-"""Runs one schedule: faults until the horizon, then peace until all is settled, or for too long."""
+"""Runs one schedule: faults until the horizon, then peace until all is settled, or for too long; then some leave."""
 
 from collections import Counter
 from functools import partial
@@ -9,8 +9,10 @@ import attrs
 
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.sim.cluster import Cluster, seeded
+from stablecast.sim.peace import trouble
 from stablecast.sim.rules import Violation
-from stablecast.sim.schedule import HORIZON_MS, RECEIVERS, Schedule
+from stablecast.sim.schedule import Schedule
+from stablecast.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Leaving
 
 LAST_MESSAGES = 5
 """What the application sends when all faults are over: it must get through."""
@@ -18,6 +20,9 @@ LAST_MESSAGES = 5
 SETTLE_NS = 15 * SECOND
 STEP_NS = 50 * MILLISECOND
 """How long peace may take, and how often it is looked whether all is settled."""
+
+LASTING_NS = 1 * SECOND
+"""For how long a proxy that is alone must stay so."""
 
 
 @attrs.frozen
@@ -40,48 +45,56 @@ def run(schedule: Schedule, traces: Path | None = None, transcript: list[str] | 
         transcript: Gets a line for whatever a machine is told.
     """
     world = seeded(schedule.seed, transcript)
-    cluster = Cluster(world, traces)
+    cluster = Cluster(world, traces, schedule.setup)
     for at, count in schedule.sends:
         world.at(at * MILLISECOND, partial(cluster.want, count))
     for fault in schedule.faults:
         world.at(fault.at_ms * MILLISECOND, partial(cluster.suffer, fault))
+    facts = cluster.checkers.facts
     try:
         _live(cluster)
     except Exception as error:  # noqa: BLE001  # whatever a machine or a driver raises is a finding
         where = extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno} in {where.name})"
-        cluster.checkers.report("X1", text)
+        facts.report("X1", text)
     finally:
         cluster.close()
     fingerprint = f"{world.now:x}-{world.rng.getrandbits(64):016x}"
-    checkers = cluster.checkers
-    return Report(schedule, tuple(checkers.violations), checkers.counts, world.now, fingerprint)
+    return Report(schedule, tuple(facts.violations), facts.counts, world.now, fingerprint)
 
 
 def _live(cluster: Cluster) -> None:
-    world, checkers = cluster.world, cluster.checkers
-    while world.now < HORIZON_MS * MILLISECOND and not checkers.violations:
+    world, facts = cluster.world, cluster.checkers.facts
+    while world.now < HORIZON_MS * MILLISECOND and not facts.violations:
         world.run(world.now + 10 * STEP_NS)
     cluster.calm()
+    if cluster.deserted:
+        _settle(cluster)
+        world.run(world.now + LASTING_NS)
+        _settle(cluster, 0)
+        cluster.adopt()
     cluster.want(LAST_MESSAGES)
-    deadline = world.now + SETTLE_NS
-    while not checkers.violations and not cluster.settled():
+    leaving = cluster.setup.leaving
+    if leaving is Leaving.HASTY_SOURCE:
+        cluster.leave(SOURCE)
+    _settle(cluster)
+    if leaving is Leaving.SOURCE:
+        cluster.leave(SOURCE)
+        _settle(cluster)
+    elif leaving is Leaving.RECEIVER:
+        cluster.leave(RECEIVERS[-1])
+        cluster.want(LAST_MESSAGES)
+        _settle(cluster)
+    if not facts.violations:
+        cluster.checkers.at_the_end()
+
+
+def _settle(cluster: Cluster, span: int = SETTLE_NS) -> None:
+    """Let time pass until nothing is left to be done, and complain if that takes too long."""
+    world, facts = cluster.world, cluster.checkers.facts
+    deadline = world.now + span
+    while not facts.violations and (found := trouble(cluster)) is not None:
         if world.now >= deadline:
-            _complain(cluster)
+            facts.report(*found)
             return
         world.run(world.now + STEP_NS)
-    checkers.at_the_end()
-
-
-def _complain(cluster: Cluster) -> None:
-    """Too long: say who did not get on. What a session has passed by will never come."""
-    checkers, source = cluster.checkers, cluster.source
-    if source is None or not source.idle:
-        state = "nobody" if source is None else f"{source.machine.abstract()}, {source.wanted} unsent"
-        checkers.report("L1", f"not everything sent is stable {SETTLE_NS // SECOND} s after the last fault: {state}")
-        return
-    for receiver in RECEIVERS:
-        session = cluster.ledgers[receiver].last
-        for low, high, life in checkers.missed(receiver, source.sent_up_to):
-            rule = "D1" if session is not None and session.next >= high else "L1"
-            checkers.report(rule, f"{receiver} never had {low}..{high - 1} of life {life:#x}")

@@ -6,16 +6,18 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.errors import StablecastError
-
-SOURCE: Final = "source"
-RECEIVERS: Final = ("receiver0", "receiver1")
-STORES: Final = ("store0", "store1", "store2")
-CLIENTS: Final = (SOURCE, *RECEIVERS)
-EVERYBODY: Final = (*CLIENTS, *STORES)
-
-HORIZON_MS: Final = 4000
-"""When every fault is over."""
+from stablecast.sim.setup import (
+    CLIENTS,
+    EVERYBODY,
+    HORIZON_MS,
+    RECEIVERS,
+    SOURCE,
+    STORES,
+    Leaving,
+    ScheduleError,
+    Setup,
+    draw_setup,
+)
 
 FAULTS: Final = (1, 12)
 """How many faults there are."""
@@ -41,10 +43,6 @@ AMBUSH_SHARE: Final = 0.3
 """How often what chance seldom does is arranged, see `_lonely_tail` and `_late_riser`."""
 
 
-class ScheduleError(StablecastError):
-    """A file that is no schedule."""
-
-
 class Act(IntEnum):
     """What can go wrong with `who`."""
 
@@ -68,9 +66,11 @@ class Act(IntEnum):
     """A client is frozen, and a second process takes its place; the first wakes up after the span."""
     WIPE = 9
     """A store is killed and comes back with an empty disk. Only on demand: its quorum may not survive."""
+    LEAVE = 10
+    """A receiver deregisters, and its process ends after the span. Only where receivers leave."""
 
 
-USUAL: Final = tuple(act for act in Act if act is not Act.WIPE)
+USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE))
 
 
 @attrs.frozen
@@ -98,11 +98,13 @@ class Schedule:
     seed: int
     sends: tuple[tuple[int, int], ...]
     faults: tuple[Fault, ...]
+    setup: Setup = Setup()
 
     def as_json(self) -> dict[str, Any]:
         """As JSON values."""
         faults = [attrs.asdict(fault) | {"act": fault.act.name} for fault in self.faults]
-        return {"seed": self.seed, "sends": [list(send) for send in self.sends], "faults": faults}
+        sends = [list(send) for send in self.sends]
+        return {"seed": self.seed, "setup": self.setup.as_json(), "sends": sends, "faults": faults}
 
     @classmethod
     def from_json(cls, value: Any) -> "Schedule":
@@ -110,7 +112,7 @@ class Schedule:
         try:
             sends = tuple((int(at), int(count)) for at, count in value["sends"])
             faults = tuple(Fault(**(fault | {"act": Act[fault["act"]]})) for fault in value["faults"])
-            schedule = cls(int(value["seed"]), sends, faults)
+            schedule = cls(int(value["seed"]), sends, faults, Setup.from_json(value.get("setup", {})))
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(f"not a schedule of the simulator: {error!r}; give a file that it wrote") from error
         for fault in schedule.faults:
@@ -136,7 +138,22 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
             for fault in ambush
             if fault.at_ms < HORIZON_MS
         ]
-    return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)))
+    setup = draw_setup(seed)
+    faults += _special(rng, setup)
+    return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
+
+
+def _special(rng: Random, setup: Setup) -> list[Fault]:
+    """What goes wrong in some setups only: a source stays away for long, a receiver deregisters."""
+    faults = []
+    if setup.proxies:
+        at = rng.randrange(HORIZON_MS // 2)
+        faults.append(Fault(at, Act.CRASH, SOURCE, "", HORIZON_MS - at, rng.random() < 0.5))
+    if setup.leaving is Leaving.RECEIVER:
+        for receiver in rng.sample(RECEIVERS, rng.randint(0, len(RECEIVERS))):
+            at = rng.randrange(HORIZON_MS)
+            faults.append(Fault(at, Act.LEAVE, receiver, "", min(rng.randint(1, 1000), HORIZON_MS - at), False))
+    return faults
 
 
 def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
@@ -165,6 +182,8 @@ def _victims(act: Act) -> tuple[str, ...]:
             return CLIENTS
         case Act.SLOW | Act.FULL | Act.WIPE:
             return STORES
+        case Act.LEAVE:
+            return RECEIVERS
         case _:
             return EVERYBODY
 

@@ -7,6 +7,7 @@ import attrs
 
 from stablecast.sim.runner import Report, run
 from stablecast.sim.schedule import Schedule
+from stablecast.sim.setup import plainer
 
 ItemT = TypeVar("ItemT")
 
@@ -17,7 +18,8 @@ MAX_RUNS = 400
 def shrink(report: Report, attempt: Callable[[Schedule], Report] = run) -> Report:
     """The report of a smaller schedule that breaks the same rule; the report itself if there is none.
 
-    Faults go first, alone or by halves, then sends; then runs of messages and spans get shorter.
+    Faults go first, alone or by halves, then sends, then what is not plain in the setup; then runs of messages and
+    spans get shorter.
     """
     rule = report.violations[0].rule
     left = MAX_RUNS
@@ -41,6 +43,8 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
         yield attrs.evolve(schedule, faults=faults)
     for sends in _shorter(schedule.sends):
         yield attrs.evolve(schedule, sends=sends)
+    for setup in plainer(schedule.setup):
+        yield attrs.evolve(schedule, setup=setup)
     for index, (at, count) in enumerate(schedule.sends):
         if count > 1:
             sends = (*schedule.sends[:index], (at, count // 2), *schedule.sends[index + 1 :])

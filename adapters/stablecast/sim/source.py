@@ -7,6 +7,7 @@ from typing import assert_never
 from stablecast.client.retained import Retained
 from stablecast.core import effects as fx
 from stablecast.core.events import (
+    DeregistrationComplete,
     Event,
     Overtaken,
     QuorumLost,
@@ -17,9 +18,19 @@ from stablecast.core.events import (
     StableFlag,
     Wakeup,
 )
-from stablecast.core.inputs import Arrived, Blocked, Gone, Reset, Sent, SourceInput, Start
+from stablecast.core.inputs import (
+    Arrived,
+    Blocked,
+    Gone,
+    Located,
+    Reset,
+    Sent,
+    SourceInput,
+    Start,
+    Withdraw,
+)
 from stablecast.core.registration import Registration
-from stablecast.core.settings import SourceConfig
+from stablecast.core.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.units import MILLISECOND
 from stablecast.sim.checkers import Checkers
@@ -56,6 +67,8 @@ class SourceProcess(Process):
         self.config = config
         self.machine = SourceEndpoint.create(config)
         self.wanted = 0
+        self.left = False
+        self.known_at: list[int] = []
         self._checkers = checkers
         self._on_over = on_over
         self._session_id, self._topic_index = codec.split(config.incarnation)
@@ -79,6 +92,15 @@ class SourceProcess(Process):
         """The application has messages to send, as soon as it may."""
         self.wanted += count
         self.deliver(self._send)
+
+    def locate(self, name: str, address: str) -> None:
+        """The store of this name is there."""
+        self._driver.feed(Located(name, address))
+
+    def withdraw(self) -> None:
+        """Deregister: nothing is sent any more."""
+        self.wanted = self._buffered = 0
+        self._driver.feed(Withdraw())
 
     @property
     def idle(self) -> bool:
@@ -109,7 +131,7 @@ class SourceProcess(Process):
         """Take numbers for what there is credit for; it leaves with the next flush."""
         if not self.machine.can_send:
             return
-        count = min(self.wanted, self.machine.credit_messages - self._buffered)
+        count = min(self.wanted, self._credit())
         if count < 1:
             self._block()
             return
@@ -117,6 +139,13 @@ class SourceProcess(Process):
         self._next += count
         self._buffered += count
         self._soon()
+
+    def _credit(self) -> int:
+        """How many messages may be sent; whoever is only notified sends what it has."""
+        if self.config.flight_behavior is FlightBehavior.NOTIFY:
+            return self.wanted
+        credit, size = self.machine.credit_messages, self.machine.credit_bytes
+        return (credit if size is None else min(credit, size // PAYLOAD.size)) - self._buffered
 
     def _block(self) -> None:
         """Messages wait for credit: hear when there is some."""
@@ -148,7 +177,8 @@ class SourceProcess(Process):
         block = b"".join(parts)
         self._broadcast(block)
         self._retained.add(first, self._next, block)
-        self._checkers.on_sent(self.config.incarnation, first, self._next)
+        flight = (self.config.flight_messages, self.config.flight_bytes) if self.config.stores else (0, 0)
+        self._checkers.on_sent(self.config.incarnation, first, self._next, flight)
         self._driver.feed(Sent(first, count, count * PAYLOAD.size))
 
     def _broadcast(self, data: bytes) -> None:
@@ -197,6 +227,7 @@ class SourceProcess(Process):
     def _on_notify(self, event: Event) -> None:
         match event:
             case RegistrationSuccess():
+                self.known_at.append(event.store_index)
                 self._checkers.on_registered(self, event.store_index, event.reg_id)
             case RegistrationComplete():
                 if not self._complete:
@@ -204,7 +235,8 @@ class SourceProcess(Process):
                     self._checkers.on_life(self.config.incarnation, event.number)
                 self._complete = True
             case Stable() if event.flags & StableFlag.STABLE:
-                self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1)
+                registered = self.machine.window.registered
+                self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1, registered)
             case Reclaimed() if event.forced:
                 self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)
             case QuorumLost():
@@ -213,6 +245,8 @@ class SourceProcess(Process):
                 self._on_over(self)
             case Wakeup():
                 self._blocked = False
+            case DeregistrationComplete():
+                self.left = True
             case _:
                 self._checkers.on_oddity(event)
         self._soon()

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from stablecast.core import effects as fx
 from stablecast.core import serial
-from stablecast.core.inputs import Arrived, Data, Ended, Gone, Persisted, Reset, Start, StoreInput
+from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput
 from stablecast.core.messages import Message, Registered, Role, StableAck
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -15,6 +15,7 @@ from stablecast.daemon.shelf import Shelf
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.disk import Disk, Kind, Record, Syncer
+from stablecast.sim.lossy import Lossy
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Item, Joiner, Process, serve
 from stablecast.sim.proxy import Advertise, Proxy
@@ -37,14 +38,19 @@ class StoreProcess(Process):
         disk: Disk,
         checkers: Checkers,
         advertise: Advertise,
+        lossy: int,
     ) -> None:
-        """It has not started; `advertise` makes a proxy found."""
+        """It has not started; `advertise` makes a proxy found.
+
+        So many percent of the runs of a stream are not to arrive as they should.
+        """
         super().__init__(network, name, config.address.partition(":")[0], clock)
         self.disk = disk
         self.machine = StoreEndpoint.create(config)
         self._address = config.address
         self._checkers = checkers
         self._advertise = advertise
+        self._lossy = lossy
         self._tokens = Tokens()
         self._streams = Continuity()
         self._proxies: dict[int, Proxy] = {}
@@ -67,8 +73,14 @@ class StoreProcess(Process):
     def recover(self) -> None:
         """What the daemon does before it listens."""
         clients = clients_of(self.disk.states())
+        self._checkers.stores.on_start(self.name, clients.values())
         extents, trails = recovered(self.disk, clients)
-        self.machine.recover(clients.values(), extents, trails, self.now(), memory=self.disk.memory)
+        self.machine.recover(clients.values(), extents, trails, self.now(), memory=self.disk.remembers)
+
+    @property
+    def proxies(self) -> int:
+        """How many run here."""
+        return len(self._proxies)
 
     def broken(self, event: Reset | Gone) -> None:
         """A connection broke."""
@@ -79,12 +91,14 @@ class StoreProcess(Process):
     def crash(self, *, flush: bool = True) -> None:
         """Killed: a part of what was not synced may have reached the disk all the same."""
         super().crash(flush=flush)
+        if self._checkers.facts.setup.volatile:
+            self._checkers.facts.on_lost(self.name, disk=False)
         self._syncer.stopped = True
         self.disk.crash(self.world.rng.random())
 
     def _fail(self) -> None:
         """The disk failed: nothing is answered any more, and the process ends."""
-        self._checkers.on_store_failed(self.name)
+        self._checkers.facts.counts["disks failed"] += 1
         self.crash()
 
     # What arrives.
@@ -100,12 +114,16 @@ class StoreProcess(Process):
         for data in self._tokens.keep_recovered(again):
             self._driver.feed(data)
 
+    def _on_lost(self, session_id: int, run: Run) -> None:
+        """The transport gives a run up."""
+        self._driver.feed(Lost(codec.join(session_id, run.topic_index), run.first, run.count))
+
     def _on_stream(self, session_id: int, items: list[Item]) -> None:
         for item in items:
             if isinstance(item, Run):
                 incarnation = codec.join(session_id, item.topic_index)
                 token = self._tokens.keep(item, incarnation)
-                lost = self._streams.check(incarnation, item)
+                lost = None if self._lossy else self._streams.check(incarnation, item)
                 self._driver.feed(
                     Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
                 )
@@ -144,7 +162,7 @@ class StoreProcess(Process):
                     joiner.abandon()
             case fx.StartProxy():
                 self._end_proxy(effect.source_reg_id)
-                self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise)
+                self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise, self._checkers)
             case fx.StopProxy():
                 self._end_proxy(effect.source_reg_id)
             case fx.Notify():
@@ -154,7 +172,12 @@ class StoreProcess(Process):
 
     def _change(self, effect: fx.CacheMessages | fx.PersistCached | fx.Uncache | fx.Reclaim | fx.Cut) -> None:
         if isinstance(effect, fx.Cut):
-            self._checkers.on_cut(self.name, effect.source_reg_id, effect.number)
+            self._checkers.stores.on_cut(self.name, effect.source_reg_id, effect.number)
+        elif isinstance(effect, fx.Reclaim):
+            self._checkers.stores.on_reclaim(self.name, effect.source_reg_id, effect.number)
+        elif isinstance(effect, fx.CacheMessages):
+            stop = effect.first + effect.count
+            self.disk.keep(effect.source_reg_id, effect.first, stop, effect.incarnation)
         self._shelf.change(effect)
 
     def _send_stored(self, effect: fx.SendStored) -> None:
@@ -164,19 +187,20 @@ class StoreProcess(Process):
 
     def _remember(self, effect: fx.PersistClient) -> None:
         client = effect.client
+        self._checkers.stores.on_client(self.name, client)
         state = partial(client_record, client)
         self._syncer.append(Record(effect.ticket, Kind.STATE, state, client.reg_id, tag=client.incarnation))
 
     def _forget(self, effect: fx.Forget) -> None:
         self._syncer.append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
+        self._checkers.stores.on_forget(self.name, effect.role, effect.reg_id)
         if effect.role is Role.SOURCE:
-            self._checkers.on_cut(self.name, effect.reg_id, 0)
             self._shelf.forget(effect.reg_id, effect.ticket)
 
     def _check(self, message: Message) -> None:
         """What a store says it holds it holds."""
         if isinstance(message, Registered):
-            self._checkers.on_granted(self.name, message.reg_id, message.incarnation)
+            self._checkers.stores.on_granted(self.name, message.reg_id, message.incarnation)
         elif isinstance(message, StableAck) and not message.nack:
             self._check_ack(message)
 
@@ -185,7 +209,7 @@ class StoreProcess(Process):
         if repository is not None:
             first = serial.extend(ack.first, repository.newest)
             stop = serial.extend(ack.last, first) + 1
-            self._checkers.on_acknowledged(self.name, ack.incarnation, first, stop)
+            self._checkers.stores.on_acknowledged(self.name, ack.incarnation, first, stop)
 
     def _join(self, effect: fx.Join) -> None:
         if effect.incarnation in self._joiners:
@@ -197,7 +221,8 @@ class StoreProcess(Process):
                 self._joiners.pop(effect.incarnation, None)
             self._driver.feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
 
-        self._joiners[effect.incarnation] = Joiner(self, effect.transport, session_id, self._on_stream, ended)
+        stream = Lossy(self, self._lossy, self._on_stream, self._on_lost).take if self._lossy else self._on_stream
+        self._joiners[effect.incarnation] = Joiner(self, effect.transport, session_id, stream, ended)
 
     def _end_proxy(self, source_reg_id: int) -> None:
         proxy = self._proxies.pop(source_reg_id, None)

@@ -2,7 +2,7 @@
 
 Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
 asks and we are willing (P-304), under one RegID for the whole session, so that it counts every receiver once, whatever
-stores come and go (P-329). While nothing is confirmed for an interval it gets a sign of life instead (P-338).
+stores come and go (P-329); a broken connection may have swallowed one, so it is repeated then. While nothing is confirmed for an interval it gets a sign of life instead (P-338).
 
     IMMEDIATE   with each consumption
     BATCHED     an interval after the first consumption that was not acknowledged (P-343)
@@ -20,6 +20,7 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.delivery import DeliveryWindow
 from stablecast.core.effects import Effect, Send
+from stablecast.core.inputs import Gone, Reset
 from stablecast.core.messages import AckFlag, ConsumptionAck, ReceiverAlive, SourceInfo
 from stablecast.core.registration import Registration
 from stablecast.core.repairs import Repair
@@ -72,6 +73,27 @@ class Acknowledger:
         """Everything up to `number` is consumed."""
         for registration in counting:
             self.tell_store(registration, number, out)
+        self.confirm(counting, info, number, now, out)
+
+    def on_broken(
+        self,
+        event: Reset | Gone,
+        counting: list[Registration],
+        info: SourceInfo | None,
+        window: DeliveryWindow,
+        now: int,
+        out: list[Effect],
+    ) -> None:
+        """A connection broke. If the source is still there, a confirmation that it waits for may have been lost."""
+        if info is None or info.request != event.address or isinstance(event, Gone):
+            return
+        if window.next is not None and window.acked >= window.start:
+            self.confirm(counting, info, window.acked, now, out)
+
+    def confirm(
+        self, counting: list[Registration], info: SourceInfo, number: int, now: int, out: list[Effect]
+    ) -> None:
+        """Tell the source, if it wants to know."""
         if info.confirmations and self.config.confirm and counting:
             confirmation = ConsumptionAck(
                 info.incarnation, 0, self._known_as(counting), serial.wire(number), self._flags

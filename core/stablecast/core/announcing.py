@@ -13,6 +13,7 @@ from stablecast.core.history import fold
 from stablecast.core.lineage import Lineage
 from stablecast.core.messages import SourceInfo, StoreEntry
 from stablecast.core.settings import SourceConfig
+from stablecast.core.source_parts import offers_late_join
 
 
 @attrs.define
@@ -58,5 +59,5 @@ class Announcing:
             stores,
             lineage.term,
             fold(lineage.lives),
-            config.late_join,
+            offers_late_join(config),
         )

@@ -53,6 +53,12 @@ class Arrivals:
         assert self.window.high is not None
         return self.window.high
 
+    @property
+    def first_live(self) -> int:
+        """The first number that came on the stream before delivery begins; until one has come, the next."""
+        held = self.window.held
+        return held[0].first if held else self.high + 1
+
     def inform(self, info: SourceInfo, out: list[Effect]) -> None:
         """The first SRI: what this life has sent."""
         received = self.lives.newest(self.config.incarnation)
@@ -82,10 +88,13 @@ class Arrivals:
         self.requests.begin(stop, otr=False)
 
     def join(self, answer: LateJoinInfo) -> int:
-        """The source can retransmit so much; returns where to start, by the request maximum too."""
+        """The source can retransmit so much; returns where to start, by the request maximum too.
+
+        Never behind what came on the stream meanwhile: the source may have let go of it at once.
+        """
         low, high = span(answer.low, answer.high, self.high)
         self.window.learn(high)
-        return start_number(low, self.high, self.config.request_maximum, low)
+        return min(start_number(low, self.high, self.config.request_maximum, low), self.first_live)
 
     def on_data(self, event: Data, out: list[Effect]) -> bool:
         """A run of this session; returns whether some of it was consumed in an earlier one."""

@@ -18,9 +18,10 @@ alone. The rules:
   election begins anew. It does as well if our proxy does not register with us within an interval.
 * The real source takes its RegID back from whoever has it: the one theft of an active RegID, in one step with the end
   of the proxy (P-541; formal design, 7.9).
-* With Repair.ELECTION a proxy never takes the RegID of a source that is active here, and one that stands in for a life
-  of the source which is known to be over is late: nobody would ever answer for it. Without, any proxy moves the RegID,
-  and tokens are compared by value alone, so that of two equal ones none gives way.
+* With Repair.ELECTION a proxy never takes the RegID of a source that is active here, and while nobody has it, one that
+  stands in for a life of the source which is known to be over is late: nobody would ever answer for it. Between two
+  proxies tokens alone decide, for stores may differ in which life was the last. Without the repair any proxy moves the
+  RegID, and tokens are compared by value alone, so that of two equal ones none gives way.
 * The state lifetime counts from the last sign of life of the real source, whoever held the RegID since (P-533, T7).
   Without one, state stays for as long as a proxy holds the RegID or this store may still run one (P-535).
 * A restart re-arms: the timers of the store begin anew, our proxy is gone, and that of another may still be there.
@@ -145,11 +146,13 @@ class Election:
 
     def admits(self, token: ElectionToken) -> bool:
         """Whether the proxy with this token may have the RegID."""
-        if self._has_ended(token) or (self.repaired and token.life in self.past):
+        if self._has_ended(token):
             return False
         if self.state is ElectionState.WATCHING:
             return not self.repaired
-        return self.holder is None or token.rank == self.holder.rank or self._beats(token, self.holder)
+        if self.holder is None:
+            return not (self.repaired and token.life in self.past)
+        return token.rank == self.holder.rank or self._beats(token, self.holder)
 
     def resume(self, token: ElectionToken, record: ClientRecord, now: int) -> None:
         """After a restart: the proxy with this token had the RegID. Another's may live; ours went with the process."""
@@ -189,8 +192,9 @@ class Election:
             self._end(record, "the state of its source is gone", out)
 
     def informed(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> bool:
-        """Whether it is known with which stores a proxy has to register."""
-        return bool(record.client.stores)
+        """Whether it is known with which stores a proxy has to register, this one among them."""
+        client = record.client
+        return any(entry.index == client.store_index for entry in client.stores)
 
     # Actions of the chart.
 

@@ -59,13 +59,16 @@ class Enlistment:
         self.on_info(info, now, out)
 
     def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
-        """Register with stores that are new, and again where the store's own version rose (T21)."""
+        """Register with stores that are new, and again where the store's own version rose (T21) or that moved."""
         self._regroup(info, out)
         changed = []
         for entry in info.stores:
             registration = self.enrollment.registrations.get(entry.index)
             if registration is None or registration.request.source_reg_id != entry.source_reg_id:
                 self._add(entry, now, out)
+            elif registration.address != entry.address:
+                registration.move(entry.address, now, out)
+                changed.append(f"store {entry.index} [{entry.address}]")
             elif self.versions[entry.index] < entry.version:
                 registration.renew(now, out)
                 changed.append(f"store {entry.index} [{entry.address}]")

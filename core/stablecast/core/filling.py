@@ -48,11 +48,17 @@ class Filling:
         )
         return cls(reg_id, requests, config.burst)
 
-    def begin_life(self, incarnation: Incarnation) -> None:
-        """Another life: what was asked of the one before is over."""
-        self.high = self.asked_at = None
-        self.lost, self.paused = RangeSet(), False
-        self._forget_requests(incarnation)
+    def begin_life(self, incarnation: Incarnation, trail: int, *, new: bool) -> None:
+        """The source registered. If its life is a new one, what was asked of the one before is over.
+
+        If not, it may still have what was given up while it was away; what lies below the trail stays lost.
+        """
+        if new:
+            self.high = self.asked_at = None
+            self.lost, self.paused = RangeSet(), False
+            self._forget_requests(incarnation)
+        elif self.lost:
+            self.lost.remove(trail, self.lost.ranges[-1][1])
 
     def missing(self, held: RangeSet, bottom: int) -> list[tuple[int, int]]:
         """The holes from `bottom` on that are not given up."""

@@ -153,6 +153,7 @@ class ReceiverSession:
                 self.enlistment.on_reg_id(event.store_index, event.reg_id, now, self.outbox)
             case Reset() | Gone():
                 self.enrollment.on_broken(event, now, self.outbox)
+                self.acknowledger.on_broken(event, self.enrollment.counting, self.info, self.window, now, self.outbox)
                 self._recover(now)
             case Finish():
                 self._acknowledge(now)
@@ -208,8 +209,7 @@ class ReceiverSession:
 
     def _recover(self, now: int) -> None:
         if self.state is ReceiverState.ACTIVE and self.window.behind:
-            source = Target(self.contact.source.request, 0)
-            self.arrivals.recover(self.enlistment.targets(source), now, self.outbox)
+            self.arrivals.recover(self.enlistment.targets(Target(self.contact.source.request, 0)), now, self.outbox)
 
     # Consumption.
 
@@ -270,6 +270,7 @@ class ReceiverSession:
 
     def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
         if self.state is ReceiverState.JOINING:  # Late answers change nothing.
+            self.contact.stop()
             fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.join(answer))
             self._recover(now)
 
@@ -278,7 +279,7 @@ class ReceiverSession:
             trouble = self.contact.ask_range(now, self.outbox)
             if trouble:
                 self._odd("late-join-unanswered", trouble)
-                fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.high + 1)
+                fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.first_live)
         else:
             trouble = self.contact.ask_info(now, self.outbox)
             if trouble:

@@ -269,18 +269,19 @@ class Registry:
         )
 
     def _learn_stores(self, record: ClientRecord, info: SourceInfo, out: list[Effect]) -> None:
-        """What a proxy would need: the SRI of the real source names all its stores, that of a proxy perhaps not all."""
+        """What a proxy would need, from the SRI of the real source; that of a proxy is an echo.
+
+        A life names the stores that granted it. One that an earlier life named is still known: a proxy that does not
+        ask it would never meet the one that it may have (formal design, 7.9).
+        """
         client = record.client
-        if (
-            client.wants_proxy
-            and client.election is None
-            and (client.stores, client.group_sizes)
-            != (
-                info.stores,
-                info.group_sizes,
-            )
-        ):
-            record.client = attrs.evolve(client, stores=info.stores, group_sizes=info.group_sizes)
+        if not client.wants_proxy or client.election is not None:
+            return
+        same = client.group_sizes == info.group_sizes
+        known = {entry.index: entry for entry in (*(client.stores if same else ()), *info.stores)}
+        stores = tuple(entry for _, entry in sorted(known.items()))
+        if (client.stores, client.group_sizes) != (stores, info.group_sizes):
+            record.client = attrs.evolve(client, stores=stores, group_sizes=info.group_sizes)
             self.persist(record, out)
 
     def _terms(self, client: Client) -> Terms:

@@ -36,24 +36,29 @@ def relations(config: SourceConfig) -> tuple[Finding, ...]:
 
 
 def without_duplicates(stores: tuple[StoreSpec, ...]) -> list[int]:
-    """The indices of the stores that are not listed before: one store must not count twice."""
+    """The indices of the stores that are not listed before: one store must not count twice.
+
+    A store that is nowhere only holds a place, so that a proxy calls the others by the indices that they have for its
+    source.
+    """
     keys = [(store.address, store.name) for store in stores]
-    return [index for index, key in enumerate(keys) if key not in keys[:index]]
+    return [index for index, key in enumerate(keys) if any(key) if key not in keys[:index]]
 
 
 def _addresses(config: SourceConfig) -> Iterator[Finding]:
     for index, store in enumerate(config.stores):
-        if not store.address and not store.name:
+        nowhere = not store.address and not store.name
+        if nowhere and config.election is None:
             yield Finding("store-nowhere", f"store {index} has neither an address nor a name", True)
         if store.address.startswith("0.0.0.0"):  # noqa: S104 - not bound to, refused
             yield Finding("store-anywhere", f"store {index} has the address {store.address}; name one host", True)
-        if index not in without_duplicates(config.stores):
+        if not nowhere and index not in without_duplicates(config.stores):
             text = f"store {index} [{store.address or store.name}] is listed before; it is passed over"
             yield Finding("duplicate-store", text, False)
 
 
 def _reg_ids(config: SourceConfig) -> Iterator[Finding]:
-    asked = [bool(store.reg_id) for store in config.stores]
+    asked = [bool(config.stores[index].reg_id) for index in without_duplicates(config.stores)]
     if config.session_id and any(asked):
         yield Finding("reg-id-ignored", "registration IDs are ignored, for there is a session id (U20)", False)
     elif any(asked) and not all(asked):
@@ -120,4 +125,5 @@ def _advice(config: SourceConfig) -> Iterator[Finding]:
         text = f"consensus {config.consensus.name.lower()} may use numbers of stable messages again; use highest"
         yield Finding("consensus", text, False)
     if not config.late_join:
-        yield Finding("late-join-off", "without late join receivers recover nothing from the source (P-411)", False)
+        text = f'Source "{config.topic}" Late Join not set, but UME store specified. Setting Late Join.'
+        yield Finding("late-join-set", text, False)

@@ -9,7 +9,8 @@ here and nowhere else:
   behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged. Holes
   below the resume point died with their life; as documented they hold back for ever (formal design, 7.5).
 * A duplicate is acknowledged again if it is synced, or was and had to go, and stored once (P-440, T16). One that comes
-  unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored.
+  unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored. What had to go
+  before a restart may have been lost as well: nobody remembers, so it is refused too.
 * A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
 * **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is now, written or not,
   and even if it never came here (T19). While there is less room than a flight acknowledgements are withheld, those of
@@ -84,6 +85,8 @@ class Repository:
         repository.life = Lifeline.recover(config.repairs, client)
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
+        if repository.resume_point is not None and repository.paced is None:
+            repository.lost.add(repository.resume_point, trail)
         repository.begin_acks()
         return repository
 
@@ -143,10 +146,7 @@ class Repository:
     def begin_life(self, incarnation: Incarnation, source: Address, store_index: int) -> None:
         """The source registered: nothing is accepted until its resume point is known."""
         self.acks.address(source, store_index, incarnation)
-        if self.life.begin(incarnation):
-            self.filling.begin_life(incarnation)
-        else:
-            self.filling.lost = RangeSet()  # Given up while the source was away: it may still have it.
+        self.filling.begin_life(incarnation, self.trail, new=self.life.begin(incarnation))
 
     def on_info(self, info: SourceInfo, tickets: Tickets, now: int, out: list[Effect]) -> int | None:
         """Take an SRI; if it set the resume point, returns from where on what older lives left is cut back."""
@@ -186,6 +186,7 @@ class Repository:
             out.append(Discard(data.token))
         elif first < self.trail:
             out.append(Discard(data.token))
+            self._refuse(data, first, min(stop, self.trail), out)
             self._acknowledge_again(first, min(stop, self.trail), now, out)
         elif self.paced is not None and stop <= self.paced.floor(stop):
             out.append(Discard(data.token))
@@ -199,9 +200,8 @@ class Repository:
         if first - expected > self.filling.burst:
             self._lose_burst(expected, first, now, out)
         parts = self.held.missing(first, stop)
+        self._refuse(data, first, stop, out)
         if data.proactive:
-            for low, high in self.lost.within(first, stop):
-                self.acks.refuse(low, high, out)
             parts = [part for low, high in parts for part in self.lost.missing(low, high)]
         self.filling.got(first, stop)
         count = sum(high - low for low, high in parts)
@@ -378,13 +378,17 @@ class Repository:
 
     def _acknowledge_again(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
         """Acknowledge what of [start, stop) is stable and not withheld; what had to go was stable unless lost."""
-        if self.resume_point is None:
+        if self.resume_point is None or not self.keeps:
             return
         start, stop = max(start, self.resume_point), min(stop, self.acked)
         for low, high in self.lost.missing(start, min(stop, self.trail)):
             self.acks.add(low, high, now, out)
         for low, high in self.synced.within(max(start, self.trail), stop):
             self.acks.add(low, high, now, out)
+
+    def _refuse(self, data: Data, start: int, stop: int, out: list[Effect]) -> None:
+        for low, high in self.lost.within(start, stop) if data.proactive else ():
+            self.acks.refuse(low, high, out)
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""

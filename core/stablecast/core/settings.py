@@ -61,7 +61,8 @@ class SourceConfig:
 
     `stability_timeout_ns`: after that long a message is sent again to stores that have not acknowledged it;
     `stability_lifetime_ns`: after that long it is given up. Both are looked at every `check_ns`. A source with
-    `election` is a proxy. `liveness_ns`: a receiver that kept in touch is gone after so long a silence.
+    `election` is a proxy. `liveness_ns`: a receiver that kept in touch is gone after so long a silence. `late_join` is
+    for sources without stores; stores switch it on (`offers_late_join`).
     """
 
     topic: str
@@ -89,7 +90,7 @@ class SourceConfig:
     sri_interval_ns: int = 100 * MILLISECOND
     sri_maximum: int = 10
     behavior: StoreBehavior = StoreBehavior.QC
-    late_join: bool = True
+    late_join: bool = False
     liveness_ns: int = 0
     pace: Pace = Pace.SOURCE
     wishes: Wishes = Wishes()

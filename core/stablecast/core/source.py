@@ -49,7 +49,7 @@ from stablecast.core.repairs import Repair
 from stablecast.core.resume import offer
 from stablecast.core.sending import Sending
 from stablecast.core.settings import SourceConfig
-from stablecast.core.source_parts import enrollment_of, success, wants_every_group
+from stablecast.core.source_parts import enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.stability import StabilityWindow
 
 
@@ -235,10 +235,10 @@ class SourceEndpoint:
                 who = (message.receiver_reg_id, message.session_id, message.context)
                 self.sending.liveness.on_alive(*who, now)
             case msg.RetransmitRequest():
-                resend(message, self.window, self.config.late_join, self.outbox)
+                resend(message, self.window, offers_late_join(self.config), self.outbox)
             case msg.LateJoinRequest():
                 stores = [registration.address for registration in self.enrollment.registrations.values()]
-                tell_range(message, self.window, stores, self.config.late_join, self.outbox)
+                tell_range(message, self.window, stores, offers_late_join(self.config), self.outbox)
             case msg.SourceInfoRequest():
                 if self.state is SourceState.ACTIVE:
                     self.outbox.append(Broadcast(self.info()))

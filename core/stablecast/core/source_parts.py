@@ -12,8 +12,14 @@ from stablecast.core.registration import Registration
 from stablecast.core.relations import without_duplicates
 from stablecast.core.repairs import Repair
 from stablecast.core.rotation import Rotation
-from stablecast.core.settings import FlightBehavior, Notification, SourceConfig, StoreBehavior, register_request
-from stablecast.core.stability import Notices, StabilityWindow
+from stablecast.core.settings import (
+    FlightBehavior,
+    Notification,
+    SourceConfig,
+    StoreBehavior,
+    register_request,
+)
+from stablecast.core.stability import Notices, Retention, StabilityWindow
 
 
 def enrollment_of(config: SourceConfig) -> Enrollment:
@@ -51,7 +57,7 @@ def wants_every_group(config: SourceConfig, quorums: Quorums) -> bool:
 
 def window_of(config: SourceConfig, quorums: Quorums) -> StabilityWindow:
     """What was sent."""
-    window = StabilityWindow.create(quorums, config.retention, len(config.stores))
+    window = StabilityWindow.create(quorums, retention_of(config), len(config.stores))
     window.stable_notices = _notices(config.stable_notification)
     window.confirmed_notices = _notices(config.confirmed_notification)
     return window
@@ -72,10 +78,26 @@ def proactive_of(config: SourceConfig) -> Proactive:
     return Proactive(config.stability_timeout_ns if config.stores else 0)
 
 
+def offers_late_join(config: SourceConfig) -> bool:
+    """Whether those who come late are served; a source with stores always does, for recovery rests on it (P-412)."""
+    return config.late_join or bool(config.stores)
+
+
+def retention_of(config: SourceConfig) -> Retention:
+    """What is retained.
+
+    Nobody but late receivers asks a streaming source for copies: unless it is told when they may go, they stay up to
+    the limit (M-003).
+    """
+    rules = config.retention
+    if config.stores or rules.threshold_bytes or rules.age_ns:
+        return rules
+    return attrs.evolve(rules, threshold_bytes=rules.limit_bytes)
+
+
 def keeps_nothing(config: SourceConfig) -> bool:
     """Whether what is sent is forgotten at once: a streaming source retains for late join only."""
-    retained = config.retention.threshold_bytes or config.retention.age_ns
-    return not config.stores and not (config.late_join and retained)
+    return not offers_late_join(config)
 
 
 def lifetime_of(config: SourceConfig) -> int:

@@ -151,7 +151,10 @@ class Window:
             self._uncache(min(most, default=None), now - terms.age_ns if terms.age_ns else None, out)
 
     def overflow(self, now: int) -> int:
-        """The number below which a source-paced repository must let go: of its size, its age, its span."""
+        """The number below which a source-paced repository must let go: of its size, its age, its span.
+
+        What is not on disk yet stays until it is, or it could never be acknowledged.
+        """
         terms = self.terms
         number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
         limit = terms.disk_limit if terms.written else terms.size_threshold
@@ -159,7 +162,9 @@ class Window:
         horizon = now - terms.age_ns if terms.age_ns and not terms.written else None
         if excess <= 0 and horizon is None:
             return number
-        return self.kept.below(number, excess, OVERHEAD_BYTES, horizon)
+        stop = self.kept.below(number, excess, OVERHEAD_BYTES, horizon)
+        gaps = (gap for low, high in self.held for gap in self.synced.missing(low, high))
+        return max(number, min(stop, next(gaps, (stop,))[0]))
 
     def short_of(self, payload_bytes: int) -> int:
         """The number below which a paced repository must let go to have so many bytes free."""

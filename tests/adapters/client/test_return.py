@@ -10,6 +10,7 @@ from stablecast.core.events import (
     StoreUnresponsive,
 )
 from stablecast.core.messages import Keepalive, Role
+from stablecast.core.receiver import ReceiverState
 from tests.support.network import Events, Network, drop, until
 from tests.support.traffic import send, source_of, take
 
@@ -169,7 +170,7 @@ async def test_one_of_three_stores_is_down(net: Network) -> None:
 
 
 async def test_a_streaming_source(net: Network) -> None:
-    """P-028: from now on."""
+    """P-028, P-411: from now on; late join is off."""
     events = Events()
     context = await net.context()
     source = await context.source("orders")
@@ -227,3 +228,23 @@ async def test_an_ended_session_is_still_told(net: Network) -> None:
     receiver.on_control(message)
     receiver.on_control(attrs.evolve(message, incarnation=session.incarnation + 1))
     assert heard == [message]
+
+
+async def test_a_streaming_source_that_offers_late_join(net: Network) -> None:
+    """P-411, M-003: what it sent before comes from its copies, and what it sends meanwhile in its turn."""
+    context = await net.context()
+    source = await context.source("orders", options={"late_join": 1})
+    source.try_send(b"0")
+    source.try_send(b"1")
+    receiver = (await net.context()).receiver("orders")
+    await until(lambda: receiver._sessions)
+    source.try_send(b"2")
+    assert await take(receiver, 3) == [0, 1, 2]
+    [session] = receiver._sessions.values()
+    assert session._machine.contact.due is None
+    late = (await net.context()).receiver("orders", options={"use_late_join": 0})
+    await until(lambda: late._sessions)
+    [session] = late._sessions.values()
+    await until(lambda: session._machine.state is ReceiverState.ACTIVE)
+    source.try_send(b"3")
+    assert await take(late, 1) == [3]

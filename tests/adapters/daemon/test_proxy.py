@@ -3,11 +3,14 @@
 import asyncio
 from pathlib import Path
 
+import attrs
 import pytest
 
-from stablecast.client import Receiver
-from stablecast.core.effects import StartProxy, StopProxy
-from stablecast.core.messages import ElectionToken, StoreEntry
+from stablecast.client import Context, Receiver
+from stablecast.core.effects import Send, StartProxy, StopProxy
+from stablecast.core.inputs import Start
+from stablecast.core.messages import ElectionToken, Pace, Register, StoreEntry, Wishes
+from stablecast.core.source import SourceEndpoint
 from stablecast.daemon.proxy import proxy_config
 from stablecast.daemon.store import Store
 from stablecast.net.ports import PortError
@@ -26,8 +29,30 @@ def test_what_a_proxy_registers_with() -> None:
     config = proxy_config(effect_for("a:1", "a:2", session_id=0))
     assert [(store.address, store.reg_id, store.group) for store in config.stores] == [("a:1", 100, 0), ("a:2", 101, 0)]
     assert (config.topic, config.session_id, config.election, config.groups.sizes) == ("orders", 0, TOKEN, (2,))
+    assert (config.pace, config.flight_messages, config.wants_proxy) == (Pace.SOURCE, 1000, True)
     config = proxy_config(effect_for("a:1", session_id=9))
     assert (config.session_id, config.stores[0].reg_id) == (9, 0)
+
+
+def test_a_proxy_calls_the_stores_as_its_source_does() -> None:
+    """P-540: though the store knows some of them only."""
+    known = (StoreEntry(3, 1, "d:1", 103, 1), StoreEntry(1, 0, "b:1", 101, 1))
+    config = attrs.evolve(proxy_config(attrs.evolve(effect_for(), stores=known, group_sizes=(3, 3))), incarnation=1)
+    source = SourceEndpoint.create(config)
+    source.receive(Start(), 0)
+    sent = [effect.message for effect in source.take_effects() if isinstance(effect, Send)]
+    assert [message.store_index for message in sent if isinstance(message, Register)] == [1, 3]
+
+
+def test_a_proxy_asks_for_what_its_source_asked_for() -> None:
+    """P-569: other values would be refused."""
+    wishes = Wishes(size_threshold=5, flight_messages=7, flight_bytes=70)
+    config = proxy_config(attrs.evolve(effect_for("a:1"), pace=Pace.RECEIVERS, wishes=wishes))
+    config = attrs.evolve(config, incarnation=1, reply_to="p:1", transport="p:2")
+    [request] = [
+        registration.request for registration in SourceEndpoint.create(config).enrollment.registrations.values()
+    ]
+    assert (request.pace, request.wishes) == (Pace.RECEIVERS, wishes)
 
 
 async def test_a_proxy_stands_in_for_a_source_that_is_gone(tmp_path: Path) -> None:
@@ -40,8 +65,7 @@ async def test_a_proxy_stands_in_for_a_source_that_is_gone(tmp_path: Path) -> No
         await source.wait_stable_through(4)
         await context.close()
         store = net.stores["store"]
-        store._proxies._resolver = [net.relays[0].address]
-        store._proxies._interface = LOCAL
+        store._proxies._context = lambda: Context(resolver=[net.relays[0].address], interface=LOCAL)
         before = others()
         store._perform(effect_for(where))
         store._perform(effect_for(where))

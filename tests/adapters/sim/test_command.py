@@ -2,14 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stablecast.core.stability import StabilityWindow
 from stablecast.sim import command
 from stablecast.sim.command import Options, run_sim
 from stablecast.sim.schedule import ScheduleError
 from stablecast.trace import verify_paths
-from tests.adapters.sim.planted import quorum_off_by_one
 
 
 def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -27,11 +28,21 @@ def test_chunks_go_to_several_processes(capsys: pytest.CaptureFixture[str], monk
     assert "3 seeds, 0 violations" in capsys.readouterr().out
 
 
+def acknowledge_one_more(patch: pytest.MonkeyPatch) -> None:
+    """The source takes an acknowledgement to speak for one message more than it does."""
+    on_acked = StabilityWindow.on_acked
+
+    def more(self: StabilityWindow, store: int, start: int, stop: int, out: list[Any]) -> None:
+        on_acked(self, store, start, stop + 1, out)
+
+    patch.setattr(StabilityWindow, "on_acked", more)
+
+
 def test_a_failing_seed_is_shrunk_traced_and_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
-        quorum_off_by_one(patch)
+        acknowledge_one_more(patch)
         assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=True) == 1
         result = json.loads(capsys.readouterr().out)
         failure = result["failures"][0]

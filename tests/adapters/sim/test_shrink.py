@@ -5,11 +5,11 @@ from collections import Counter
 import attrs
 import pytest
 
+from stablecast.core.store import StoreEndpoint
 from stablecast.sim.rules import Violation
 from stablecast.sim.runner import Report, run
 from stablecast.sim.schedule import Act, Schedule, draw
 from stablecast.sim.shrink import shrink
-from tests.adapters.sim.planted import crash_on_keepalive
 
 
 def judged(schedule: Schedule) -> Report:
@@ -33,7 +33,7 @@ def test_another_rule_is_another_failure() -> None:
 
 
 def test_a_real_one_shrinks_to_nothing_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    crash_on_keepalive(monkeypatch)
+    monkeypatch.delattr(StoreEndpoint, "_on_keepalive")
     small = shrink(run(draw(2)))
     assert small.violations[0].rule == "X1"
     assert (small.schedule.faults, small.schedule.sends) == ((), ())

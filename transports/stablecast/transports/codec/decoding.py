@@ -94,7 +94,9 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
 
 def _election(message: lbmc.Message) -> ElectionToken:
     token = need(message, h.ElectionToken)
-    return ElectionToken(token.token, token.store_index)
+    record = find(message, h.ProxyElection)
+    life = 0 if record is None else join(record.transport_idx, record.topic_idx)
+    return ElectionToken(token.token, token.store_index, life)
 
 
 def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:

@@ -9,6 +9,7 @@ from stablecast.core.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
+    ElectionToken,
     Incarnation,
     Keepalive,
     LateJoinInfo,
@@ -89,8 +90,21 @@ def _encode_register(m: Register) -> tuple[h.Header, ...]:
     if m.wants_proxy:
         found.append(h.ProxySource(flags=h.ProxySource.ENABLE))
     if m.election:
-        found.append(h.ElectionToken(store_index=m.election.store_index, token=m.election.value))
+        found += _encode_election(m.election)
     return (*found, *encode_pace(m.pace, m.wishes))
+
+
+def _encode_election(token: ElectionToken) -> tuple[h.Header, ...]:
+    """The token, and the life that the proxy stands in for if it is said; the record has no other use here."""
+    thrown = h.ElectionToken(store_index=token.store_index, token=token.value)
+    if not token.life:
+        return (thrown,)
+    session, index = split(token.life)
+    nowhere = str(IPv4Address(0))
+    record = h.ProxyElection(
+        source_ip=nowhere, store_ip=nowhere, transport_idx=session, topic_idx=index, source_port=0, store_port=0
+    )
+    return (thrown, record)
 
 
 def _encode_deregister(m: Deregister) -> tuple[h.Header, ...]:

@@ -1,0 +1,391 @@
+"""One source, its stores, and everything that may happen to them: what can be done in a state, and what comes of it.
+
+Steps are coarse. What nobody may prevent happens at once: a store that is there is registered, told where the source
+resumes (and syncs that), and given what is sent. What may fail or wait is a step of its own: a store syncs and says so;
+it is cut off and keeps what it wrote, or crashes and loses what it had not synced; it comes back; it has the source fill
+its holes; the source crashes, and what each store had not synced then may be lost; it returns, and any of the stores can
+be reached. While no source runs, all that counts of a store is what it has on disk.
+
+**Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again, or
+(3) is at none of the stores that a receiver can ask when it may give up (`enlistment`).
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum, StrEnum
+from itertools import product
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.enlistment import Enlistment
+from stablecast.core.enrollment import Enrollment
+from stablecast.core.inputs import Arrived, Data, Gone, Sent, SourceInput, Start, Tick
+from stablecast.core.messages import (
+    LateJoinInfo,
+    LateJoinRequest,
+    Message,
+    Registered,
+    RetransmitRequest,
+    SourceInfo,
+    StableAck,
+)
+from stablecast.core.quorum import GroupRules, Quorums
+from stablecast.core.registration import Registration, RegistrationState
+from stablecast.core.settings import ReceiverConfig
+from stablecast.prove.instance import Bounds, Instance
+from stablecast.prove.sources import Life, Sources, Told, address, reduced
+from stablecast.prove.stores import Fate, Process, Step, Stores
+
+
+class Deed(IntEnum):
+    """What can happen: to the source, then to one store."""
+
+    BEGIN = 0
+    STOP = 1
+    SEND = 2
+    SYNC = 3
+    FILL = 4
+    RETURN = 5
+    CRASH = 6
+    LEAVE = 7
+    WIPE = 8
+
+
+FATES = {
+    Deed.SYNC: Fate.SYNC,
+    Deed.RETURN: Fate.RETURN,
+    Deed.CRASH: Fate.CRASH,
+    Deed.LEAVE: Fate.LEAVE,
+    Deed.WIPE: Fate.WIPE,
+}
+"""What happens to one store alone."""
+Action = tuple[Deed, tuple[int, ...]]
+"""With the indices of stores: those that BEGIN reaches, those that lose something at STOP, the one of any other."""
+NOBODY = -1
+"""No source runs."""
+
+
+class Kind(StrEnum):
+    """How a message that was reported stable is lost."""
+
+    GONE = "gone"
+    REUSED = "reused"
+    UNRECOVERABLE = "unrecoverable"
+
+
+@attrs.frozen
+class Loss:
+    """A message, told by its life and number, and how it is lost."""
+
+    kind: Kind
+    life: int
+    number: int
+
+
+@attrs.frozen
+class State:
+    """What there is: the source (-1: none runs), how many lives it had, the stores, and what was reported stable."""
+
+    source: int
+    lives: int
+    stores: tuple[int, ...]
+    safe: frozenset[tuple[int, int]] = frozenset()
+    wipes: int = 0
+
+
+@attrs.define
+class Draft:
+    """A state in the making, and what the application is told on the way."""
+
+    source: int
+    lives: int
+    stores: list[int]
+    safe: frozenset[tuple[int, int]]
+    wipes: int
+    told: list[Told] = attrs.field(factory=list)
+
+    @classmethod
+    def of(cls, state: State) -> "Draft":
+        """From a state on."""
+        return cls(state.source, state.lives, list(state.stores), state.safe, state.wipes)
+
+    def done(self) -> State:
+        """What it came to."""
+        return State(self.source, self.lives, tuple(self.stores), self.safe, self.wipes)
+
+
+@attrs.define
+class World:
+    """The instance and all that was seen of its endpoints. `symmetric`: stores of a group may change places."""
+
+    instance: Instance
+    sources: Sources
+    stores: Stores
+    symmetric: bool
+    groups: list[int]
+    indices: list[int]
+    quorums: Quorums
+    allowed: dict[frozenset[int], bool] = attrs.field(factory=dict)
+
+    @classmethod
+    def create(cls, instance: Instance) -> "World":
+        """The world of an instance."""
+        config = reduced(instance.source, instance.bounds.messages)
+        sources = Sources(config)
+        life = sources.states[sources.new(0)]
+        enrollment = life.endpoint.enrollment
+        groups = [store.group for store in config.stores]
+        rotating = enrollment.rotation is not None
+        told = enrollment.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
+        stores = Stores.create(instance.store_repairs)
+        return cls(instance, sources, stores, not rotating, groups, sorted(enrollment.registrations), told)
+
+    @property
+    def bounds(self) -> Bounds:
+        """How much may happen."""
+        return self.instance.bounds
+
+    def start(self) -> State:
+        """No source ever ran, and no store has anything."""
+        return State(NOBODY, 0, (self.stores.new(),) * len(self.sources.config.stores))
+
+    def key(self, state: State) -> tuple[object, ...]:
+        """What tells states apart, whichever of the equal stores of a group is which."""
+        if not self.symmetric:
+            return (state.source, state.lives, state.stores, state.safe, state.wipes)
+        common, each = ((), None) if state.source < 0 else self.sources.parts[state.source]
+        places = sorted(
+            (self.groups[index], state.stores[index], each[index] if each else 0) for index in self.indices
+        )
+        return (common, state.lives, tuple(places), state.safe, state.wipes)
+
+    def life(self, state: State | Draft) -> Life | None:
+        """The source that runs."""
+        return None if state.source < 0 else self.sources.states[state.source]
+
+    def store(self, state: State | Draft, index: int) -> Process:
+        """A store."""
+        return self.stores.states[state.stores[index]]
+
+    # What can happen.
+
+    def actions(self, state: State) -> Iterator[Action]:
+        """What can happen now; of equal stores to the first one only."""
+        life = self.life(state)
+        if life is None:
+            if state.lives <= self.bounds.restarts:
+                yield from ((Deed.BEGIN, there) for there in self._choices(state, self.indices) if there)
+            if state.wipes < self.bounds.wipes:
+                yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.store(state, index).used)
+            return
+        if state.lives <= self.bounds.restarts:
+            dirty = [index for index in self.indices if self.store(state, index).dirty]
+            yield from ((Deed.STOP, lost) for lost in self._choices(state, dirty))
+        if self.may_send(life) and life.next < self.bounds.messages:
+            yield (Deed.SEND, ())
+        for index in self._different(state):
+            yield from ((deed, (index,)) for deed in self._deeds(state, index))
+
+    def _classes(self, state: State, indices: Iterable[int]) -> list[list[int]]:
+        """The stores that may change places."""
+        each = () if state.source < 0 else self.sources.parts[state.source][1]
+        classes: dict[tuple[object, ...], list[int]] = {}
+        for index in indices:
+            place = self.groups[index] if self.symmetric else index
+            classes.setdefault((place, state.stores[index], each and each[index]), []).append(index)
+        return list(classes.values())
+
+    def _different(self, state: State) -> list[int]:
+        """One of each class of equal stores."""
+        return [alike[0] for alike in self._classes(state, self.indices)]
+
+    def _choices(self, state: State, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """Every choice among these stores, as many as possible first; of equal ones only how many."""
+        classes = self._classes(state, indices)
+        for counts in product(*(range(len(alike), -1, -1) for alike in classes)):
+            yield tuple(index for alike, count in zip(classes, counts, strict=True) for index in alike[:count])
+
+    def may_send(self, life: Life) -> bool:
+        """Whether the source may send one more message."""
+        return life.active and life.endpoint.can_send and life.endpoint.credit_messages > 0
+
+    def _deeds(self, state: State, index: int) -> Iterator[Deed]:
+        store = self.store(state, index)
+        if not store.up:
+            yield Deed.RETURN
+            if state.wipes < self.bounds.wipes and store.used:
+                yield Deed.WIPE
+            return
+        if store.dirty:
+            yield Deed.SYNC
+            yield Deed.CRASH
+        if store.asks and self._hears(state, index):
+            yield Deed.FILL
+        yield Deed.LEAVE
+
+    def _hears(self, state: State, index: int) -> bool:
+        life = self.life(state)
+        return life is not None and life.active and self.store(state, index).serves(state.lives)
+
+    def do(self, state: State, action: Action) -> Draft:
+        """What comes of it."""
+        deed, indices = action
+        draft = Draft.of(state)
+        match deed:
+            case Deed.BEGIN:
+                for index in indices:
+                    self._take(draft, index, Fate.RETURN)
+                draft.lives += 1
+                draft.source = self.sources.new(draft.lives)
+                self._hear(draft, Start())
+            case Deed.STOP:
+                draft.source = NOBODY
+                for index in self.indices:
+                    self._take(draft, index, Fate.CRASH if index in indices else Fate.LEAVE)
+            case Deed.SEND:
+                self._send(draft)
+            case Deed.FILL:
+                self._fill(draft, *indices)
+            case _:
+                (index,) = indices
+                self._take(draft, index, FATES[deed])
+                draft.wipes += deed is Deed.WIPE
+                if deed in (Deed.LEAVE, Deed.CRASH):
+                    self._miss(draft, index)
+        if deed in (Deed.BEGIN, Deed.RETURN, Deed.LEAVE, Deed.CRASH):
+            self._register(draft)
+        return draft
+
+    # What follows.
+
+    def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
+        """Let the source have it, if it runs; returns what it answers, as it comes to the store that asked."""
+        if draft.source < 0:
+            return []
+        heard = self.sources.hear(draft.source, event)
+        draft.source = heard.state
+        answers: list[Message | Data] = []
+        for answer in heard.answers:
+            if isinstance(answer, LateJoinInfo):
+                answers.append(answer)
+            else:
+                answers += [_data(draft.lives, number, True) for number in range(answer.first, answer.last + 1)]
+        for event_told in heard.told:
+            draft.told.append(event_told)
+            if hasattr(event_told, "last"):
+                numbers = range(event_told.first, event_told.last + 1)
+                draft.safe |= {(draft.lives, number) for number in numbers}
+        return answers
+
+    def _take(self, draft: Draft, index: int, step: Step) -> None:
+        """A store takes a step; the source hears what it says, and answers."""
+        draft.stores[index], sent = self.stores.take(draft.stores[index], step)
+        for message in sent:
+            match message:
+                case StableAck():
+                    self._hear(draft, Arrived(attrs.evolve(message, store_index=index)))
+                case Registered():
+                    life = self.life(draft)
+                    registration = None if life is None else life.registration(index)
+                    if registration is not None:
+                        generation = registration.request.generation
+                        self._hear(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
+                case RetransmitRequest():
+                    for answer in self._hear(draft, Arrived(message)):
+                        assert isinstance(answer, Data)
+                        self._take(draft, index, answer)
+
+    def _send(self, draft: Draft) -> None:
+        life = self.life(draft)
+        assert life is not None
+        number = life.next
+        self._hear(draft, Sent(number, 1, 0))
+        for index in self.indices:
+            if life.counts(index) and self.store(draft, index).serves(draft.lives):
+                self._take(draft, index, _data(draft.lives, number, False))
+
+    def _fill(self, draft: Draft, index: int) -> None:
+        """The store asks again, hears what there is, and asks for it."""
+        repository = self.store(draft, index).repository
+        assert repository is not None
+        requests = repository.filling.requests
+        for answer in self._hear(draft, Arrived(LateJoinRequest(requests.incarnation, 0, address(index)))):
+            assert isinstance(answer, LateJoinInfo)
+            self._take(draft, index, answer)
+
+    def _miss(self, draft: Draft, index: int) -> None:
+        """The source finds that a store is away, and asks for an interval in vain."""
+        self._hear(draft, Gone(address(index)))
+        self._hear(draft, Tick())
+
+    def _register(self, draft: Draft) -> None:
+        """The source registers with the stores that are there, and waits for the others as long as the rules say."""
+        for _ in range(len(self.indices) + 1):
+            self._ask(draft)
+            life = self.life(draft)
+            if life is None or life.active:
+                break
+            self._hear(draft, Tick())
+        self._inform(draft)
+
+    def _ask(self, draft: Draft) -> None:
+        for index in self.indices:
+            life = self.life(draft)
+            registration = None if life is None else life.registration(index)
+            if life is not None and registration is not None and life.waits_for(index) and self.store(draft, index).up:
+                self._take(draft, index, attrs.evolve(registration.request, store_index=0, generation=0))
+
+    def _inform(self, draft: Draft) -> None:
+        life = self.life(draft)
+        if life is None or not life.active:
+            return
+        info: SourceInfo = attrs.evolve(life.endpoint.info(), version=0, stores=())
+        for index in self.indices:
+            store = self.store(draft, index)
+            if life.counts(index) and not (store.serves(draft.lives) and store.knows(life.next - 1)):
+                self._take(draft, index, info)
+                self._take(draft, index, Fate.SYNC)
+
+    # What must hold.
+
+    def loss(self, state: State) -> Loss | None:
+        """A message that was reported stable and is lost, if there is one."""
+        if not state.safe:
+            return None
+        life = self.life(state)
+        for sent_by, number in sorted(state.safe):
+            if not any(self._holds(state, index, sent_by, number) for index in self.indices):
+                return Loss(Kind.GONE, sent_by, number)
+            if life is not None and life.active and sent_by < state.lives and life.endpoint.resume_point <= number:
+                return Loss(Kind.REUSED, sent_by, number)
+        if life is not None and life.active:
+            asked = frozenset(index for index in self.indices if life.counts(index) and self._hears(state, index))
+            if self._may_give_up(asked):
+                for sent_by, number in sorted(state.safe):
+                    if not any(self._holds(state, index, sent_by, number) for index in asked):
+                        return Loss(Kind.UNRECOVERABLE, sent_by, number)
+        return None
+
+    def _holds(self, state: State, index: int, life: int, number: int) -> bool:
+        return self.store(state, index).content.get(number) == life
+
+    def _may_give_up(self, asked: frozenset[int]) -> bool:
+        """Whether a receiver that is registered with these stores gives up what none of them has."""
+        known = self.allowed.get(asked)
+        if known is None:
+            config = ReceiverConfig("topic", 0, "receiver:1", repairs=self.instance.receiver_repairs)
+            life = self.sources.states[0]
+            registrations = {}
+            for index in asked:
+                registration = life.registration(index)
+                assert registration is not None
+                registrations[index] = Registration(
+                    registration.request, registration.address, registration.times, RegistrationState.REGISTERED
+                )
+            enlistment = Enlistment(config, Enrollment(self.quorums, registrations))
+            known = self.allowed[asked] = bool(asked) and enlistment.may_give_up
+        return known
+
+
+def _data(life: int, number: int, recovered: bool) -> Data:
+    return Data(life, life, serial.wire(number), 1, 0, recovered, token=0)

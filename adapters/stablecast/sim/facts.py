@@ -1,0 +1,105 @@
+"""What all checkers of one world know: what was sent, what is stable, who has it, and what nobody is promised any more.
+
+They see what crosses the edge of the endpoints and the disks, and never ask a machine. There are two exceptions: R1
+asks each client which registrations it counts on, S1 which stores count for the rules that speak of active ones.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+
+from stablecast.core.quorum import Quorums
+from stablecast.core.ranges import RangeSet
+from stablecast.sim.disk import Contents, Disk
+from stablecast.sim.rules import Violation
+from stablecast.sim.setup import STORES, Setup
+
+Lives = dict[int, RangeSet]
+"""Numbers by the life that sent them."""
+
+NOBODY = 0
+"""Stands for the life of numbers that went whoever sent them."""
+
+
+@attrs.define
+class Facts:
+    """Of one world. `now` tells the time of a violation.
+
+    `stable` has the life of each stable number; `order` counts lives, and proxies as the newest one there was. By
+    store: what it let go within the rules (`gone`), of a message that it need not show any more. `wiped`: what disks
+    and memories that are lost had. `farewell`: the source deregistered, with all that was its.
+    """
+
+    now: Callable[[], int]
+    disks: Mapping[str, Disk]
+    setup: Setup
+    violations: list[Violation] = attrs.field(factory=list)
+    counts: Counter[str] = attrs.field(factory=Counter)
+    stable: dict[int, int] = attrs.field(factory=dict)
+    stable_lives: Lives = attrs.field(factory=dict)
+    order: dict[int, int] = attrs.field(factory=dict)
+    excused: Lives = attrs.field(factory=dict)
+    wiped: list[Contents] = attrs.field(factory=list)
+    gone: dict[str, Lives] = attrs.field(factory=dict)
+    farewell: bool = False
+    quorums: Quorums = attrs.field(
+        default=attrs.Factory(lambda self: Quorums.of(self.setup.rules, self.setup.groups), takes_self=True)
+    )
+
+    def report(self, rule: str, text: str) -> None:
+        """A rule is broken."""
+        self.violations.append(Violation(rule, self.now(), text))
+
+    def holders(self, life: int, number: int) -> list[str]:
+        """The stores that have a message synced, or had it and let it go within the rules."""
+        return [store for store in self.disks if self.holds(store, life, number)]
+
+    def holds(self, store: str, life: int, number: int) -> bool:
+        """Whether a store is one of them."""
+        disk = self.disks[store]
+        if shows(disk.durable, life, number) or (self.setup.volatile and shows(disk.memory, life, number)):
+            return True
+        gone = self.gone.get(store, {})
+        return any(number in gone[sender] for sender in (life, NOBODY) if sender in gone)
+
+    def survives(self, stores: Iterable[str]) -> bool:
+        """Whether a message that these stores have can be had again by whoever asks as the rules say."""
+        held = mask_of(stores)
+        return self.quorums.stable(held, held)
+
+    def excuse(self, life: int, number: int) -> None:
+        """A stable message need not be anywhere any more."""
+        self.stable_lives[life].remove(number, number + 1)
+        self.excused.setdefault(life, RangeSet()).add(number, number + 1)
+
+    def on_lost(self, store: str, *, disk: bool) -> None:
+        """A memory, or a disk with it, is replaced by an empty one: what a quorum does not survive is not promised."""
+        contents = self.disks[store].durable if disk else self.disks[store].memory
+        for number, life in list(self.stable.items()):
+            holders = self.holders(life, number)
+            if store in holders and not self.survives(other for other in holders if other != store):
+                del self.stable[number]
+                self.excuse(life, number)
+        self.wiped.append({stream: dict(records) for stream, records in contents.items()})
+
+
+def mask_of(stores: Iterable[str]) -> int:
+    """As the quorum rules have it."""
+    return sum(1 << STORES.index(store) for store in stores)
+
+
+def shows(contents: Contents, life: int, number: int) -> bool:
+    """Whether a message is there."""
+    for numbers in contents.values():
+        record = numbers.get(number)
+        if record is not None and record.tag == life:
+            return True
+    return False
+
+
+def without(parts: list[tuple[int, int]], sets: Iterable[RangeSet]) -> list[tuple[int, int]]:
+    """The parts of ranges that are in none of the sets."""
+    for known in sets:
+        parts = [gap for low, high in parts for gap in known.missing(low, high)]
+    return parts

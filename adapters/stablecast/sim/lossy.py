@@ -1,0 +1,58 @@
+"""A transport that guarantees nothing: runs of a stream are lost, come twice, or late; of what is lost it tells."""
+
+from collections.abc import Callable
+from enum import IntEnum
+
+from stablecast.core.units import MILLISECOND
+from stablecast.sim.process import Item, Process
+from stablecast.transports.lbttcp import Run
+
+LATE_NS = 20 * MILLISECOND
+GIVE_UP_NS = 100 * MILLISECOND
+"""How late a run may come, and after how long at most the transport says that it will not."""
+
+
+class Fate(IntEnum):
+    """What becomes of a run that does not simply arrive."""
+
+    LOST = 0
+    TWICE = 1
+    LATE = 2
+
+
+class Lossy:
+    """One subscriber's side of such a transport. It stands before `on_items`."""
+
+    def __init__(
+        self,
+        process: Process,
+        percent: int,
+        on_items: Callable[[int, list[Item]], None],
+        on_lost: Callable[[int, Run], None],
+    ) -> None:
+        """So many percent of the runs suffer."""
+        self._process = process
+        self._share = percent / 100
+        self._on_items = on_items
+        self._on_lost = on_lost
+
+    def take(self, session_id: int, items: list[Item]) -> None:
+        """What was sent."""
+        rng, after = self._process.world.rng, self._process.world.after
+        arrived: list[Item] = []
+        for item in items:
+            if not isinstance(item, Run) or rng.random() >= self._share:
+                arrived.append(item)
+                continue
+            fate = rng.choice(tuple(Fate))
+            if fate is Fate.TWICE:
+                arrived += [item, item]
+            elif fate is Fate.LATE:
+                after(int(rng.random() * LATE_NS), self._delivery(self._on_items, session_id, [item]))
+            else:
+                after(int(rng.random() * GIVE_UP_NS), self._delivery(self._on_lost, session_id, item))
+        if arrived:
+            self._on_items(session_id, arrived)
+
+    def _delivery(self, hear: Callable[..., None], *what: object) -> Callable[[], None]:
+        return lambda: self._process.deliver(lambda: hear(*what))

@@ -1,0 +1,69 @@
+"""When faults are over: whether all is settled, and if not, which rule speaks of it and who does not get on."""
+
+from stablecast.daemon.records import clients_of
+from stablecast.sim.cluster import Cluster
+from stablecast.sim.receiver import ReceiverProcess
+from stablecast.sim.setup import RECEIVERS, SOURCE, STORES
+from stablecast.sim.store import StoreProcess
+
+Trouble = tuple[str, str]
+"""Rule and text."""
+
+
+def trouble(cluster: Cluster) -> Trouble | None:
+    """What is not settled yet, None: everything sent is stable, everybody has it, and who leaves has left."""
+    if cluster.checkers.facts.farewell:
+        return _farewell(cluster)
+    return (None if cluster.deserted else _source(cluster)) or _receivers(cluster) or _proxies(cluster)
+
+
+def _source(cluster: Cluster) -> Trouble | None:
+    source = cluster.source
+    if source is not None and source.idle:
+        return None
+    state = "nobody" if source is None else f"{source.machine.abstract()}, {source.wanted} unsent"
+    return "L1", f"not everything sent is stable long after the last fault: {state}"
+
+
+def _farewell(cluster: Cluster) -> Trouble | None:
+    source = cluster.source
+    if source is None or not source.left:
+        return "L1", "the source deregistered and is not rid of its stores"
+    for index in source.known_at:  # With a session id it has no RegID to return where it never got one.
+        if clients_of(cluster.disks[STORES[index]].states()):
+            return "L1", f"the source deregistered, {STORES[index]} has not forgotten it"
+    return None
+
+
+def _receivers(cluster: Cluster) -> Trouble | None:
+    """What a session has passed by will never come."""
+    reading = cluster.checkers.receivers
+    for receiver in RECEIVERS:
+        process = cluster.processes[receiver]
+        assert isinstance(process, ReceiverProcess)
+        if process.leaving:
+            if not process.left:
+                return "L1", f"{receiver} deregistered and is not rid of its stores"
+            continue
+        session = reading.ledgers[receiver].last
+        for low, high, life in reading.missed(receiver):
+            passed = session is not None and session.next >= high and not cluster.setup.arrival
+            return "D1" if passed else "L1", f"{receiver} never had {low}..{high - 1} of life {life:#x}"
+    return None
+
+
+def _proxies(cluster: Cluster) -> Trouble | None:
+    running = [process.name for process in cluster.processes.values() if _runs_proxy(process)]
+    wanted = int(cluster.deserted and cluster.setup.proxies and _may_be_stood_in_for(cluster))
+    if len(running) == wanted:
+        return None
+    return "E1", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
+
+
+def _runs_proxy(process: object) -> bool:
+    return isinstance(process, StoreProcess) and process.alive and process.proxies > 0
+
+
+def _may_be_stood_in_for(cluster: Cluster) -> bool:
+    """Whether some store knows where a proxy would have to register."""
+    return any(client.stores for store in STORES for client in clients_of(cluster.disks[store].states()).values())

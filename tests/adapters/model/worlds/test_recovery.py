@@ -1,0 +1,114 @@
+"""The world of the recovery model: what its abstraction forgets does not matter, and its invariants hold."""
+
+import pytest
+
+from stablecast.model.canonical import Fn, Value
+from stablecast.model.explorer import Action, explore
+from stablecast.model.worlds.recovery import PROMISES, World
+
+CONSTANTS: dict[str, Value] = {
+    "Messages": 2,
+    "Lacks1": frozenset(),
+    "Lacks2": frozenset(),
+    "Groups": 1,
+    "Order": "ordered",
+    "Acks": "immediate",
+    "Consensus": "highest",
+    "Maximum": 0,
+    "Window": 1,
+    "GiveUp": 1,
+    "Room": 1,
+    "Repairs": frozenset({"prefix", "every_group"}),
+    "Faults": frozenset({"die"}),
+    "Mutant": "none",
+}
+
+
+def faults(*names: str) -> frozenset[Value]:
+    return frozenset(names)
+
+
+def after(actions: list[Action], **changes: Value) -> World:
+    """The world when this has happened."""
+    world = World.create({**CONSTANTS, **changes})
+    for action in actions:
+        assert action in list(world.actions())
+        world.do(action)
+    return world
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"Messages": 1, "Acks": "batched", "Groups": 2, "Faults": faults("slow", "close", "lose", "miss", "crash")},
+        {"Order": "arrival", "Window": 2, "Faults": faults("miss")},
+        {"Lacks1": frozenset({1}), "GiveUp": 2},
+        {"Messages": 1, "Groups": 2, "Faults": faults("die", "crash", "restart")},
+    ],
+)
+def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
+    """P-349, P-417, P-418, P-429, P-432, P-433, T3, T4; formal design, 7.2 and 7.7: D1, A1 and A2 hold everywhere."""
+    found = explore(World.create({**CONSTANTS, **changes}), PROMISES, twins=1)
+    assert len(found.graph.states) > 100
+    assert found.twins > 50
+    assert found.violations == {}
+
+
+@pytest.mark.parametrize(
+    ("broken", "changes"),
+    [
+        ("NoGap", {"Order": "arrival", "Consensus": "lowest", "Repairs": frozenset()}),
+        ("NoGap", {"Order": "arrival", "Consensus": "majority", "Repairs": frozenset()}),
+        ("NoGap", {"Order": "arrival", "Repairs": frozenset()}),
+        ("NothingUnread", {"Repairs": frozenset()}),
+        ("NoRepeat", {"Consensus": "lowest"}),
+        ("NoRepeat", {"Consensus": "majority"}),
+        ("NoGap", {"Messages": 3, "Maximum": 1, "Faults": frozenset()}),
+    ],
+)
+def test_what_the_guide_warns_of_happens_in_the_core(broken: str, changes: dict[str, Value]) -> None:
+    """P-416, P-418, P-422, P-431, T9: the configurations `doc_*`."""
+    found = explore(World.create({**CONSTANTS, **changes}), PROMISES)
+    assert broken in found.violations
+
+
+def lossy_start() -> list[Action]:
+    """The first of two messages is lost on its way, the second one is consumed; then the receiver dies and returns."""
+    return [
+        *(("Start",), ("Register", 1), ("Register", 2)),
+        *(("ToStore", 2), ("Missed", 2), ("ToReceiver", 2), ("Consume", 2), ("ToStore", 1), ("ToStore", 2)),
+        *(("Die",), ("Start",), ("Register", 1), ("Register", 2)),
+    ]
+
+
+def test_arrival_order_loses_what_came_later_only_as_documented() -> None:
+    """P-431; formal design, 7.7: `doc_arrival_highest`."""
+    changes: dict[str, Value] = {"Order": "arrival", "Window": 2, "Room": 2, "Faults": faults("die", "miss")}
+    world = after(lossy_start(), **changes, Repairs=frozenset())
+    assert world.application.low == 3
+    assert [name for name, holds in PROMISES.items() if not holds(world.abstract())] == ["NoGap", "NothingUnread"]
+    actions = [action for action in lossy_start() if action not in (("ToStore", 1),)]
+    del actions[-4 - 1]
+    repaired = after(actions, **changes)
+    assert repaired.application.low == 1
+    assert all(holds(repaired.abstract()) for holds in PROMISES.values())
+
+
+def test_a_store_that_is_away_keeps_a_message_from_being_given_up() -> None:
+    """P-430; formal design, 7.2: `doc_one_group`."""
+    changes: dict[str, Value] = {"Groups": 2, "Lacks1": frozenset({1}), "Room": 3, "Faults": frozenset()}
+    actions: list[Action] = [("Start",), ("Tick",), ("Register", 1), ("ToStore", 1), ("Tick",), ("ToStore", 1)]
+    assert after(actions, **changes).application.lost == frozenset()
+    documented = after(actions[:5], **changes, Repairs=frozenset({"prefix"}))
+    assert documented.application.lost == {1}
+
+
+def test_a_crash_takes_what_was_not_synced() -> None:
+    """T3, P-417."""
+    changes: dict[str, Value] = {"Messages": 1, "Faults": faults("crash", "restart")}
+    actions: list[Action] = [("Start",), ("Register", 1), ("Register", 2), ("ToStore", 2), ("ToReceiver", 2)]
+    actions += [("Consume", 1), ("ToStore", 1), ("ToStore", 2), ("Sync", 2), ("Crash", 1), ("Crash", 2)]
+    actions += [("Restart", 1), ("Restart", 2)]
+    stores = after(actions, **changes).abstract()["store"]
+    assert isinstance(stores, tuple)
+    assert [store["ack"] for store in stores if isinstance(store, Fn)] == [0, 1]

@@ -1,0 +1,14 @@
+----------------------------- MODULE MCStability -----------------------------
+(* Bounds of the constants, for the checker. *)
+EXTENDS Stability
+
+ASSUME Layout \in {"one", "two", "three", "backup", "one and one", "one and two"}
+ASSUME Inside \in {"quorum", "all", "all_active"}
+ASSUME Between \in {"any", "majority", "all", "all_active"}
+ASSUME Consensus \in {"highest", "majority", "lowest"}
+ASSUME Repairs \subseteq {"every_group", "one_life", "holes"}
+ASSUME Numbers \in Nat \ {0} /\ Flight \in Nat \ {0} /\ Lives \in Nat \ {0} /\ Crashes \in Nat
+ASSUME Faults \subseteq {"slow", "lag", "lose", "late", "wipe"}
+ASSUME Mutant \in {"none", "ack_before_sync", "any_life", "present_quorum", "cut_low", "resume_at_newest",
+                   "early_release"}
+=============================================================================

@@ -1,0 +1,458 @@
+----------------------------- MODULE Stability -----------------------------
+(* A source that numbers messages and lives several times, one life after the other, and the stores that keep them.   *)
+(*                                                                                                                    *)
+(* In the code: the source is `core/source.py` with `enrollment.py`, `lineage.py`, `resume.py`, `stability.py` and    *)
+(* `quorum.py`; a store is `core/store.py` with `registry.py`, `repository.py`, `lifeline.py`, `filling.py` and       *)
+(* `window.py`. In the guide: message stability, quorum/consensus, groups, and where a source resumes.                *)
+(*                                                                                                                    *)
+(* A store's disk keeps what was written before its last sync; a crash takes the rest. A stream keeps its order and   *)
+(* may lose messages. An SRI is repeated so often that the present one may arrive at any time. What a store asks the  *)
+(* source for is answered in one step. Numbers begin at 1 (in the code at 0); number 0 is none, life 0 is nobody.     *)
+(*                                                                                                                    *)
+(* Bounds that could hide an error: a store takes no data while a grant waits for its disk, and the connections that  *)
+(* a crash breaks are noticed at once.                                                                                *)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    Layout,     \* the groups and their stores, see Sizes and GroupOf
+    Inside,     \* which stores of a group must hold a message: "quorum", "all", "all_active" (ume_store_group)
+    Between,    \* in which groups: "any", "majority", "all", "all_active"
+    Consensus,  \* where a source resumes: "highest", "majority", "lowest"
+    Repairs,    \* of the documented rules: "every_group", "one_life", "holes"
+    Numbers,    \* messages are numbered up to here
+    Flight,     \* messages that may be in flight
+    Lives,      \* of the source
+    Crashes,    \* of stores, in all
+    Faults,     \* what else may go wrong: "slow" (requests and answers take time), "lag" (the disks of several stores
+                \* do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (a disk is replaced)
+    Mutant      \* "none", or which rule is broken
+
+VARIABLES
+    source,   \* its life, whether it may send, where it resumed, and the history of its lives
+    reg,      \* its registration with each store, and what the store granted
+    window,   \* what it sent and has not released: acknowledged by whom, stable or not
+    stream,   \* to each store: numbers under way
+    back,     \* from each store: grants and acknowledgements under way
+    store,    \* each store: what it knows of the source, and what it holds of each number: of which life
+    disk,     \* what a crash leaves of that
+    safe,     \* what was ever reported stable, as <<life, number>>
+    crashes   \* so far
+
+vars == <<source, reg, window, stream, back, store, disk, safe, crashes>>
+
+Sizes ==  \* of the groups, as configured
+    CASE Layout = "one" -> <<1>> [] Layout = "two" -> <<2>> [] Layout \in {"three", "backup"} -> <<3>>
+      [] Layout = "one and one" -> <<1, 1>> [] Layout = "one and two" -> <<1, 2>>
+GroupOf ==  \* the group of each store
+    CASE Layout = "one" -> <<1>> [] Layout = "two" -> <<1, 1>> [] Layout = "three" -> <<1, 1, 1>>
+      [] Layout = "backup" -> <<1, 1, 1, 1>> [] Layout = "one and one" -> <<1, 2>> [] Layout = "one and two" -> <<1, 2, 2>>
+
+Stores == DOMAIN GroupOf
+Groups == DOMAIN Sizes
+Range == 1..Numbers
+Several == Len(Sizes) > 1 /\ Between \in {"any", "all_active"}
+
+Max(a, b) == IF a > b THEN a ELSE b
+Largest(S) == CHOOSE n \in S : \A m \in S : m <= n
+Least(S) == CHOOSE n \in S : \A m \in S : m >= n
+From(n, S) == Least({m \in n..(Numbers + 1) : m >= n /\ m \notin S})  \* the first number from n on that is not in S
+
+-------------------------------------------------------------------------------
+(* Groups. *)
+
+Of(g, S) == {s \in S : GroupOf[s] = g}
+Most(g, S) == 2 * Cardinality(Of(g, S)) > Sizes[g]
+Every(g, S) == Cardinality(Of(g, S)) >= Sizes[g]
+Lively(present) == {g \in Groups : Most(g, present)}
+
+Across(met, lively) ==
+    CASE Between = "any"        -> met # {}
+      [] Between = "majority"   -> 2 * Cardinality(met) > Len(Sizes)
+      [] Between = "all"        -> met = Groups
+      [] Between = "all_active" -> lively # {} /\ lively \subseteq met
+
+Registered(S) ==  \* enough stores to go on with
+    Across({g \in Groups : IF Inside = "all" THEN Every(g, S) ELSE Most(g, S)}, Lively(S))
+
+InGroup(g, held, present) ==
+    CASE Mutant = "present_quorum" -> 2 * Cardinality(Of(g, held)) > Cardinality(Of(g, present))
+      [] Inside = "quorum"         -> Most(g, held)
+      [] Inside = "all"            -> Every(g, held)
+      [] Inside = "all_active"     -> Most(g, held) /\ Of(g, present) \subseteq held
+
+IsStable(held, present) == Across({g \in Groups : InGroup(g, held, present)}, Lively(present))
+
+-------------------------------------------------------------------------------
+(* Histories: lives and where each began, oldest first. *)
+
+Began(life, first) == [life |-> life, first |-> first]
+Continued(lives, life, first) == LET Before(old) == old.first < first IN Append(SelectSeq(lives, Before), Began(life, first))
+
+Owner(lives, n) ==
+    LET before == {k \in DOMAIN lives : lives[k].first <= n} IN IF before = {} THEN 0 ELSE lives[Largest(before)].life
+
+Parting(ours, theirs) ==  \* the first number that they ascribe to different lives, 0: none
+    LET differ == {n \in 1..(Numbers + 1) : LET a == Owner(ours, n)
+                                                b == Owner(theirs, n) IN a # 0 /\ b # 0 /\ a # b}
+    IN IF differ = {} THEN 0 ELSE Least(differ)
+
+Unknown(lives, theirs) == theirs # <<>> /\ \A k \in DOMAIN lives : lives[k].life # theirs[Len(theirs)].life
+
+-------------------------------------------------------------------------------
+(* The source. `here` is all of it that a step may change: source, reg, window, safe. *)
+
+NoGrant == [high |-> 0, term |-> 0, lives |-> <<>>, told |-> 0]
+Nobody(life, state) ==
+    [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, born |-> 0, term |-> 0, lives |-> <<>>]
+NoWindow == [trail |-> 0, next |-> 0, acked |-> [s \in Stores |-> {}], stable |-> {}]
+With(state) == [s \in Stores |-> [state |-> state, grant |-> NoGrant]]
+
+Here == [source |-> source, reg |-> reg, window |-> window, safe |-> safe]
+Become(here) == source' = here.source /\ reg' = here.reg /\ window' = here.window /\ safe' = here.safe
+
+Running == source.state \in {"REGISTERING", "ACTIVE", "SUSPENDED"}
+Announced == source.state \in {"ACTIVE", "SUSPENDED"}
+Counting(r) == {s \in Stores : r[s].state \in {"registered", "renewing"}}
+Present(r) == {s \in Stores : r[s].state = "registered"}
+
+Judge(here) ==  \* what is stable now is safe, and copies go from the oldest on
+    LET w == here.window
+        held(n) == {s \in Stores : n \in w.acked[s]}
+        stable == w.stable \cup {n \in w.trail..(w.next - 1) : IsStable(held(n), Present(here.reg))}
+        gone == IF Mutant = "early_release" THEN UNION {w.acked[s] : s \in Stores} \cup stable ELSE stable
+        trail == IF w.next = 0 THEN 0 ELSE From(w.trail, gone)
+    IN [here EXCEPT !.safe = @ \cup {<<here.source.life, n>> : n \in stable \ w.stable},
+                    !.window = [w EXCEPT !.trail = trail,
+                                         !.acked = [s \in Stores |-> {n \in w.acked[s] : n >= trail}],
+                                         !.stable = {n \in stable : n >= trail}]]
+
+Quorum(numbers, size) ==  \* the highest number that a majority of a group reports or exceeds; numbers: by store
+    LET reach(n) == Cardinality({s \in DOMAIN numbers : numbers[s] >= n})
+    IN Largest({n \in {numbers[s] : s \in DOMAIN numbers} : 2 * reach(n) > size})
+
+ResumePoint(r) ==
+    LET heard == Counting(r)
+        high == [s \in heard |-> r[s].grant.high]
+        all == {high[s] : s \in heard}
+        agreed == {Quorum([s \in Of(g, heard) |-> high[s]], Sizes[g]) : g \in Lively(heard)}
+    IN CASE Mutant = "resume_at_newest" -> Max(1, Largest(all))
+         [] Consensus = "highest"       -> Largest(all) + 1
+         [] Consensus = "lowest"        -> Least(all) + 1
+         [] Consensus = "majority"      -> (IF agreed = {} THEN Least(all) ELSE Largest(agreed)) + 1
+
+Resume(here) ==  \* the history of the newest life that any store tells of goes on
+    LET r == here.reg
+        heard == Counting(r)
+        newest == Largest({r[s].grant.told : s \in heard})
+        teller == Least({s \in heard : r[s].grant.told = newest})
+        first == ResumePoint(r)
+        born == Largest({r[s].grant.term : s \in heard})
+    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first, !.born = born, !.term = born,
+                                         !.lives = Continued(r[teller].grant.lives, here.source.life, first)],
+                    !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = NoGrant]],
+                    !.window = [NoWindow EXCEPT !.trail = first, !.next = first]]
+
+Review(here) ==
+    LET counting == Counting(here.reg)
+        enough == Registered(counting)
+        heard == "every_group" \notin Repairs \/ ~Several \/ \A g \in Groups : Most(g, counting)
+        complete == heard /\ enough /\ (counting = Stores \/ here.source.waited)
+        judged == Judge(here)
+        state == here.source.state
+    IN CASE state = "ACTIVE" /\ ~enough        -> [judged EXCEPT !.source.state = "SUSPENDED"]
+         [] state = "SUSPENDED" /\ enough      -> [judged EXCEPT !.source.state = "ACTIVE"]
+         [] state = "REGISTERING" /\ complete  -> Resume(here)
+         [] OTHER                              -> judged
+
+OnAcks(here, s, m) ==
+    IF m.life # here.source.life /\ Mutant # "any_life" THEN here
+    ELSE LET sent == {n \in m.numbers : n >= here.window.trail /\ n < here.window.next}
+         IN Judge([here EXCEPT !.window.acked[s] = @ \cup sent])
+
+OnGrant(here, s, m) ==
+    IF m.life # here.source.life THEN here
+    ELSE LET state == here.source.state
+             grant == IF state = "REGISTERING" THEN m.grant ELSE NoGrant
+             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> grant],
+                                   !.window.acked[s] = {n \in @ : n <= m.grant.high}]
+         IN IF state # "SUSPENDED" THEN Review(heard)
+            ELSE IF m.grant.told > here.source.born /\ Unknown(here.source.lives, m.grant.lives)
+            THEN [here EXCEPT !.source = Nobody(here.source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow]
+            ELSE Review([heard EXCEPT !.source.term = Max(@, m.grant.term)])
+
+-------------------------------------------------------------------------------
+(* A store. Each operator gives the store after an input; `told` are numbers that it acknowledges. *)
+
+Blank == [n \in Range |-> 0]
+Empty == [up |-> TRUE, life |-> 0, term |-> 0, lives |-> <<>>, told |-> 0, resume |-> 0, trail |-> 1, content |-> Blank,
+          synced |-> {}, lost |-> {}, acked |-> 0, high |-> 0, asked |-> FALSE, grant |-> FALSE, dirty |-> FALSE]
+Down == [Empty EXCEPT !.up = FALSE]
+Bare(s) == [group |-> GroupOf[s], life |-> 0, term |-> 0, lives |-> <<>>, told |-> 0, content |-> Blank]
+
+Held(st) == {n \in Range : st.content[n] # 0}
+Newest(st) == IF Held(st) = {} THEN st.trail - 1 ELSE Largest(Held(st))
+Missing(st) == {n \in Max(st.resume, st.trail)..st.high : n \notin Held(st) /\ n \notin st.lost}
+
+Learn(st, high) ==  \* numbers up to high exist; what is missing is asked for
+    LET knows == [st EXCEPT !.high = Max(@, Max(high, Newest(st)))] IN [knows EXCEPT !.asked = @ \/ Missing(knows) # {}]
+
+Bottom(st) ==  \* from where on it is to be acknowledged; as documented no hole is passed over, whatever life left it
+    LET low == Max(st.resume, st.trail)
+        hole == From(st.trail, Held(st))
+    IN IF "holes" \notin Repairs /\ hole < low THEN hole ELSE low
+
+Reached(st) == From(st.acked, st.synced \cup st.lost)
+
+Advance(st) ==  \* pass over what is newly synced or lost; tell the source
+    [store |-> [st EXCEPT !.acked = Reached(st)],
+     told |-> {n \in st.synced : n >= Max(st.acked, st.resume) /\ n < Reached(st)}]
+
+OnAsk(st) ==
+    IF st.life = source.life
+    THEN LET anew == [st EXCEPT !.lost = {}, !.grant = TRUE, !.dirty = TRUE]
+         IN IF st.resume = 0 THEN anew ELSE Learn(anew, 0)
+    ELSE [st EXCEPT !.life = source.life, !.term = @ + 1, !.resume = 0, !.lost = {}, !.acked = 0, !.high = 0,
+                    !.asked = FALSE, !.grant = TRUE, !.dirty = TRUE]
+
+OnFirstInfo(st) ==  \* where this life begins: what older ones left there or above goes, or where the histories part
+    LET parting == Parting(st.lives, source.lives)
+        low == IF parting = 0 THEN source.resume ELSE Least({parting, source.resume})
+        cut == CASE "one_life" \notin Repairs -> Numbers + 1
+                 [] Mutant = "cut_low"        -> low - 1
+                 [] OTHER                     -> low
+        kept == [st EXCEPT !.resume = source.resume, !.term = Max(@, source.term), !.lives = source.lives,
+                           !.told = source.term, !.dirty = TRUE, !.synced = {n \in @ : n < cut},
+                           !.content = [n \in Range |-> IF n < cut THEN @[n] ELSE 0]]
+        moved == IF Held(kept) = {} THEN [kept EXCEPT !.trail = source.resume] ELSE kept
+        begun == [moved EXCEPT !.acked = Bottom(moved), !.high = source.resume - 1]
+        step == Advance(begun)
+    IN [step EXCEPT !.store = Learn(@, window.next - 1)]
+
+OnInfo(st) == IF st.resume = 0 THEN OnFirstInfo(st) ELSE [store |-> Learn(st, window.next - 1), told |-> {}]
+
+OnData(st, n) ==
+    LET stored == [st EXCEPT !.content[n] = st.life, !.lost = @ \ {n}, !.dirty = TRUE]
+        early == Mutant = "ack_before_sync"
+    IN CASE st.resume = 0             -> [store |-> st, told |-> {}]
+         [] n \in Held(st)            -> [store |-> st, told |-> {n} \cap {m \in st.synced : m < st.acked}]
+         [] n > Newest(st) + 1        -> [store |-> Learn(stored, n), told |-> IF early THEN {n} ELSE {}]
+         [] OTHER                     -> [store |-> [stored EXCEPT !.high = Max(@, n)], told |-> IF early THEN {n} ELSE {}]
+
+OnFilled(st) ==  \* the source sends what it retains of what is missing; the rest is lost
+    LET missing == Missing(st)
+        step == Advance([st EXCEPT !.lost = @ \cup {n \in missing : n < window.trail}, !.asked = FALSE])
+        sent == {n \in missing : n >= window.trail}
+    IN [step EXCEPT !.store.content = [n \in Range |-> IF n \in sent THEN st.life ELSE @[n]],
+                    !.store.dirty = @ \/ sent # {}]
+
+OnSynced(st) ==  \* what came after it had been given up is told as well
+    LET late == {n \in Held(st) \ st.synced : n >= st.resume /\ n < st.acked}
+        synced == [st EXCEPT !.synced = Held(st), !.dirty = FALSE, !.grant = FALSE]
+        step == Advance(synced)
+    IN IF st.resume = 0 THEN [store |-> synced, told |-> {}] ELSE [step EXCEPT !.told = @ \cup late]
+
+Durable(s, st) == [group |-> GroupOf[s], life |-> st.life, term |-> st.term, lives |-> st.lives, told |-> st.told,
+                   content |-> st.content]
+
+Recovered(kept) ==
+    LET mine == {k \in DOMAIN kept.lives : kept.lives[k].life = kept.life}
+        st == [Empty EXCEPT !.life = kept.life, !.term = kept.term, !.lives = kept.lives, !.told = kept.told,
+                            !.content = kept.content, !.synced = {n \in Range : kept.content[n] # 0}]
+        known == [st EXCEPT !.resume = kept.lives[Least(mine)].first]
+        begun == [known EXCEPT !.acked = Bottom(known), !.high = known.resume - 1]
+    IN IF mine = {} THEN st ELSE Learn([begun EXCEPT !.acked = Reached(begun)], 0)
+
+-------------------------------------------------------------------------------
+Acks(life, numbers) == [kind |-> "acks", life |-> life, numbers |-> numbers]
+Grant(st) ==
+    [kind |-> "grant", life |-> st.life,
+     grant |-> [high |-> Newest(st), term |-> st.term, lives |-> st.lives, told |-> st.told]]
+
+Tell(queue, life, numbers) ==  \* what a store acknowledges in a row arrives together
+    LET last == queue[Len(queue)]
+        joins == queue # <<>> /\ last.kind = "acks" /\ last.life = life
+    IN CASE numbers = {} -> queue
+         [] joins        -> [queue EXCEPT ![Len(queue)] = Acks(life, last.numbers \cup numbers)]
+         [] OTHER        -> Append(queue, Acks(life, numbers))
+
+Quiet == "slow" \in Faults \/ \A s \in Stores : back[s] = <<>>  \* the source has heard what it is told
+Calm(S) == Quiet /\ ("lag" \in Faults \/ \A s \in S : ~store[s].dirty)  \* and these stores have synced
+
+Granted(s) == \E k \in DOMAIN back[s] : back[s][k].kind = "grant" /\ back[s][k].life = source.life
+Unanswered(s) ==  \* a request to the store is under way
+    /\ Running
+    /\ reg[s].state \in {"asked", "renewing", "away"}
+    /\ store[s].up
+    /\ ~(store[s].grant /\ store[s].life = source.life) /\ ~Granted(s)
+Open(s) == store[s].up /\ Running /\ store[s].life = source.life  \* the store listens to the present stream
+
+Uninformed(s) == Open(s) /\ Announced /\ store[s].resume = 0
+Prompt(S) == "slow" \in Faults \/ \A s \in S : ~Unanswered(s) /\ ~Uninformed(s)  \* nothing comes before what they are told
+
+Take(s, step) ==
+    /\ store' = [store EXCEPT ![s] = step.store]
+    /\ back' = [back EXCEPT ![s] = Tell(@, store[s].life, step.told)]
+
+Init ==
+    /\ source = Nobody(0, "DOWN") /\ reg = With("none") /\ window = NoWindow
+    /\ stream = [s \in Stores |-> <<>>] /\ back = [s \in Stores |-> <<>>]
+    /\ store = [s \in Stores |-> Empty] /\ disk = [s \in Stores |-> Bare(s)]
+    /\ safe = {} /\ crashes = 0
+
+Begin ==  \* a life begins: every store is asked
+    /\ Calm(Stores)
+    /\ ~Running
+    /\ source.life < Lives
+    /\ Become([Here EXCEPT !.source = Nobody(source.life + 1, "REGISTERING"), !.reg = With("asked")])
+    /\ UNCHANGED <<stream, back, store, disk, crashes>>
+
+Stop ==  \* it crashes
+    /\ Quiet
+    /\ Running
+    /\ Become([Here EXCEPT !.source = Nobody(source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow])
+    /\ back' = IF "late" \in Faults THEN back ELSE [s \in Stores |-> <<>>]
+    /\ stream' = IF "late" \in Faults THEN stream ELSE [s \in Stores |-> <<>>]
+    /\ UNCHANGED <<store, disk, crashes>>
+
+Wait ==  \* a registration interval passes
+    /\ Calm(Stores)
+    /\ Running
+    /\ Prompt(Stores)
+    /\ (source.state = "REGISTERING" /\ ~source.waited) \/ \E s \in Stores : reg[s].state = "renewing"
+    /\ Become(Review([Here EXCEPT !.source.waited = source.state = "REGISTERING",
+                                  !.reg = [s \in Stores |-> IF reg[s].state = "renewing"
+                                                            THEN [reg[s] EXCEPT !.state = "away"] ELSE reg[s]]]))
+    /\ UNCHANGED <<stream, back, store, disk, crashes>>
+
+Send ==
+    /\ Calm(Stores)
+    /\ Prompt(Stores)
+    /\ source.state = "ACTIVE"
+    /\ window.next <= Numbers
+    /\ Cardinality((window.trail..(window.next - 1)) \ window.stable) < Flight
+    /\ window' = [window EXCEPT !.next = @ + 1]
+    /\ stream' = [s \in Stores |-> IF Open(s) THEN Append(stream[s], window.next) ELSE stream[s]]
+    /\ UNCHANGED <<source, reg, safe, back, store, disk, crashes>>
+
+Ask(s) ==  \* a request reaches a store, which joins the stream
+    /\ Calm(Stores \ {s})
+    /\ Unanswered(s)
+    /\ Prompt(1..(s - 1))
+    /\ store' = [store EXCEPT ![s] = OnAsk(@)]
+    /\ stream' = [stream EXCEPT ![s] = IF store[s].life = source.life THEN @ ELSE <<>>]
+    /\ UNCHANGED <<source, reg, window, safe, back, disk, crashes>>
+
+Inform(s) ==  \* an SRI tells a store something new
+    /\ Calm(Stores \ {s})
+    /\ Open(s)
+    /\ Announced
+    /\ store[s].resume = 0 \/ store[s].high < window.next - 1
+    /\ Prompt(IF store[s].resume = 0 THEN 1..(s - 1) ELSE Stores)
+    /\ Take(s, OnInfo(store[s]))
+    /\ UNCHANGED <<source, reg, window, safe, stream, disk, crashes>>
+
+ToStore(s) ==
+    /\ Calm(Stores \ {s})
+    /\ Prompt(Stores)
+    /\ store[s].up
+    /\ ~store[s].grant
+    /\ stream[s] # <<>>
+    /\ stream' = [stream EXCEPT ![s] = Tail(@)]
+    /\ Take(s, OnData(store[s], Head(stream[s])))
+    /\ UNCHANGED <<source, reg, window, safe, disk, crashes>>
+
+Lose(s) ==
+    /\ Calm(Stores \ {s})
+    /\ Prompt(Stores)
+    /\ "lose" \in Faults
+    /\ stream[s] # <<>>
+    /\ stream' = [stream EXCEPT ![s] = Tail(@)]
+    /\ UNCHANGED <<source, reg, window, safe, back, store, disk, crashes>>
+
+Fill(s) ==
+    /\ Calm(Stores \ {s})
+    /\ Prompt(Stores)
+    /\ Open(s)
+    /\ Announced
+    /\ ~store[s].grant
+    /\ store[s].asked
+    /\ Take(s, OnFilled(store[s]))
+    /\ UNCHANGED <<source, reg, window, safe, stream, disk, crashes>>
+
+Sync(s) ==  \* everything written is durable; grants and acknowledgements that waited for it go
+    /\ Quiet
+    /\ store[s].up
+    /\ store[s].dirty
+    /\ LET st == store[s]
+           step == OnSynced(st)
+           told == Tell(back[s], st.life, step.told)
+           again == {n \in step.store.synced : n >= st.resume /\ n < step.store.acked}
+       IN /\ store' = [store EXCEPT ![s] = step.store]
+          /\ back' = [back EXCEPT ![s] = IF st.grant THEN Tell(Append(told, Grant(step.store)), st.life, again) ELSE told]
+          /\ disk' = [disk EXCEPT ![s] = Durable(s, st)]
+    /\ UNCHANGED <<source, reg, window, safe, stream, crashes>>
+
+ToSource(s) ==
+    /\ back[s] # <<>>
+    /\ back' = [back EXCEPT ![s] = Tail(@)]
+    /\ LET m == Head(back[s])
+       IN Become(IF ~Running THEN Here ELSE IF m.kind = "acks" THEN OnAcks(Here, s, m) ELSE OnGrant(Here, s, m))
+    /\ UNCHANGED <<stream, store, disk, crashes>>
+
+Crash(s) ==  \* its connections break, and the source notices
+    /\ Quiet
+    /\ store[s].up
+    /\ crashes < Crashes
+    /\ crashes' = crashes + 1
+    /\ store' = [store EXCEPT ![s] = Down]
+    /\ stream' = [stream EXCEPT ![s] = <<>>]
+    /\ back' = [back EXCEPT ![s] = <<>>]
+    /\ Become(IF ~Running THEN Here
+              ELSE Review([Here EXCEPT !.reg[s].state = IF @ = "registered" THEN "renewing" ELSE @]))
+    /\ UNCHANGED disk
+
+Restart(s) ==
+    /\ Calm(Stores \ {s})
+    /\ ~store[s].up
+    /\ store' = [store EXCEPT ![s] = Recovered(disk[s])]
+    /\ UNCHANGED <<source, reg, window, safe, stream, back, disk, crashes>>
+
+Wipe(s) ==  \* somebody replaces a broken disk
+    /\ Calm(Stores \ {s})
+    /\ "wipe" \in Faults
+    /\ ~store[s].up
+    /\ disk[s] # Bare(s)
+    /\ disk' = [disk EXCEPT ![s] = Bare(s)]
+    /\ UNCHANGED <<source, reg, window, safe, stream, back, store, crashes>>
+
+Next ==
+    \/ Begin \/ Stop \/ Wait \/ Send
+    \/ \E s \in Stores : \/ Ask(s) \/ Inform(s) \/ ToStore(s) \/ Lose(s) \/ Fill(s) \/ Sync(s) \/ ToSource(s)
+                         \/ Crash(s) \/ Restart(s) \/ Wipe(s)
+
+Spec == Init /\ [][Next]_vars
+
+-------------------------------------------------------------------------------
+OnDisk(message) == {s \in Stores : disk[s].content[message[2]] = message[1]}
+
+Kept(message) ==  \* by the weakest reading of the rules: stores that come and go may strengthen them
+    LET met == {g \in Groups : IF Inside = "all" THEN Every(g, OnDisk(message)) ELSE Most(g, OnDisk(message))}
+    IN CASE Between = "majority" -> 2 * Cardinality(met) > Len(Sizes)
+         [] Between = "all"      -> met = Groups
+         [] OTHER                -> met # {}
+
+StableByQuorum ==  \* S1: what this life was told is stable is on the disks of a quorum
+    \A message \in safe : message[1] = source.life => Kept(message)
+
+NoReuse ==  \* S2: no life uses a number again that was stable
+    \A message \in safe : message[1] < source.life /\ source.resume # 0 => message[2] < source.resume
+
+NoStableLost ==  \* S3: what was ever stable is on the disks of a quorum
+    \A message \in safe : Kept(message)
+
+SyncedFirst ==  \* P1: what a store acknowledged is on its disk, of this life
+    \A s \in Stores : \A n \in window.acked[s] : disk[s].content[n] = source.life
+
+RetainedUntilSettled ==  \* C1: the source has a copy of everything that is not stable
+    source.resume # 0 => \A n \in source.resume..(window.next - 1) : n >= window.trail \/ <<source.life, n>> \in safe
+=============================================================================
