@@ -7,6 +7,7 @@ import pytest
 from stablecast.core import effects as fx
 from stablecast.core.acknowledging import Acknowledger, AckTimer
 from stablecast.core.delivery import DeliveryWindow
+from stablecast.core.inputs import Gone, Reset
 from stablecast.core.messages import AckFlag, ConsumptionAck, ReceiverAlive
 from stablecast.core.registration import Registration, RegistrationTimes
 from stablecast.core.repairs import Repair
@@ -66,6 +67,23 @@ def test_nobody_is_told_without_a_registration() -> None:
     out: list[fx.Effect] = []
     acknowledger().tell([], ASKING, 4, 0, out)
     assert out == []
+
+
+def test_a_confirmation_that_a_broken_connection_may_have_swallowed_is_repeated() -> None:
+    """P-321, P-329: a source that waits for it, with a full flight, would send nothing more that could be confirmed."""
+    machine, out = acknowledger(), list[fx.Effect]()
+    held = [registration(0)]
+    for address in ("store0:1", "source:1"):
+        for event in (Gone(address), Reset(address)):
+            machine.on_broken(event, held, None, window(0, 1), 0, out)
+            machine.on_broken(event, held, ASKING, DeliveryWindow(100), 0, out)
+            machine.on_broken(event, held, ASKING, window(0, 1), 0, out)
+            assert out == []
+    done = window(0, 1)
+    done.acknowledge()
+    for event in (Gone("source:1"), Reset("store0:1"), Reset("source:1")):
+        machine.on_broken(event, held, ASKING, done, 0, out)
+    assert sends(out) == [("source:1", ConsumptionAck(LIFE, 0, 70, 1))]
 
 
 @pytest.mark.parametrize(

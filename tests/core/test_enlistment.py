@@ -70,6 +70,19 @@ def test_only_stores_that_changed_are_asked_again() -> None:
     assert out == []
 
 
+def test_a_store_that_moved_is_asked_where_it_is_now() -> None:
+    """P-207, P-673: the source found it by its name, its receivers hear of it by the SRI."""
+    machine, out = enlistment(session_id=9), list[fx.Effect]()
+    machine.begin(info(1), 0, out)
+    drain(out)
+    moved = (StoreEntry(0, 0, "elsewhere:1", 50, 2),)
+    machine.on_info(info(1, stores=moved, version=2), 5, out)
+    assert [to for to, message in sends(out) if isinstance(message, Register)] == ["elsewhere:1"]
+    assert events(drain(out)) == [RegistrationChange("registering again with store 0 [elsewhere:1]")]
+    machine.on_info(info(1, stores=moved, version=3), 6, out)
+    assert out == []
+
+
 def test_a_store_that_calls_the_source_otherwise_is_new() -> None:
     machine, out = enlistment(session_id=9), list[fx.Effect]()
     machine.begin(info(1), 0, out)

@@ -53,7 +53,9 @@ def test_a_gap_that_was_filled_is_not_asked_for_with_others() -> None:
     machine.got(10, 16)
     machine.handle_timeout(DELAY_NS, may_give_up=True)
     machine.issue([Target("store:1", 50)], DELAY_NS, out)
-    asked = [(message.first, message.last) for _, message in sends(drain(out)) if isinstance(message, RetransmitRequest)]
+    asked = [
+        (message.first, message.last) for _, message in sends(drain(out)) if isinstance(message, RetransmitRequest)
+    ]
     assert asked == [(20, 21)]
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.core import effects as fx
@@ -12,6 +13,7 @@ from stablecast.core.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
+    ElectionToken,
     Keepalive,
     Pace,
     Refusal,
@@ -339,3 +341,25 @@ def test_the_sri_of_a_stranger_is_dropped() -> None:
     driver = StoreDriver()
     assert driver.hear(info()) == []
     assert driver.effects == []
+
+
+def test_the_stores_that_a_proxy_would_need_are_those_of_all_lives() -> None:
+    """Formal design, 7.9: a life names the stores that granted it; P-540. The SRI of a proxy teaches nothing."""
+    driver = StoreDriver()
+    driver.hear(register(reg_id=50, wants_proxy=True))
+    three = info(1, 1, 1)
+    driver.hear(three)
+    stores = driver.machine.clients.records[50].client.stores
+    assert stores == three.stores
+    driver.hear(info(2))
+    known = driver.machine.clients.records[50].client
+    assert (known.stores, known.group_sizes) == (info(2).stores, (1,)), "of other groups nothing is known"
+    moved = attrs.evolve(three.stores[2], address="elsewhere:1")
+    driver.hear(info(2, 1, 1), attrs.evolve(info(), stores=(moved,), group_sizes=(3,)))
+    assert driver.machine.clients.records[50].client.stores == (*info(2, 1).stores, moved)
+    persisted = len(driver.done(fx.PersistClient))
+    driver.hear(attrs.evolve(info(), stores=(moved,), group_sizes=(3,)))
+    assert len(driver.done(fx.PersistClient)) == persisted
+    driver.machine.clients.records[50].client = attrs.evolve(known, election=ElectionToken(1, 2))
+    driver.hear(info(5, 5, 5))
+    assert driver.machine.clients.records[50].client.stores == known.stores

@@ -20,7 +20,7 @@ CORE: Final = ROOT / "core" / "stablecast" / "core"
 FOUND: Final = 1
 """Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
 
-TIMEOUT_S: Final = 120
+TIMEOUT_S: Final = 300
 """How long a killer may take, in seconds."""
 
 

@@ -57,8 +57,8 @@ RECEIVERS: Final = (
     Mutant(
         "a-loss-is-told-before-its-turn",
         "delivery",
-        "            if self.in_order:\n                self.lost.add(low, high)\n",
-        "            if self.in_order:\n                self.lost.add(low, high)\n                self._skip(low, high, False, out)\n",
+        "                self.lost.add(low, high)\n",
+        "                self.lost.add(low, high)\n                self._skip(low, high, False, out)\n",
         Test("core/test_delivery.py::test_a_loss_is_told_when_its_turn_comes"),
     ),
     Mutant(

@@ -232,8 +232,8 @@ SHARED: Final = (
     Mutant(
         "a-proxy-of-an-older-life-delays-the-election",
         "election",
-        " or (self.repaired and token.life in self.past):",
-        ":",
+        "return not (self.repaired and token.life in self.past)",
+        "return True",
         Test("core/test_repairs_election.py::test_a_late_proxy_of_an_older_life_does_not_delay_the_election"),
     ),
     Mutant(

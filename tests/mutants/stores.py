@@ -67,9 +67,8 @@ STORES: Final = (
         "        self.tickets.wait(\n"
         "            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
         "        )\n",
-        "        self.answer(\n"
-        "            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old), 0, out\n"
-        "        )\n",
+        "        due = (self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
+        "        self.answer(Waiting(*due), 0, out)\n",
         Worlds("P1"),
     ),
     Mutant(

@@ -257,7 +257,8 @@ ToReceiver(s) ==
     /\ toRcv' = [toRcv EXCEPT ![s] = Tail(@)]
     /\ LET n == Head(toRcv[s])
            r == Take(rcv, n)
-       IN Step(Ask([r EXCEPT !.wanted = @ \ {n}, !.asked = Without(@, n)]), toStore, Up)
+           again == Acks = "batched" /\ n \in rcv.done  \* a duplicate of what is consumed
+       IN Step(Ask([r EXCEPT !.wanted = @ \ {n}, !.asked = Without(@, n), !.due = @ \/ again]), toStore, Up)
     /\ UNCHANGED <<store, read>>
 
 Consume(n) ==

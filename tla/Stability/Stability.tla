@@ -23,8 +23,8 @@ CONSTANTS
     Flight,     \* messages that may be in flight
     Lives,      \* of the source
     Crashes,    \* of stores, in all
-    Faults,     \* what else may go wrong: "slow" (requests and answers take time), "lag" (the disks of several stores
-                \* do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (a disk is replaced)
+    Faults,     \* what else may go wrong: "slow" (requests, SRIs and answers take time), "lag" (the disks of several
+                \* stores do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (of a disk)
     Mutant      \* "none", or which rule is broken
 
 VARIABLES
@@ -41,11 +41,11 @@ VARIABLES
 vars == <<source, reg, window, stream, back, store, disk, safe, crashes>>
 
 Sizes ==  \* of the groups, as configured
-    CASE Layout = "one" -> <<1>> [] Layout = "two" -> <<2>> [] Layout \in {"three", "backup"} -> <<3>>
+    CASE Layout \in {"one", "backup"} -> <<1>> [] Layout = "two" -> <<2>> [] Layout = "three" -> <<3>>
       [] Layout = "one and one" -> <<1, 1>> [] Layout = "one and two" -> <<1, 2>>
 GroupOf ==  \* the group of each store
-    CASE Layout = "one" -> <<1>> [] Layout = "two" -> <<1, 1>> [] Layout = "three" -> <<1, 1, 1>>
-      [] Layout = "backup" -> <<1, 1, 1, 1>> [] Layout = "one and one" -> <<1, 2>> [] Layout = "one and two" -> <<1, 2, 2>>
+    CASE Layout = "one" -> <<1>> [] Layout \in {"two", "backup"} -> <<1, 1>> [] Layout = "three" -> <<1, 1, 1>>
+      [] Layout = "one and one" -> <<1, 2>> [] Layout = "one and two" -> <<1, 2, 2>>
 
 Stores == DOMAIN GroupOf
 Groups == DOMAIN Sizes
@@ -86,7 +86,8 @@ IsStable(held, present) == Across({g \in Groups : InGroup(g, held, present)}, Li
 (* Histories: lives and where each began, oldest first. *)
 
 Began(life, first) == [life |-> life, first |-> first]
-Continued(lives, life, first) == LET Before(old) == old.first < first IN Append(SelectSeq(lives, Before), Began(life, first))
+Continued(lives, life, first) ==
+    LET Before(old) == old.first < first IN Append(SelectSeq(lives, Before), Began(life, first))
 
 Owner(lives, n) ==
     LET before == {k \in DOMAIN lives : lives[k].first <= n} IN IF before = {} THEN 0 ELSE lives[Largest(before)].life
@@ -147,7 +148,8 @@ Resume(here) ==  \* the history of the newest life that any store tells of goes 
         teller == Least({s \in heard : r[s].grant.told = newest})
         first == ResumePoint(r)
         born == Largest({r[s].grant.term : s \in heard})
-    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first, !.born = born, !.term = born,
+    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first, !.born = born,
+                                         !.term = born,
                                          !.lives = Continued(r[teller].grant.lives, here.source.life, first)],
                     !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = NoGrant]],
                     !.window = [NoWindow EXCEPT !.trail = first, !.next = first]]
@@ -233,10 +235,11 @@ OnInfo(st) == IF st.resume = 0 THEN OnFirstInfo(st) ELSE [store |-> Learn(st, wi
 OnData(st, n) ==
     LET stored == [st EXCEPT !.content[n] = st.life, !.lost = @ \ {n}, !.dirty = TRUE]
         early == Mutant = "ack_before_sync"
-    IN CASE st.resume = 0             -> [store |-> st, told |-> {}]
-         [] n \in Held(st)            -> [store |-> st, told |-> {n} \cap {m \in st.synced : m < st.acked}]
-         [] n > Newest(st) + 1        -> [store |-> Learn(stored, n), told |-> IF early THEN {n} ELSE {}]
-         [] OTHER                     -> [store |-> [stored EXCEPT !.high = Max(@, n)], told |-> IF early THEN {n} ELSE {}]
+        told == IF early THEN {n} ELSE {}
+    IN CASE st.resume = 0      -> [store |-> st, told |-> {}]
+         [] n \in Held(st)     -> [store |-> st, told |-> {n} \cap {m \in st.synced : m < st.acked}]
+         [] n > Newest(st) + 1 -> [store |-> Learn(stored, n), told |-> told]
+         [] OTHER              -> [store |-> [stored EXCEPT !.high = Max(@, n)], told |-> told]
 
 OnFilled(st) ==  \* the source sends what it retains of what is missing; the rest is lost
     LET missing == Missing(st)
@@ -287,7 +290,7 @@ Unanswered(s) ==  \* a request to the store is under way
 Open(s) == store[s].up /\ Running /\ store[s].life = source.life  \* the store listens to the present stream
 
 Uninformed(s) == Open(s) /\ Announced /\ store[s].resume = 0
-Prompt(S) == "slow" \in Faults \/ \A s \in S : ~Unanswered(s) /\ ~Uninformed(s)  \* nothing comes before what they are told
+Prompt(S) == "slow" \in Faults \/ \A s \in S : ~Unanswered(s) /\ ~Uninformed(s)  \* they know what they must first
 
 Take(s, step) ==
     /\ store' = [store EXCEPT ![s] = step.store]
@@ -386,9 +389,10 @@ Sync(s) ==  \* everything written is durable; grants and acknowledgements that w
     /\ LET st == store[s]
            step == OnSynced(st)
            told == Tell(back[s], st.life, step.told)
+           granted == Append(told, Grant(step.store))
            again == {n \in step.store.synced : n >= st.resume /\ n < step.store.acked}
        IN /\ store' = [store EXCEPT ![s] = step.store]
-          /\ back' = [back EXCEPT ![s] = IF st.grant THEN Tell(Append(told, Grant(step.store)), st.life, again) ELSE told]
+          /\ back' = [back EXCEPT ![s] = IF st.grant THEN Tell(granted, st.life, again) ELSE told]
           /\ disk' = [disk EXCEPT ![s] = Durable(s, st)]
     /\ UNCHANGED <<source, reg, window, safe, stream, crashes>>
 

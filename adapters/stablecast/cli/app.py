@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli import cluster, model, receive, send, serve, srs, verify
+from stablecast.cli import cluster, model, prove, receive, send, serve, srs, verify
 from stablecast.cli.joining import Joining
 from stablecast.config.options import MAX_SESSION_ID
 from stablecast.config.profiles import DIFFERENCES, SAFE
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 
 app.add_typer(model.app, name="model")
+app.command("prove")(prove.prove_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Resolvers = Annotated[

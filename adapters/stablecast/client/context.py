@@ -254,10 +254,11 @@ class Context:
         where = None if source is None else address.join(*address.parse(source))
         receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at)
         self._receivers[topic] = receiver
-        if where is not None:
-            receiver.join(where)
-        elif self._resolver is not None:
+        if where is None:
+            assert self._resolver is not None
             self._resolver.add_receiver(topic)
+        else:
+            receiver.join(where)
         return receiver
 
     def locate(self, name: str, where: str) -> None:

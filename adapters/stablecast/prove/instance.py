@@ -26,11 +26,18 @@ OURS = "ume_"
 BEHAVIOR, GROUP = "ume_store_behavior", "ume_store_group"
 
 
+SMALL = 3
+"""Stores up to which two messages are sent by default, beyond it one: their order then costs more than it shows."""
+
+
 @attrs.frozen
 class Bounds:
-    """How much may happen: messages sent, restarts of the source, disks lost; and how many states are looked at."""
+    """How much may happen: messages sent, restarts of the source, disks lost; and how many states are looked at.
 
-    messages: int = 2
+    `messages` 0: two, or one where there are more than `SMALL` stores.
+    """
+
+    messages: int = 0
     restarts: int = 1
     wipes: int = 0
     states: int = 200_000
@@ -75,9 +82,10 @@ def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: B
     config = defaults.source
     named = {line.name for line in lines}
     if GROUP in named and BEHAVIOR not in named and config.behavior is StoreBehavior.RR:
-        notes.append(f"{BEHAVIOR} is not set and round robin knows no groups: taken as quorum_consensus")
+        notes.append(f"{BEHAVIOR} is not set and round robin knows no groups: taken as quorum-consensus")
         config = attrs.evolve(config, behavior=StoreBehavior.QC)
-    for line in lines:
+    # A size that comes before the stores could pass for the length of their list, and grow with it.
+    for line in sorted(lines, key=lambda line: line.name == GROUP):
         try:
             config = apply("source", config, {line.name: line.value})
         except StablecastError as error:
@@ -88,6 +96,8 @@ def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: B
         raise ProveError(f"{len(config.stores)} stores are configured: more than {MAX_STORES} are not searched through")
     if not config.session_id and not any(store.reg_id for store in config.stores):
         notes.append("the source has neither a session id nor registration IDs: taken to return under its old ones")
+    if not bounds.messages:
+        bounds = attrs.evolve(bounds, messages=2 if len(config.stores) <= SMALL else 1)
     return Instance(config, defaults.store.repairs, defaults.receiver.repairs, bounds, tuple(notes))
 
 

@@ -80,7 +80,7 @@ class Search:
         loss = self.world.loss(state)
         if loss is not None:
             return Found(self._way(state), loss)
-        if self.stall is None and not self.ends_well(state):
+        if self.stall is None and not ends_well(self.world, state, self.sound):
             self.stall = Found(self._way(state))
         return None
 
@@ -93,46 +93,45 @@ class Search:
             came = self.came[state]
         return tuple(reversed(actions))
 
-    def ends_well(self, state: State) -> bool:
-        """Whether one more message can become stable if from now on nothing fails."""
-        path: list[tuple[object, ...]] = []
-        probed = False
-        while True:
-            key = (probed, self.world.key(state))
-            if key in self.sound:
-                break
-            path.append(key)
-            action = turn(self.world, state, probed)
-            if action is None:
-                return False
-            if action == DONE:
-                break
-            probed = probed or action[0] is Deed.SEND
-            state = self.world.do(state, action).done()
-        self.sound.update(path)
-        return True
-
 
 DONE: Action = (Deed.STOP, ())
 
 
 def turn(world: World, state: State, probed: bool) -> Action | None:
     """What leads to a good end next: `DONE` at that end, None if nothing does."""
-    life = world.life(state)
-    if life is None:
+    source = world.source(state)
+    if source is None:
         return (Deed.BEGIN, tuple(world.indices))
     for index in world.indices:
         if not world.store(state, index).up:
             return (Deed.RETURN, (index,))
-    if not life.active:
+    if not source.active:
         return None
-    for index in world.indices:
-        store = world.store(state, index)
-        if store.asks and store.serves(state.lives):
-            return (Deed.FILL, (index,))
-    for index in world.indices:
-        if world.store(state, index).dirty:
-            return (Deed.SYNC, (index,))
-    if not life.settled:
+    for deed, wanted in ((Deed.FILL, world.asks), (Deed.SYNC, world.dirty)):
+        for index in world.indices:
+            if wanted(state, index):
+                return (deed, (index,))
+    if not source.settled:
         return None
     return DONE if probed else (Deed.SEND, ())
+
+
+def ends_well(world: World, state: State, sound: set[tuple[object, ...]] | None = None) -> bool:
+    """Whether one more message can become stable if from now on nothing fails; `sound` are states that are known to."""
+    known = set() if sound is None else sound
+    path: list[tuple[object, ...]] = []
+    probed = False
+    while True:
+        key = (probed, world.key(state))
+        if key in known:
+            break
+        path.append(key)
+        action = turn(world, state, probed)
+        if action is None:
+            return False
+        if action == DONE:
+            break
+        probed = probed or action[0] is Deed.SEND
+        state = world.do(state, action).done()
+    known.update(path)
+    return True

@@ -10,7 +10,7 @@ import attrs
 from stablecast.core.effects import Notify, Resend, Send
 from stablecast.core.events import QuorumLost, RegistrationComplete, Stable, StableFlag
 from stablecast.core.inputs import SourceInput, Tick
-from stablecast.core.messages import LateJoinInfo, Pace
+from stablecast.core.messages import LateJoinInfo, Pace, Register, SourceInfo
 from stablecast.core.registration import Registration, RegistrationState, RegistrationTimes
 from stablecast.core.settings import Notification, SourceConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -55,6 +55,25 @@ def reduced(config: SourceConfig, flight: int) -> SourceConfig:
     )
 
 
+@attrs.frozen
+class View:
+    """What others see of a source.
+
+    `waits` are the stores that it has asked and has no answer from, with what it asks; `counting` those that are
+    registered. `settled`: everything sent is stable. `info` is its SRI once it is active, without the stores.
+    """
+
+    life: int
+    active: bool
+    may_send: bool
+    settled: bool
+    resume_point: int
+    next: int
+    waits: tuple[tuple[int, Register], ...]
+    counting: tuple[int, ...]
+    info: SourceInfo | None
+
+
 @attrs.define
 class Life:
     """One life of the source, and how late it is there (ns)."""
@@ -62,54 +81,54 @@ class Life:
     endpoint: SourceEndpoint
     now: int = 0
 
-    @property
-    def active(self) -> bool:
-        """Whether it may send."""
-        return self.endpoint.state is SourceState.ACTIVE
-
-    @property
-    def next(self) -> int:
-        """The number that is sent next."""
-        return self.endpoint.window.next
-
-    @property
-    def settled(self) -> bool:
-        """Whether everything sent is stable."""
-        return self.endpoint.window.unsettled_messages == 0
-
-    def registration(self, index: int) -> Registration | None:
-        """The registration with a store; None for one that is passed over."""
-        return self.endpoint.enrollment.registrations.get(index)
-
-    def waits_for(self, index: int) -> bool:
-        """Whether it has asked a store and has no answer."""
-        registration = self.registration(index)
-        return registration is not None and registration.state in WAITING
-
-    def counts(self, index: int) -> bool:
-        """Whether a store is registered."""
-        registration = self.registration(index)
-        return registration is not None and registration.present
+    def look(self) -> "View":
+        """What others see of it."""
+        source = self.endpoint
+        known = source.enrollment.registrations
+        active = source.state is SourceState.ACTIVE
+        window = source.window
+        return View(
+            source.config.incarnation,
+            active,
+            source.can_send and source.credit_messages > 0,
+            window.unsettled_messages == 0,
+            source.resume_point,
+            window.next,
+            tuple(
+                (index, attrs.evolve(registration.request, store_index=0, generation=0))
+                for index, registration in sorted(known.items())
+                if registration.state in WAITING
+            ),
+            tuple(index for index, registration in sorted(known.items()) if registration.present),
+            attrs.evolve(source.info(), version=0, stores=()) if active else None,
+        )
 
     def common(self) -> tuple[object, ...]:
         """What it knows beside its stores."""
         source = self.endpoint
         lineage, enrollment, window = source.lineage, source.enrollment, source.window
+        registers = source.state is SourceState.REGISTERING
+        waits = (enrollment.returning, enrollment.first_interval_over) if registers else ()
         turn = -1 if enrollment.rotation is None else enrollment.rotation.turn
-        waits = (enrollment.returning, enrollment.first_interval_over, turn)
         lives = (lineage.resume_point, lineage.born, lineage.term, tuple(lineage.lives))
-        return (source.config.incarnation, source.state, *waits, lives, window.trail, window.next, tuple(window.stable))
+        sent = (window.trail, window.next, tuple(window.stable))
+        return (source.config.incarnation, source.state, waits, turn, lives, sent)
 
     def of(self, index: int) -> tuple[object, ...]:
-        """What it knows of one store; the grant decides as long as it registers."""
-        registration, source = self.registration(index), self.endpoint
+        """What it knows of one store; the grant decides as long as it registers.
+
+        Whether a store that is away was there before makes no difference.
+        """
+        source = self.endpoint
+        registration = source.enrollment.registrations.get(index)
         if registration is None:
             return ()
         shown = registration.granted if source.state is SourceState.REGISTERING else None
         grant = () if shown is None else (shown.low, shown.high, shown.term, shown.lives, shown.lives_term)
-        failing = registration.no_response_reported and source.enrollment.rotation is not None
+        rotating = source.enrollment.rotation is not None
+        place = (registration.state, registration.failing) if rotating else (registration.counts, registration.present)
         held = (tuple(source.window.acked[index]), tuple(source.window.lost[index]))
-        return (registration.state, failing, grant, *held)
+        return (place, grant, held)
 
 
 @attrs.frozen
@@ -130,6 +149,7 @@ class Sources:
 
     config: SourceConfig
     states: list[Life] = attrs.field(factory=list)
+    views: list[View] = attrs.field(factory=list)
     numbers: dict[tuple[int, tuple[int, ...]], int] = attrs.field(factory=dict)
     taken: dict[tuple[int, SourceInput], Heard] = attrs.field(factory=dict)
     parts: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
@@ -138,6 +158,15 @@ class Sources:
     def new(self, life: int) -> int:
         """A life that begins."""
         return self._number(Life(SourceEndpoint.create(attrs.evolve(self.config, incarnation=life))))
+
+    def generation(self, state: int, index: int) -> int:
+        """That of the request to a store."""
+        return self.states[state].endpoint.enrollment.registrations[index].request.generation
+
+    def registered(self, index: int) -> Registration:
+        """A registration with a store that granted it."""
+        registration = self.states[0].endpoint.enrollment.registrations[index]
+        return attrs.evolve(registration, state=RegistrationState.REGISTERED)
 
     def hear(self, state: int, event: SourceInput) -> Heard:
         """What comes of an input."""
@@ -169,6 +198,7 @@ class Sources:
         number = self.numbers.setdefault(parts, len(self.states))
         if number == len(self.states):
             self.states.append(life)
+            self.views.append(life.look())
             self.parts.append(parts)
         return number
 

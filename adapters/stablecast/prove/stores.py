@@ -7,14 +7,13 @@ steps of the real machine. The endpoints do not know their index; whoever plays 
 A disk has a synced part, which survives a crash, and a written one, which is the store's while it runs.
 """
 
-from collections.abc import Mapping
 from enum import IntEnum
 
 import attrs
 
 from stablecast.core.effects import Client, Cut, PersistClient, PersistMessages, Send
 from stablecast.core.inputs import Arrived, Data, Persisted, Start, StoreInput
-from stablecast.core.messages import LateJoinInfo, LateJoinRequest, Message, Register, RetransmitRequest, SourceInfo
+from stablecast.core.messages import LateJoinInfo, LateJoinRequest, Message, Register, SourceInfo
 from stablecast.core.repairs import Repair
 from stablecast.core.repository import Repository
 from stablecast.core.settings import RepositoryConfig, StoreConfig
@@ -62,6 +61,25 @@ class Disk:
         return (record, tuple(sorted(self.messages.items())))
 
 
+@attrs.frozen
+class View:
+    """What others see of a store.
+
+    `content` has the life of each message that it keeps, synced or not; `life` is the one whose receivers it answers,
+    for it knows where that resumes (0: none); `newest` the highest number that it knows to exist. `question`: it waits
+    for the source to say what it can still have.
+    """
+
+    up: bool
+    dirty: bool
+    used: bool
+    content: dict[int, int]
+    life: int = 0
+    newest: int = -1
+    question: LateJoinRequest | None = None
+    unsynced: frozenset[int] = frozenset()
+
+
 @attrs.define
 class Process:
     """A store, or where it was."""
@@ -72,43 +90,26 @@ class Process:
     dirty: bool = False
 
     @property
-    def up(self) -> bool:
-        """Whether it runs and can be reached."""
-        return self.machine is not None
-
-    @property
-    def used(self) -> bool:
-        """Whether there is something on its disk."""
-        return self.synced != Disk()
-
-    @property
     def repository(self) -> Repository | None:
         """What it keeps of the source."""
         return None if self.machine is None else self.machine.repositories.get(REG_ID)
 
-    @property
-    def asks(self) -> bool:
-        """Whether it waits for the source to say what it can still have."""
-        repository = self.repository
-        return repository is not None and repository.filling.asked_at is not None
-
-    @property
-    def content(self) -> Mapping[int, int]:
-        """The life of each message that it keeps, synced or not."""
-        return self.written.messages if self.up else self.synced.messages
-
-    def serves(self, life: int) -> bool:
-        """Whether it answers receivers of this life: it knows where that resumed."""
-        repository = self.repository
-        return repository is not None and repository.incarnation == life and repository.resume_point is not None
-
-    def knows(self, number: int) -> bool:
-        """Whether it knows that messages up to this number exist."""
-        repository = self.repository
+    def look(self) -> "View":
+        """What others see of it."""
+        up, repository = self.machine is not None, self.repository
+        content = dict(self.written.messages if up else self.synced.messages)
+        used = self.synced != Disk()
         if repository is None:
-            return False
-        high = repository.filling.high
-        return repository.newest >= number or (high is not None and high >= number)
+            return View(up, self.dirty, used, content)
+        filling = repository.filling
+        resumed = repository.resume_point is not None
+        newest = max(repository.newest, -1 if filling.high is None else filling.high)
+        question = None
+        if filling.asked_at is not None:
+            question = LateJoinRequest(filling.requests.incarnation, 0, ADDRESS)
+        unsynced = frozenset(content) - frozenset(self.synced.messages)
+        life = repository.incarnation if resumed else 0
+        return View(up, self.dirty, used, content, life, newest, question, unsynced)
 
     def feed(self, event: StoreInput) -> list[Message]:
         """Let the endpoint have it; returns what it sends."""
@@ -146,9 +147,11 @@ class Process:
         """It is back with what the disk has."""
         self.machine = StoreEndpoint.create(config)
         self.written = self.synced.copy()
-        client = self.written.client
-        extents = [(REG_ID, number, 1, 0) for number in sorted(self.written.messages)]
-        self.machine.recover([] if client is None else [client], extents, {}, 0)
+        client, held = self.written.client, sorted(self.written.messages)
+        extents = [(REG_ID, number, 1, 0) for number in held]
+        # Like the daemon: what is not here below its oldest message may never have come, back to its oldest life.
+        trails = {REG_ID: min([client.lives[0][1], *held[:1]])} if client is not None and client.lives else {}
+        self.machine.recover([] if client is None else [client], extents, trails, 0)
         self.feed(Start())
 
     def key(self) -> tuple[object, ...]:
@@ -158,9 +161,9 @@ class Process:
         if repository is not None and self.machine is not None:
             filling, life = repository.filling, repository.life
             client = self.machine.clients.records[REG_ID].client
-            waiting = (filling.high, self.asks, tuple(filling.lost), filling.requests.abstract())
+            waiting = (filling.high, filling.asked_at, tuple(filling.lost), filling.requests.abstract())
             shown = (repository.abstract(), waiting, tuple(life.lives), life.term, repository.trail, client.term)
-        return (self.up, self.dirty, shown, self.written.key(), self.synced.key())
+        return (self.machine is not None, self.dirty, shown, self.written.key(), self.synced.key())
 
 
 @attrs.define
@@ -169,6 +172,7 @@ class Stores:
 
     config: StoreConfig
     states: list[Process] = attrs.field(factory=list)
+    views: list[View] = attrs.field(factory=list)
     numbers: dict[tuple[object, ...], int] = attrs.field(factory=dict)
     taken: dict[tuple[int, Step], tuple[int, tuple[Message, ...]]] = attrs.field(factory=dict)
 
@@ -198,6 +202,7 @@ class Stores:
         number = self.numbers.setdefault(process.key(), len(self.states))
         if number == len(self.states):
             self.states.append(process)
+            self.views.append(process.look())
         return number
 
     def _step(self, process: Process, step: Step) -> list[Message]:
@@ -205,7 +210,7 @@ class Stores:
             case Fate.SYNC:
                 return process.sync()
             case Fate.LEAVE:
-                if process.up:
+                if process.machine is not None:
                     process.sync()
                 process.end()
             case Fate.CRASH:
@@ -222,6 +227,3 @@ class Stores:
                 return process.feed(Arrived(step))
         return []
 
-
-Question = LateJoinRequest | RetransmitRequest
-"""What a store asks the source."""

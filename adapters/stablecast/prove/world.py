@@ -26,15 +26,15 @@ from stablecast.core.messages import (
     Message,
     Registered,
     RetransmitRequest,
-    SourceInfo,
     StableAck,
 )
 from stablecast.core.quorum import GroupRules, Quorums
-from stablecast.core.registration import Registration, RegistrationState
 from stablecast.core.settings import ReceiverConfig
 from stablecast.prove.instance import Bounds, Instance
-from stablecast.prove.sources import Life, Sources, Told, address, reduced
-from stablecast.prove.stores import Fate, Process, Step, Stores
+from stablecast.prove.sources import Sources, Told, address, reduced
+from stablecast.prove.sources import View as SourceView
+from stablecast.prove.stores import Fate, Step, Stores
+from stablecast.prove.stores import View as StoreView
 
 
 class Deed(IntEnum):
@@ -125,7 +125,7 @@ class World:
     groups: list[int]
     indices: list[int]
     quorums: Quorums
-    allowed: dict[frozenset[int], bool] = attrs.field(factory=dict)
+    allowed: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
 
     @classmethod
     def create(cls, instance: Instance) -> "World":
@@ -159,20 +159,20 @@ class World:
         )
         return (common, state.lives, tuple(places), state.safe, state.wipes)
 
-    def life(self, state: State | Draft) -> Life | None:
+    def source(self, state: State | Draft) -> SourceView | None:
         """The source that runs."""
-        return None if state.source < 0 else self.sources.states[state.source]
+        return None if state.source < 0 else self.sources.views[state.source]
 
-    def store(self, state: State | Draft, index: int) -> Process:
+    def store(self, state: State | Draft, index: int) -> StoreView:
         """A store."""
-        return self.stores.states[state.stores[index]]
+        return self.stores.views[state.stores[index]]
 
     # What can happen.
 
     def actions(self, state: State) -> Iterator[Action]:
         """What can happen now; of equal stores to the first one only."""
-        life = self.life(state)
-        if life is None:
+        source = self.source(state)
+        if source is None:
             if state.lives <= self.bounds.restarts:
                 yield from ((Deed.BEGIN, there) for there in self._choices(state, self.indices) if there)
             if state.wipes < self.bounds.wipes:
@@ -181,7 +181,7 @@ class World:
         if state.lives <= self.bounds.restarts:
             dirty = [index for index in self.indices if self.store(state, index).dirty]
             yield from ((Deed.STOP, lost) for lost in self._choices(state, dirty))
-        if self.may_send(life) and life.next < self.bounds.messages:
+        if source.may_send and source.next < self.bounds.messages:
             yield (Deed.SEND, ())
         for index in self._different(state):
             yield from ((deed, (index,)) for deed in self._deeds(state, index))
@@ -205,10 +205,6 @@ class World:
         for counts in product(*(range(len(alike), -1, -1) for alike in classes)):
             yield tuple(index for alike, count in zip(classes, counts, strict=True) for index in alike[:count])
 
-    def may_send(self, life: Life) -> bool:
-        """Whether the source may send one more message."""
-        return life.active and life.endpoint.can_send and life.endpoint.credit_messages > 0
-
     def _deeds(self, state: State, index: int) -> Iterator[Deed]:
         store = self.store(state, index)
         if not store.up:
@@ -219,13 +215,18 @@ class World:
         if store.dirty:
             yield Deed.SYNC
             yield Deed.CRASH
-        if store.asks and self._hears(state, index):
+        if self.asks(state, index):
             yield Deed.FILL
         yield Deed.LEAVE
 
-    def _hears(self, state: State, index: int) -> bool:
-        life = self.life(state)
-        return life is not None and life.active and self.store(state, index).serves(state.lives)
+    def asks(self, state: State, index: int) -> bool:
+        """Whether a store waits for the source to say what it can still have, and the source is there to say it."""
+        store, source = self.store(state, index), self.source(state)
+        return store.question is not None and source is not None and source.active and store.life == source.life
+
+    def dirty(self, state: State, index: int) -> bool:
+        """Whether a store has something to lose."""
+        return self.store(state, index).dirty
 
     def do(self, state: State, action: Action) -> Draft:
         """What comes of it."""
@@ -285,31 +286,26 @@ class World:
                 case StableAck():
                     self._hear(draft, Arrived(attrs.evolve(message, store_index=index)))
                 case Registered():
-                    life = self.life(draft)
-                    registration = None if life is None else life.registration(index)
-                    if registration is not None:
-                        generation = registration.request.generation
-                        self._hear(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
+                    generation = self.sources.generation(draft.source, index)
+                    self._hear(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
                 case RetransmitRequest():
                     for answer in self._hear(draft, Arrived(message)):
                         assert isinstance(answer, Data)
                         self._take(draft, index, answer)
 
     def _send(self, draft: Draft) -> None:
-        life = self.life(draft)
-        assert life is not None
-        number = life.next
-        self._hear(draft, Sent(number, 1, 0))
-        for index in self.indices:
-            if life.counts(index) and self.store(draft, index).serves(draft.lives):
-                self._take(draft, index, _data(draft.lives, number, False))
+        source = self.source(draft)
+        assert source is not None
+        self._hear(draft, Sent(source.next, 1, 0))
+        for index in source.counting:
+            if self.store(draft, index).life == source.life:
+                self._take(draft, index, _data(source.life, source.next, False))
 
     def _fill(self, draft: Draft, index: int) -> None:
         """The store asks again, hears what there is, and asks for it."""
-        repository = self.store(draft, index).repository
-        assert repository is not None
-        requests = repository.filling.requests
-        for answer in self._hear(draft, Arrived(LateJoinRequest(requests.incarnation, 0, address(index)))):
+        question = self.store(draft, index).question
+        assert question is not None
+        for answer in self._hear(draft, Arrived(attrs.evolve(question, reply_to=address(index)))):
             assert isinstance(answer, LateJoinInfo)
             self._take(draft, index, answer)
 
@@ -322,28 +318,26 @@ class World:
         """The source registers with the stores that are there, and waits for the others as long as the rules say."""
         for _ in range(len(self.indices) + 1):
             self._ask(draft)
-            life = self.life(draft)
-            if life is None or life.active:
+            source = self.source(draft)
+            if source is None or source.active:
                 break
             self._hear(draft, Tick())
         self._inform(draft)
 
     def _ask(self, draft: Draft) -> None:
-        for index in self.indices:
-            life = self.life(draft)
-            registration = None if life is None else life.registration(index)
-            if life is not None and registration is not None and life.waits_for(index) and self.store(draft, index).up:
-                self._take(draft, index, attrs.evolve(registration.request, store_index=0, generation=0))
+        source = self.source(draft)
+        for index, request in () if source is None else source.waits:
+            if self.store(draft, index).up:
+                self._take(draft, index, request)
 
     def _inform(self, draft: Draft) -> None:
-        life = self.life(draft)
-        if life is None or not life.active:
+        source = self.source(draft)
+        if source is None or source.info is None:
             return
-        info: SourceInfo = attrs.evolve(life.endpoint.info(), version=0, stores=())
-        for index in self.indices:
+        for index in source.counting:
             store = self.store(draft, index)
-            if life.counts(index) and not (store.serves(draft.lives) and store.knows(life.next - 1)):
-                self._take(draft, index, info)
+            if store.life != source.life or store.newest < source.next - 1:
+                self._take(draft, index, source.info)
                 self._take(draft, index, Fate.SYNC)
 
     # What must hold.
@@ -352,38 +346,31 @@ class World:
         """A message that was reported stable and is lost, if there is one."""
         if not state.safe:
             return None
-        life = self.life(state)
-        for sent_by, number in sorted(state.safe):
-            if not any(self._holds(state, index, sent_by, number) for index in self.indices):
-                return Loss(Kind.GONE, sent_by, number)
-            if life is not None and life.active and sent_by < state.lives and life.endpoint.resume_point <= number:
-                return Loss(Kind.REUSED, sent_by, number)
-        if life is not None and life.active:
-            asked = frozenset(index for index in self.indices if life.counts(index) and self._hears(state, index))
-            if self._may_give_up(asked):
-                for sent_by, number in sorted(state.safe):
-                    if not any(self._holds(state, index, sent_by, number) for index in asked):
-                        return Loss(Kind.UNRECOVERABLE, sent_by, number)
+        source = self.source(state)
+        active = source is not None and source.active
+        for life, number in sorted(state.safe):
+            if not any(self._holds(state, index, life, number) for index in self.indices):
+                return Loss(Kind.GONE, life, number)
+            if source is not None and active and life < source.life and source.resume_point <= number:
+                return Loss(Kind.REUSED, life, number)
+        if source is None or not active:
+            return None
+        asked = tuple(index for index in source.counting if self.store(state, index).life == source.life)
+        for life, number in sorted(state.safe) if self._may_give_up(asked) else ():
+            if not any(self._holds(state, index, life, number) for index in asked):
+                return Loss(Kind.UNRECOVERABLE, life, number)
         return None
 
     def _holds(self, state: State, index: int, life: int, number: int) -> bool:
         return self.store(state, index).content.get(number) == life
 
-    def _may_give_up(self, asked: frozenset[int]) -> bool:
+    def _may_give_up(self, asked: tuple[int, ...]) -> bool:
         """Whether a receiver that is registered with these stores gives up what none of them has."""
         known = self.allowed.get(asked)
         if known is None:
             config = ReceiverConfig("topic", 0, "receiver:1", repairs=self.instance.receiver_repairs)
-            life = self.sources.states[0]
-            registrations = {}
-            for index in asked:
-                registration = life.registration(index)
-                assert registration is not None
-                registrations[index] = Registration(
-                    registration.request, registration.address, registration.times, RegistrationState.REGISTERED
-                )
-            enlistment = Enlistment(config, Enrollment(self.quorums, registrations))
-            known = self.allowed[asked] = bool(asked) and enlistment.may_give_up
+            enrollment = Enrollment(self.quorums, {index: self.sources.registered(index) for index in asked})
+            known = self.allowed[asked] = bool(asked) and Enlistment(config, enrollment).may_give_up
         return known
 
 

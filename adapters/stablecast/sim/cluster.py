@@ -199,8 +199,8 @@ class Cluster:
         def record(machine: ReceiverSession) -> Recorder | None:
             return self._recorder(Role.RECEIVER, process, machine)
 
-        clock, lossy = self._clock(name), self.setup.lossy
-        receiver = ReceiverProcess(self.network, name, process, config, clock, self.checkers, record, lossy)
+        clock = self._clock(name)
+        receiver = ReceiverProcess(self.network, name, process, config, clock, self.checkers, record, self.setup)
         self.processes[name] = receiver
         self.checkers.clients.append(receiver)
         receiver.start()

@@ -77,7 +77,7 @@ class Reading:
         what = f"{process} delivers {first}..{stop - 1} of life {sender:#x}"
         if found != [(sender, serial.wire(number)) for number in range(first, stop)]:
             facts.report("D1", f"{what} with payloads of others")
-        if session.begin is None and not facts.setup.rules.sizes:
+        if session.begin is None and (process in self.leaving or not facts.setup.rules.sizes):
             session.begin = session.next = first
         if session.begin is None or first < session.begin:
             facts.report("D1", f"{what}, it begins at {session.begin}")

@@ -40,6 +40,7 @@ from stablecast.sim.checkers import Checkers
 from stablecast.sim.lossy import Lossy
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Item, Joiner, Process, serve
+from stablecast.sim.setup import Leaving, Setup
 from stablecast.sim.source import PAYLOAD
 from stablecast.sim.world import Clock
 from stablecast.trace import Driven
@@ -52,6 +53,9 @@ DRAIN_NS = 300 * MILLISECOND
 
 CONSUME_NS = 10 * MILLISECOND
 """What the application does with a run takes at most so long."""
+
+HESITATE_NS = 100 * MILLISECOND
+"""For how long at most an application thinks about where to begin, if it does."""
 
 ACKNOWLEDGE_SHARE = 0.5
 """How often an application that acknowledges itself does so after a run."""
@@ -88,18 +92,16 @@ class ReceiverProcess(Process):
         clock: Clock,
         checkers: Checkers,
         record: Callable[[ReceiverSession], Recorder | None],
-        lossy: int,
+        setup: Setup,
     ) -> None:
-        """It has not started; `receiver` is whose process it is, `config` the template of its sessions.
-
-        So many percent of the runs of a stream are not to arrive as they should.
-        """
+        """It has not started; `receiver` is whose process it is, `config` the template of its sessions."""
         super().__init__(network, name, config.reply_to.partition(":")[0], clock)
         self.receiver = receiver
         self.config = config
         self.checkers = checkers
         self.record = record
-        self.lossy = lossy
+        self.lossy = setup.lossy
+        self.hesitates = setup.leaving is Leaving.RECEIVER
         self.leaving = False
         self.sessions: dict[int, Session] = {}
         self._joiners: dict[str, Joiner] = {}
@@ -334,11 +336,20 @@ class Session:
             case fx.AskRegId():
                 self.driver.feed(RegIdChosen(effect.store_index, 0))
             case fx.AskLow():
-                self.driver.feed(LowChosen(effect.low))
+                self._choose(effect.low)
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:
                 assert_never(effect)
+
+    def _choose(self, low: int) -> None:
+        """Where to begin; applications of those who may leave meanwhile take their time."""
+        process = self._process
+        if process.hesitates:
+            delay = int(process.world.rng.random() * HESITATE_NS)
+            process.world.after(delay, lambda: process.deliver(lambda: self.driver.feed(LowChosen(low))))
+        else:
+            self.driver.feed(LowChosen(low))
 
     def _on_acknowledge(self, ack: ConsumptionAck) -> None:
         self._checkers.receivers.on_consumption_ack(self._receiver, self._process.name, self.incarnation, ack.number)

@@ -144,15 +144,38 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
 
 
 def _special(rng: Random, setup: Setup) -> list[Fault]:
-    """What goes wrong in some setups only: a source stays away for long, a receiver deregisters."""
-    faults = []
+    """What chance seldom does, and is of interest in some setups only."""
+    faults: list[Fault] = []
     if setup.proxies:
-        at = rng.randrange(HORIZON_MS // 2)
-        faults.append(Fault(at, Act.CRASH, SOURCE, "", HORIZON_MS - at, rng.random() < 0.5))
+        faults += _absence(rng)
     if setup.leaving is Leaving.RECEIVER:
-        for receiver in rng.sample(RECEIVERS, rng.randint(0, len(RECEIVERS))):
-            at = rng.randrange(HORIZON_MS)
-            faults.append(Fault(at, Act.LEAVE, receiver, "", min(rng.randint(1, 1000), HORIZON_MS - at), False))
+        faults += _leave(rng)
+    if setup.leaving is Leaving.HASTY_SOURCE and rng.random() < AMBUSH_SHARE:
+        at = HORIZON_MS - rng.randint(200, 1000)  # It will have no quorum when it leaves.
+        faults += [Fault(at, Act.CRASH, store, "", HORIZON_MS - at, False) for store in rng.sample(STORES, 2)]
+    return faults
+
+
+def _absence(rng: Random) -> list[Fault]:
+    """The source stays away for so long that it is stood in for; stores may be slow to, or stop in the middle of it."""
+    at = rng.randrange(HORIZON_MS // 2)
+    away = rng.choice((HORIZON_MS - at, rng.randint(1000, 1700)))
+    faults = [Fault(at, Act.CRASH, SOURCE, "", away, rng.random() < 0.5)]
+    slow = rng.sample(STORES, rng.randint(0, len(STORES)))
+    faults += [Fault(at + 900, Act.SLOW, store, "", 1000, False) for store in slow]
+    if rng.random() < AMBUSH_SHARE:
+        stopped = at + rng.randint(1200, 1900)
+        faults.append(Fault(stopped, Act.FREEZE, rng.choice(STORES), "", HORIZON_MS - stopped, True))
+    return faults
+
+
+def _leave(rng: Random) -> list[Fault]:
+    """Receivers deregister, one of them while a source begins."""
+    at, span = rng.randrange(HORIZON_MS // 2), rng.randint(30, 200)
+    faults = [Fault(at, Act.CRASH, SOURCE, "", span, True)]
+    for receiver in rng.sample(RECEIVERS, rng.randint(1, len(RECEIVERS))):
+        left = rng.choice((at + span + rng.randint(0, 300), rng.randrange(HORIZON_MS)))
+        faults.append(Fault(left, Act.LEAVE, receiver, "", min(rng.randint(1, 1000), HORIZON_MS - left), False))
     return faults
 
 

@@ -150,6 +150,7 @@ def draw_setup(seed: int) -> Setup:
         found["unique"] = 1  # There is no second one in the end.
     if found.get("paced"):
         found.pop("notify", None)  # What is sent at once beyond the flight may be more than a store has room for.
+        found.pop("unique", None)  # What goes while there are no receivers nobody ever confirms.
     return Setup(**found)
 
 
@@ -214,7 +215,7 @@ def _proxies(rng: Random) -> _Kit:
 def _limits(rng: Random) -> _Kit:
     return {
         "size_threshold": rng.choice((0, 5, 20)) * MESSAGE_BYTES,
-        "size_limit": rng.choice((0, 20, 60)) * MESSAGE_BYTES,
+        "size_limit": rng.choice((0, 60, 100)) * MESSAGE_BYTES,
         "disk_limit": rng.choice((0, 20, 100)) * MESSAGE_BYTES,
     }
 
@@ -274,6 +275,7 @@ _KITS: Final[tuple[Callable[[Random], _Kit], ...]] = (
     _flight,
     _lossy,
     _late,
+    _leaving,
     _leaving,
     _named,
     _memory,

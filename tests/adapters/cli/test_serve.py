@@ -45,6 +45,18 @@ def test_a_store_that_may_have_lost_its_memory_says_so(tmp_path: Path) -> None:
     )
 
 
+def test_options_without_effect_are_told_and_a_profile_is_taken(tmp_path: Path) -> None:
+    """The guide's store has no memory to lose (formal design, 7.6): it grants at once."""
+    arguments = ["--listen", "127.0.0.1:0", "--profile", "5.3", "-o", "repository-disk-file-preallocate=1", "--json"]
+    with running("store", tmp_path, *arguments) as program:
+        program.said()
+        program.interrupt()
+        program.said()
+        status, _, err = program.end()
+    assert status == 0
+    assert err == "option repository-disk-file-preallocate has no effect: the journal allocates its segments\n"
+
+
 def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
     with running("lbmrd", "--listen", "127.0.0.1:0", "--json") as program:
         assert program.said().keys() == {"ready", "port"}

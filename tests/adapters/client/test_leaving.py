@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.client import Closed
+from stablecast.client import Closed, Context
 from stablecast.core.events import (
     DeregistrationComplete,
     DeregistrationSuccess,
@@ -123,3 +123,13 @@ async def test_who_found_no_credit_hears_when_there_is_some(net: Network) -> Non
     assert source.try_send(b"x") == 5
     assert len(events.of(Wakeup)) == 1
     assert len(events.of(RegistrationComplete)) == 1
+
+
+async def test_a_receiver_that_kept_in_touch_and_ends_is_gone_at_once(net: Network) -> None:
+    """P-338: its connection says so, long before the timeout."""
+    events = Events()
+    _, source = await source_of(net, "a", on_event=events, options={"ume_source_liveness_timeout": 3_600_000})
+    async with Context(resolver=[net.relays[0].address], session_id=1) as context:
+        context.receiver("orders", options={"ume_receiver_liveness_interval": 10})
+        await until(lambda: source._machine.sending.liveness.watched)
+    await events.first(ReceiverGone)

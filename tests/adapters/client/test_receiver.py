@@ -15,6 +15,7 @@ from stablecast.core.events import (
 )
 from stablecast.trace import TraceError
 from stablecast.transports import codec
+from stablecast.transports.resolution.records import SourceRecord
 from tests.adapters.net.peers import data, hello, listener
 from tests.support.network import Events, Network, until
 from tests.support.traffic import info, send, source_of, take
@@ -246,3 +247,26 @@ async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monk
         await until(lambda: not receiver._sessions)
         assert len(receiver._history) <= 2
     assert len(receiver._history) == 2
+
+
+async def test_what_the_stream_left_out_comes_from_the_store(net: Network) -> None:
+    """P-410, P-427: a receiver that runs fills its gap; it is told which messages those were."""
+    _, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 2)
+    assert await take(receiver, 2) == [0, 1]
+    sent = source.stream
+    assert sent is not None
+    held, sent.write = sent.write, lambda block: None  # type: ignore[method-assign]
+    source.try_send(b"2")
+    source.flush()
+    sent.write = held  # type: ignore[method-assign]
+    source.try_send(b"3")
+    missing, live = await anext(receiver), await anext(receiver)
+    assert [(m.payload, m.recovered, m.otr) for m in (missing, live)] == [(b"2", True, True), (b"3", False, False)]
+
+
+async def test_a_record_that_nobody_wants_any_more_is_dropped(net: Network) -> None:
+    context = await net.context()
+    context._on_found("orders", SourceRecord("127.0.0.1:1", 1, 2, "127.0.0.1:2", True))
+    assert not context._receivers

@@ -11,13 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.client import Context, Receiver
-from stablecast.core.effects import Client
+from stablecast.core.effects import Client, SendStored
 from stablecast.core.events import Oddity, RegistrationComplete, RequestsDropped
 from stablecast.core.messages import Role
-from stablecast.core.settings import RepositoryConfig, StoreConfig
+from stablecast.core.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.core.units import MILLISECOND
 from stablecast.daemon.cache import Cache
 from stablecast.daemon.records import RecordError, client_record
@@ -38,7 +39,7 @@ TURNS = 100
 
 async def started(directory: Path, listen: str = f"{LOCAL}:0", **settings: Any) -> Store:
     """A store that serves."""
-    config = StoreConfig(listen, 1, repository=KEPT)
+    config = settings.pop("config", None) or StoreConfig(listen, 1, repository=KEPT)
     store = Store(StoreSettings(listen, directory, config, **{"new": True, **settings}))
     await store.start()
     return store
@@ -283,8 +284,10 @@ async def test_wrong_messages_on_the_request_port_are_counted_and_hurt_nobody(tm
         source = await context.source(TOPIC, stores=[store.address])
         await (await source.send(b"one")).stable()
         writer.close()
+        store._on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
         assert store.statistics()["oddities"] == store.oddities
         assert store.oddities["data-on-request-port"] == store.oddities["malformed-on-request-port"] == 1
+        assert store.oddities["malformed-on-stream"] == 1
 
 
 async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
@@ -365,3 +368,31 @@ async def test_events_are_counted(tmp_path: Path) -> None:
         store._on_notify(Oddity("late-ack", "text"))
         assert store.statistics()["events"] == {"RequestsDropped": 1}
         assert store.statistics()["oddities"] == {"late-ack": 1}
+
+
+async def test_what_is_kept_in_memory_only_is_served_from_there(tmp_path: Path) -> None:
+    """P-102: nothing of it is on disk."""
+    config = StoreConfig(f"{LOCAL}:0", 1, repository=attrs.evolve(KEPT, kind=RepositoryType.MEMORY))
+    async with serving(tmp_path, config=config) as store, Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        await source.send_many([b"x"] * 3)
+        await source.wait_stable_through(2)
+        reg_id = next(iter(store._machine.repositories))
+        assert store._journal.sizes(reg_id) == []
+        receiver = context.receiver(TOPIC, source=source.config.transport)
+        assert [number for number, _, _ in await _take(receiver, 3)] == [0, 1, 2]
+
+
+async def test_what_is_gone_when_its_turn_comes_is_not_sent(tmp_path: Path) -> None:
+    async with serving(tmp_path) as store:
+        store._perform(SendStored(f"{LOCAL}:1", 1, 50, 0, 9))
+        assert not len(store._pool)
+
+
+async def test_a_disk_fails_once(tmp_path: Path) -> None:
+    store = await started(tmp_path)
+    first = JournalError("first")
+    store._on_failed(first)
+    store._on_failed(JournalError("second"))
+    with pytest.raises(JournalError, match="first"):
+        await store.stop()

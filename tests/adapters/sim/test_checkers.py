@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from stablecast.core.effects import Client
+from stablecast.core.events import Oddity, Wakeup
 from stablecast.core.messages import Pace, Role
 from stablecast.core.quorum import GroupRules
 from stablecast.core.registration import Registration, RegistrationState, RegistrationTimes
@@ -151,8 +152,8 @@ def test_copies_stay_until_they_are_stable_or_forced_out() -> None:
 
 def test_copies_stay_until_somebody_consumed_them_where_that_is_asked() -> None:
     checkers = world(unique=1)
-    stable(checkers, 0, 4)
     begin(checkers, 1)
+    stable(checkers, 0, 4)
     checkers.receivers.on_consumed(READER, LIFE, 1, 3)
     checkers.on_release(LIFE, 3)
     assert broken(checkers) == []
@@ -271,6 +272,26 @@ def test_acknowledged_is_what_was_consumed() -> None:
     assert broken(checkers) == ["A1"]
     checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
     assert broken(checkers) == ["A1", "A1"]
+
+
+def test_what_a_limit_let_go_is_excused() -> None:
+    checkers = world()
+    stable(checkers, 0, 3)
+    for name in STORES:
+        checkers.stores.on_reclaim(name, STREAM, 2)
+        del checkers.facts.disks[name].durable[STREAM][0]
+    checkers.at_the_end()
+    begin(checkers, 2)
+    assert broken(checkers) == []
+    begin(checkers, 3)
+    assert broken(checkers) == ["D1"]
+
+
+def test_what_machines_drop_is_counted() -> None:
+    checkers = world()
+    checkers.on_oddity(Oddity("late-ack", "late"))
+    checkers.on_oddity(Wakeup())
+    assert (checkers.facts.counts["late-ack"], broken(checkers)) == (1, [])
 
 
 def test_who_left_is_promised_nothing() -> None:

@@ -4,7 +4,11 @@ import pytest
 
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.sim.cluster import Cluster, seeded
-from stablecast.sim.schedule import EVERYBODY, SOURCE, Act, Fault
+from stablecast.sim.peace import trouble
+from stablecast.sim.receiver import ReceiverProcess
+from stablecast.sim.schedule import Act, Fault
+from stablecast.sim.setup import EVERYBODY, RECEIVERS, SOURCE, Setup
+from stablecast.sim.source import SourceProcess
 
 
 @pytest.fixture
@@ -14,7 +18,7 @@ def cluster() -> Cluster:
     cluster.world.run(SECOND)
     cluster.want(10)
     cluster.world.run(2 * SECOND)
-    assert cluster.settled()
+    assert trouble(cluster) is None
     return cluster
 
 
@@ -24,8 +28,8 @@ def suffer(cluster: Cluster, act: Act, who: str, other: str = "", span_ms: int =
 
 def test_in_peace_everything_is_delivered_and_stable(cluster: Cluster) -> None:
     assert set(cluster.processes) == set(EVERYBODY)
-    assert cluster.checkers.counts["delivered"] == 20
-    assert cluster.checkers.counts["stable"] == 10
+    assert cluster.checkers.facts.counts["delivered"] == 20
+    assert cluster.checkers.facts.counts["stable"] == 10
 
 
 @pytest.mark.parametrize("who", EVERYBODY)
@@ -40,8 +44,8 @@ def test_what_a_dead_source_was_to_send_the_next_one_sends(cluster: Cluster) -> 
     suffer(cluster, Act.CRASH, SOURCE)
     cluster.want(7)
     cluster.world.run(4 * SECOND)
-    assert cluster.settled()
-    assert cluster.checkers.counts["stable"] == 17
+    assert trouble(cluster) is None
+    assert cluster.checkers.facts.counts["stable"] == 17
 
 
 def test_a_full_disk_stops_a_store(cluster: Cluster) -> None:
@@ -62,4 +66,65 @@ def test_who_is_taken_over_lives_on_until_peace(cluster: Cluster) -> None:
     assert (first.alive, first.frozen) == (True, False)
     cluster.calm()
     assert (first.alive, first.frozen) == (False, False)
-    assert cluster.checkers.violations == []
+    assert cluster.checkers.facts.violations == []
+
+
+def lively(setup: Setup) -> Cluster:
+    """Everybody is up, and something was sent."""
+    cluster = Cluster(seeded(1), setup=setup)
+    cluster.world.run(SECOND)
+    cluster.want(10)
+    cluster.world.run(2 * SECOND)
+    return cluster
+
+
+def test_stores_with_a_name_may_move() -> None:
+    """P-203, P-207: source and receivers follow."""
+    cluster = lively(Setup(named=True))
+    cluster.suffer(Fault(0, Act.CRASH, "store0", "", 100, True))
+    cluster.world.run(6 * SECOND)
+    store, source, receiver = (cluster.processes[name] for name in ("store0", SOURCE, RECEIVERS[0]))
+    assert isinstance(source, SourceProcess)
+    assert isinstance(receiver, ReceiverProcess)
+    moved = f"{store.host}:14568"
+    assert moved in cluster.network.listeners
+    for client in (source, receiver):
+        assert [held.address for held in client.registrations() if held.counts][0] == moved
+    assert trouble(cluster) is None
+
+
+def test_a_receiver_that_leaves_is_forgotten_and_comes_back_as_a_new_one() -> None:
+    """P-584, P-586."""
+    cluster = lively(Setup())
+    first = cluster.processes[RECEIVERS[0]]
+    suffer(cluster, Act.LEAVE, RECEIVERS[0], span_ms=500)
+    cluster.world.run(cluster.world.now + 400 * MILLISECOND)
+    assert isinstance(first, ReceiverProcess)
+    assert first.left
+    cluster.world.run(6 * SECOND)
+    assert not first.alive
+    assert trouble(cluster) is None
+    assert cluster.checkers.facts.counts["delivered"] == 30
+
+
+def test_a_receiver_that_is_gone_does_not_leave(cluster: Cluster) -> None:
+    suffer(cluster, Act.CRASH, RECEIVERS[0])
+    suffer(cluster, Act.LEAVE, RECEIVERS[0])
+    receiver = cluster.processes[RECEIVERS[0]]
+    assert isinstance(receiver, ReceiverProcess)
+    assert not receiver.leaving
+
+
+def test_an_orphaned_world_has_a_proxy_until_the_source_is_back() -> None:
+    """P-540, P-541."""
+    cluster = lively(Setup(proxies=True, orphaned=True))
+    cluster.calm()
+    assert trouble(cluster) is not None
+    cluster.world.run(cluster.world.now + 3 * SECOND)
+    assert trouble(cluster) is None
+    assert cluster.checkers.facts.counts["proxies"] >= 1
+    cluster.adopt()
+    found = trouble(cluster)
+    assert found is not None
+    cluster.world.run(cluster.world.now + 3 * SECOND)
+    assert trouble(cluster) is None

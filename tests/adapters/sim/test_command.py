@@ -17,7 +17,7 @@ def test_json_has_what_machines_ask_for(capsys: pytest.CaptureFixture[str], tmp_
     assert run_sim(Options(4, jobs=2, directory=tmp_path), as_json=True) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["seeds"], result["violations"], result["failures"]) == (4, 0, [])
-    assert {"registration", "lifetime", "source", "receiver"} == set(result["coverage"])
+    assert {"registration", "lifetime", "source", "receiver", "election"} == set(result["coverage"])
     assert result["coverage"]["source"]["states"]["ACTIVE"] > 0
     assert list(tmp_path.iterdir()) == []
 

@@ -1,29 +1,35 @@
 """A proxy in a store's process: receivers find it and get what the store has; it ends with its process."""
 
-from functools import partial
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.core import effects as fx
 from stablecast.core.messages import ElectionToken, StoreEntry
-from stablecast.core.settings import SourceConfig
 from stablecast.core.units import SECOND
-from stablecast.sim.cluster import STORE_ADDRESSES, Cluster
+from stablecast.sim import configs
+from stablecast.sim.cluster import Cluster
+from stablecast.sim.configs import STORE_ADDRESSES
+from stablecast.sim.peace import trouble
+from stablecast.sim.setup import Setup
 from stablecast.sim.store import StoreProcess
 from stablecast.sim.world import World
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """Everybody runs, and the source, which may be stood in for, sent something."""
-    monkeypatch.setattr("stablecast.sim.cluster.SourceConfig", partial(SourceConfig, wants_proxy=True))
-    cluster = Cluster(World(Random(5)))
+    """Everybody runs, and the source, which may be stood in for, sent something; no store does so by itself."""
+    usual = configs.store_config
+    monkeypatch.setattr(
+        "stablecast.sim.cluster.store_config", lambda *args: attrs.evolve(usual(*args), allow_proxy=False)
+    )
+    cluster = Cluster(World(Random(5)), setup=Setup(proxies=True))
     cluster.world.run(cluster.world.now + SECOND)
     cluster.want(20)
     cluster.world.run(cluster.world.now + 2 * SECOND)
-    assert cluster.settled()
+    assert trouble(cluster) is None
     return cluster
 
 

@@ -16,12 +16,17 @@ def test_schedules_survive_json() -> None:
 def test_everything_is_over_at_the_horizon() -> None:
     faults = [fault for seed in range(200) for fault in draw(seed).faults]
     assert all(0 <= fault.at_ms < HORIZON_MS and 0 <= fault.span_ms <= HORIZON_MS - fault.at_ms for fault in faults)
-    assert {fault.act for fault in faults} == set(USUAL)
+    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE}
     assert str(faults[0])
 
 
 def test_disks_are_wiped_only_on_demand() -> None:
     assert any(fault.act is Act.WIPE for seed in range(50) for fault in draw(seed, wipe=True).faults)
+
+
+def test_a_schedule_of_before_setups_is_plain() -> None:
+    value = {name: part for name, part in draw(0).as_json().items() if name != "setup"}
+    assert Schedule.from_json(value).setup == Setup()
 
 
 @pytest.mark.parametrize(
@@ -32,6 +37,7 @@ def test_disks_are_wiped_only_on_demand() -> None:
         {"seed": 1, "sends": [[1]], "faults": []},
         {"seed": 1, "sends": [], "faults": [{"act": "CRASH"}]},
         {"seed": 1, "sends": [], "faults": [{"act": "EAT"}]},
+        {"seed": 1, "sends": [], "faults": [], "setup": {"moon": 1}},
     ],
 )
 def test_what_is_no_schedule_is_refused(value: object) -> None:

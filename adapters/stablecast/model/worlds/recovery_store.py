@@ -73,7 +73,7 @@ class Shared(Generic[_Machine]):
 
 @attrs.define
 class Node:
-    """A store: its machine, or None while it is down; its disk, and what that would lose; what is on its way to and fro."""
+    """A store: its machine, or None while it is down; its disk, and what that would lose; what is on its way."""
 
     constants: Constants
     number: int
@@ -115,8 +115,8 @@ class Node:
 
     def put(self, message: Message) -> None:
         """A receiver says something. What finds no room is lost; registrations are an action of their own."""
-        sent = isinstance(message, ConsumptionAck | RetransmitRequest)
-        if sent and self.up and len(self.inbox) < self.constants.Room:
+        room = self.up and len(self.inbox) < self.constants.Room
+        if room and isinstance(message, ConsumptionAck | RetransmitRequest):
             self.inbox.append(message)
 
     def forget_receiver(self) -> None:
@@ -170,7 +170,8 @@ class Node:
                     self.unsynced.append(effect)
                 case Send(message=Registered() as answer):
                     answers.append(answer)
-                case SendStored():
+                case _:
+                    assert isinstance(effect, SendStored)
                     numbers = range(effect.first, effect.last + 1)
                     self.outbox += numbers[: self.constants.Room - len(self.outbox)]
         return answers

@@ -8,132 +8,59 @@ A message has one byte. Timers run where an action says so: a write delay is ove
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Self
 
 import attrs
 
-from stablecast.core.effects import (
-    Broadcast,
-    Client,
-    Effect,
-    Forget,
-    PersistCached,
-    PersistClient,
-    PersistMessages,
-    Reclaim,
-    Resend,
-    Send,
-)
+from stablecast.core.effects import Broadcast, Effect, Resend, Send
 from stablecast.core.inputs import Arrived, Data, Persisted, Reset, Sent, Start
 from stablecast.core.messages import (
     ConsumptionAck,
-    Deregister,
     Deregistered,
     Keepalive,
     Message,
     Pace,
     Refused,
-    Register,
     Registered,
-    Role,
     SourceInfo,
     StableAck,
 )
-from stablecast.core.quorum import GroupRules
-from stablecast.core.repairs import Repair
 from stablecast.core.repository import Repository
-from stablecast.core.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.units import SECOND
 from stablecast.model.canonical import Fn, Value, record
-from stablecast.model.clone import clone
 from stablecast.model.errors import ModelError
-from stablecast.model.explorer import Action, Invariant, State
+from stablecast.model.explorer import Action, State
+from stablecast.model.worlds.rpp_parts import (
+    DELAY_NS,
+    RECEIVER_ID,
+    SILENCE_NS,
+    SOURCE,
+    SOURCE_ID,
+    STORE,
+    UNKNOWN,
+    Constants,
+    Journal,
+    Reader,
+    Shared,
+    farewell,
+    new_source,
+    receiver_request,
+    store_config,
+)
+from stablecast.model.worlds.rpp_seen import (
+    INVARIANTS,
+    acknowledged,
+    granting,
+    item,
+    numbers_of,
+    seen,
+    signed,
+    waiting,
+    written,
+)
 
-SOURCE, STORE = "source:1", "store:1"
-SOURCE_ID, RECEIVER_ID = 50, 70
-"""RegIDs; receiver i has the second one plus i."""
-NONE, UNKNOWN = -1, -2
-NEVER_NS = 10**15
-"""No timer of this length ever runs out."""
-DELAY_NS = 1
-SILENCE_NS = SECOND
-
-
-MachineT = TypeVar("MachineT")
-
-
-@attrs.frozen
-class Shared(Generic[MachineT]):
-    """A machine that copies of a world have in common until one of them changes it."""
-
-    machine: MachineT
-
-    def own(self) -> "Shared[MachineT]":
-        """One to change."""
-        return Shared(clone(self.machine))
-
-
-@attrs.frozen
-class Constants:
-    """The model's constants."""
-
-    Receivers: int
-    Patient: frozenset[int]
-    Messages: int
-    Capacity: int
-    Flight: int
-    Delay: bool
-    Lives: int
-    Faults: frozenset[str]
-    Repaired: bool
-
-    @property
-    def repairs(self) -> Repair:
-        """The rules in force."""
-        return Repair.ALL if self.Repaired else Repair.ALL & ~Repair.PACED
-
-
-@attrs.frozen
-class Journal:
-    """What the store's disk keeps: its clients, the messages of its one source, and from where on."""
-
-    clients: tuple[Client, ...] = ()
-    messages: frozenset[int] = frozenset()
-    trail: int = 0
-
-    def of(self, reg_id: int) -> Client | None:
-        """A client's newest state."""
-        return next((client for client in self.clients if client.reg_id == reg_id), None)
-
-    def after(self, effects: Sequence[Effect]) -> "Journal":
-        """With what a store wants written; anything else is none of the disk's business."""
-        clients = {client.reg_id: client for client in self.clients}
-        messages, trail = set(self.messages), self.trail
-        for effect in effects:
-            match effect:
-                case PersistClient():
-                    clients[effect.client.reg_id] = effect.client
-                case Forget():
-                    clients.pop(effect.reg_id, None)
-                case PersistMessages():
-                    messages.update(range(effect.first, effect.first + effect.count))
-                case PersistCached():
-                    messages.update(range(effect.first, effect.last + 1))
-                case Reclaim():
-                    trail = effect.number
-                    messages = {number for number in messages if number >= trail}
-        return Journal(tuple(clients.values()), frozenset(messages), trail)
-
-
-@attrs.define
-class Reader:
-    """A receiver: OUT, ASKING or IN; `since`: the next number of the source when it registered."""
-
-    state: str = "OUT"
-    consumed: int = NONE
-    since: int = NONE
+__all__ = ["INVARIANTS", "World"]
 
 
 @attrs.define
@@ -162,8 +89,8 @@ class World:
             ModelError: If the store refuses the source.
         """
         known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
-        store = StoreEndpoint.create(_store_config(known))
-        world = cls(known, Shared(_source(known, 1)), Shared(store), [Reader() for _ in range(known.Receivers)])
+        store = StoreEndpoint.create(store_config(known))
+        world = cls(known, Shared(new_source(known, 1)), Shared(store), [Reader() for _ in range(known.Receivers)])
         world._tell_source(Start())
         world.do(("Sync",))
         if world.source.state is not SourceState.ACTIVE:
@@ -194,43 +121,46 @@ class World:
     # What can happen.
 
     def actions(self) -> Iterator[Action]:
-        """In the order of the model's `Next`."""
-        up = self.store is not None
-        if up and self._may_send():
-            yield ("Send",)
-        if up and self.queue:
-            yield ("ToStore",)
+        """What the model allows."""
         if self._news():
             yield ("ToSource",)
-        if up and self._kept.window.delayed:
-            yield ("Write",)
-        if up and (self.written != self.disk or self._kept_waiting() or self._granting() or self._asking()):
-            yield ("Sync",)
-        for number, reader in enumerate(self.readers, 1):
-            yield from self._reader_actions(number, reader)
         if "die" in self.constants.Faults and self.up:
             yield ("Die",)
-        if up and not self.up and self.source.config.incarnation < self.constants.Lives:
-            yield ("Return",)
-        if not up:
+        if self.store is None:
             yield ("Restart",)
-        elif "crash" in self.constants.Faults and not self.crashed and self._source_state() in ("ACTIVE", "DOWN"):
+        else:
+            yield from self._store_actions(self.store)
+        for number, reader in enumerate(self.readers, 1):
+            yield from self._reader_actions(number, reader)
+
+    def _store_actions(self, store: StoreEndpoint) -> Iterator[Action]:
+        if self._may_send():
+            yield ("Send",)
+        if self.queue:
+            yield ("ToStore",)
+        if self._kept.window.delayed:
+            yield ("Write",)
+        if self.written != self.disk or waiting(store) or granting(store) or self._asking():
+            yield ("Sync",)
+        if not self.up and self.source.config.incarnation < self.constants.Lives:
+            yield ("Return",)
+        if "crash" in self.constants.Faults and not self.crashed and self._source_state() in ("ACTIVE", "DOWN"):
             yield ("Crash",)
 
     def _reader_actions(self, number: int, reader: Reader) -> Iterator[Action]:
         faults = self.constants.Faults
-        acknowledged = UNKNOWN if self.store is None else self._acknowledged(number)
+        heard = UNKNOWN if self.store is None else acknowledged(self.store, number)
         begun = self.store is not None and self._kept.resume_point is not None
         if reader.state == "OUT" and begun:
             yield ("Join", number)
         if reader.state == "IN" and self.store is not None and "leave" in faults:
             yield ("Leave", number)
-        known = reader.state != "ASKING" and acknowledged != UNKNOWN
+        known = reader.state != "ASKING" and heard != UNKNOWN
         if "expire" in faults and known and not self._kept.window.delayed:
             yield ("Expire", number)
         if reader.state == "IN" and reader.consumed + 1 < self._next():
             yield ("Consume", number)
-        if reader.state == "IN" and begun and acknowledged < reader.consumed:
+        if reader.state == "IN" and begun and heard < reader.consumed:
             yield ("Ack", number)
 
     def do(self, action: Action) -> None:
@@ -245,7 +175,7 @@ class World:
             case "Die":
                 self.before, self.up, self.told = self._window(), False, []
             case "Return":
-                self.sender, self.up = Shared(_source(self.constants, self.source.config.incarnation + 1)), True
+                self.sender, self.up = Shared(new_source(self.constants, self.source.config.incarnation + 1)), True
                 self._tell_source(Start())
             case "Send":
                 self._send()
@@ -267,10 +197,11 @@ class World:
                 self._tell_store(ack)
             case "Join":
                 reader.state, reader.since = "ASKING", self._next()
-                self._tell_store(self._request(number))
+                pace = Pace.NON_BLOCKING if number in self.constants.Patient else Pace.RECEIVERS
+                self._tell_store(receiver_request(number, self._kept.incarnation, pace))
             case "Leave":
                 self.readers[number - 1] = Reader()
-                self._tell_store(self._farewell(number))
+                self._tell_store(farewell(number, self._kept.incarnation))
             case _:
                 self.readers[number - 1] = Reader()
                 self._expire(RECEIVER_ID + number)
@@ -310,7 +241,7 @@ class World:
 
     def _restart(self) -> None:
         """What the disk kept is looked at; then a source that is there notices that its connection broke."""
-        store = StoreEndpoint.create(_store_config(self.constants))
+        store = StoreEndpoint.create(store_config(self.constants))
         extents = [(SOURCE_ID, number, 1, 1) for number in sorted(self.disk.messages)]
         store.recover(self.disk.clients, extents, {SOURCE_ID: self.disk.trail}, self.now)
         self.keeper = Shared(store)
@@ -352,7 +283,7 @@ class World:
         if to != SOURCE:
             if isinstance(message, Registered):
                 reader = self.readers[int(to.removeprefix("receiver:")) - 1]
-                reader.state, reader.consumed = "IN", _signed(message.low) - 1
+                reader.state, reader.consumed = "IN", signed(message.low) - 1
             assert isinstance(message, Registered | Deregistered)
         elif not self.up or message.incarnation != self.source.config.incarnation:
             return
@@ -391,48 +322,18 @@ class World:
         for reader in self.readers:
             reader.consumed, reader.since = min(reader.consumed, low - 1), min(reader.since, low)
 
-    # Clients.
-
-    def _request(self, number: int) -> Register:
-        return Register(
-            role=Role.RECEIVER,
-            store_index=0,
-            generation=1,
-            reg_id=RECEIVER_ID + number,
-            incarnation=self._kept.incarnation,
-            source_reg_id=SOURCE_ID,
-            topic="topic",
-            session_id=0,
-            reply_to=f"receiver:{number}",
-            transport="",
-            activity_timeout_ms=0,
-            state_lifetime_ms=0,
-            pace=Pace.NON_BLOCKING if number in self.constants.Patient else Pace.RECEIVERS,
-        )
-
-    def _farewell(self, number: int) -> Deregister:
-        request = self._request(number)
-        return Deregister(
-            request.role,
-            request.store_index,
-            request.generation,
-            request.reg_id,
-            request.incarnation,
-            request.source_reg_id,
-            request.reply_to,
-        )
-
     # What the model sees.
 
     def abstract(self) -> State:
         """The model's variables."""
+        numbers = range(1, self.constants.Receivers + 1)
         return {
             "source": self._source_of(),
-            "queue": tuple(map(_message, self.queue)),
+            "queue": tuple(map(item, self.queue)),
             "acks": frozenset(self._news()),
-            "store": self._store(),
-            "written": self._journal(self.written),
-            "disk": self._journal(self.disk),
+            "store": seen(self.store, numbers),
+            "written": written(self.written, numbers),
+            "disk": written(self.disk, numbers),
             "receiver": tuple(self._reader(number, reader) for number, reader in enumerate(self.readers, 1)),
             "crashed": self.crashed,
             "stable": frozenset(self.stable),
@@ -458,7 +359,7 @@ class World:
             return self.before
         window = self.source.window
         stop = window.next
-        unsettled = frozenset(n for first, last in window.settled.missing(window.trail, stop) for n in range(first, last))
+        unsettled = numbers_of(window.settled.missing(window.trail, stop))
         return record(low=self.source.resume_point, next=stop, open=unsettled)
 
     def _source_of(self) -> Fn:
@@ -482,169 +383,13 @@ class World:
         assert isinstance(unsettled, frozenset)
         return {number for number in told if number in unsettled}
 
-    def _acknowledged(self, number: int) -> int:
-        assert self.store is not None
-        known = self.store.clients.records.get(RECEIVER_ID + number)
-        return UNKNOWN if known is None else known.client.acknowledged
-
-    def _kept_waiting(self) -> frozenset[int]:
-        """Numbers that the disk was given and has not reported."""
-        assert self.store is not None
-        runs = [due for due in self.store.tickets.waiting if due.generation < 0 and due.farewell is None]
-        return frozenset(number for run in runs for number in range(run.first, run.stop))
-
-    def _granting(self) -> bool:
-        assert self.store is not None
-        life = self._kept.incarnation
-        waiting = self.store.tickets.waiting
-        return any(
-            due.generation >= 0 and due.reg_id == SOURCE_ID and due.incarnation == life for due in waiting
-        )
-
     def _asking(self) -> bool:
         return any(reader.state == "ASKING" for reader in self.readers)
-
-    def _store(self) -> Fn:
-        numbers = range(1, self.constants.Receivers + 1)
-        if self.store is None:
-            none = dict.fromkeys(("held", "synced", "delayed", "waiting", "lost", "wanted"), frozenset[Value]())
-            flags = dict.fromkeys(("up", "asked", "paused", "granting"), False)
-            rec = (UNKNOWN,) * self.constants.Receivers
-            return record(life=0, low=NONE, trail=0, acked=0, high=NONE, rec=rec, **none, **flags)
-        kept = self._kept
-        window, filling, begun = kept.window, kept.filling, kept.resume_point is not None
-        requests = filling.requests
-        asked = [(request.start, request.stop) for request in requests.asked]
-        return record(
-            up=True,
-            life=kept.incarnation,
-            low=NONE if kept.resume_point is None else kept.resume_point,
-            trail=kept.trail,
-            held=_numbers(kept.held),
-            synced=_numbers(kept.synced),
-            delayed=_numbers((run.first, run.stop) for run in window.delayed),
-            waiting=self._kept_waiting(),
-            acked=kept.acked if begun else 0,
-            high=NONE if filling.high is None else filling.high,
-            lost=_numbers(kept.lost),
-            wanted=_numbers([*requests.wanted, *asked]),
-            asked=filling.asked_at is not None,
-            paused=filling.paused,
-            granting=self._granting(),
-            rec=tuple(self._acknowledged(number) for number in numbers),
-        )
 
     def _reader(self, number: int, reader: Reader) -> Fn:
         blocks = number not in self.constants.Patient
         return record(state=reader.state, blocks=blocks, consumed=reader.consumed, since=reader.since)
 
-    def _journal(self, journal: Journal) -> Fn:
-        client = journal.of(SOURCE_ID)
-        if client is None:
-            return record(life=0)
-        known = [journal.of(RECEIVER_ID + number) for number in range(1, self.constants.Receivers + 1)]
-        return record(
-            life=client.incarnation,
-            low=next((first for life, first in client.lives if life == client.incarnation), NONE),
-            freed=client.freed,
-            trail=journal.trail,
-            messages=journal.messages,
-            rec=tuple(UNKNOWN if reader is None else reader.acknowledged for reader in known),
-        )
-
-
-def _numbers(ranges: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> frozenset[Value]:
-    return frozenset(number for first, stop in ranges for number in range(first, stop))
-
 
 def _named(fields: Fn) -> Iterator[tuple[str, Value]]:
     yield from ((str(name), value) for name, value in fields.pairs)
-
-
-def _message(item: Data | SourceInfo) -> Fn:
-    if isinstance(item, Data):
-        return record(kind="data", life=item.incarnation, number=item.wire_first, again=item.recovered)
-    return record(kind="info", life=item.incarnation, low=item.low, high=_signed(item.high))
-
-
-def _signed(wire: int) -> int:
-    """The few numbers of a model are small; one below 0 is 32 ones on a message."""
-    return wire if wire < 1 << 31 else wire - (1 << 32)
-
-
-def _source(constants: Constants, life: int) -> SourceEndpoint:
-    config = SourceConfig(
-        "topic",
-        life,
-        SOURCE,
-        f"stream:{life}",
-        (StoreSpec(STORE, SOURCE_ID),),
-        GroupRules((1,)),
-        flight_messages=0,
-        flight_bytes=constants.Flight,
-        stability_timeout_ns=0,
-        sri_maximum=1,
-        pace=Pace.RECEIVERS,
-        repairs=constants.repairs,
-    )
-    return SourceEndpoint.create(config)
-
-
-def _store_config(constants: Constants) -> StoreConfig:
-    kept = RepositoryConfig(
-        size_threshold=0,
-        size_limit=0,
-        disk_limit=constants.Capacity,
-        allow_rpp=True,
-        write_delay_ns=DELAY_NS if constants.Delay else 0,
-        source_activity_ns=NEVER_NS,
-        receiver_activity_ns=SILENCE_NS,
-    )
-    return StoreConfig(
-        STORE,
-        1,
-        repository=kept,
-        check_ns=1,
-        keepalive_ns=0,
-        retry_ns=NEVER_NS,
-        give_up_ns=NEVER_NS,
-        repairs=constants.repairs,
-    )
-
-
-def _owed(state: State) -> Iterator[Value]:
-    """What is stable and was offered to receivers that block; after a crash, what was sent since they registered."""
-    stable, receivers = state["stable"], state["receiver"]
-    assert isinstance(stable, frozenset)
-    assert isinstance(receivers, tuple)
-    for receiver in receivers:
-        assert isinstance(receiver, Fn)
-        consumed, since = receiver["consumed"], receiver["since"] if state["crashed"] else 0
-        assert isinstance(consumed, int)
-        assert isinstance(since, int)
-        if receiver["blocks"] and receiver["state"] == "IN":
-            yield from (number for number in stable if isinstance(number, int) and number >= max(since, consumed + 1))
-
-
-def _part(state: State, variable: str, field: str) -> Value:
-    whole = state[variable]
-    assert isinstance(whole, Fn)
-    return whole[field]
-
-
-def _within(owed: Iterator[Value], numbers: Value) -> bool:
-    assert isinstance(numbers, frozenset)
-    return all(number in numbers for number in owed)
-
-
-def _kept(state: State) -> bool:
-    """P2: what is stable stays at the store until every registered receiver that blocks has consumed it."""
-    return not _part(state, "store", "up") or _within(_owed(state), _part(state, "store", "held"))
-
-
-def _synced(state: State) -> bool:
-    """P1: and it is on disk."""
-    return _within(_owed(state), _part(state, "disk", "messages"))
-
-
-INVARIANTS: Mapping[str, Invariant] = {"Kept": _kept, "Synced": _synced}

@@ -1,0 +1,248 @@
+"""What the stability model sees of its world, and what must hold of it; numbers begin at 1 there, at 0 in the core."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from stablecast.core.history import unfold
+from stablecast.core.messages import Life, Registered, StableAck
+from stablecast.core.quorum import quorum_of
+from stablecast.core.ranges import RangeSet
+from stablecast.core.registration import RegistrationState
+from stablecast.core.repository import Repository
+from stablecast.core.resume import offer
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.model.canonical import Fn, Value, record
+from stablecast.model.explorer import Invariant, State
+from stablecast.model.worlds.stability_stores import REG_ID, Constants, Process
+
+STATES = {
+    RegistrationState.REGISTERING: "asked",
+    RegistrationState.REGISTERED: "registered",
+    RegistrationState.RENEWING: "renewing",
+    RegistrationState.UNRESPONSIVE: "away",
+}
+_NOTHING: Mapping[str, Value] = {
+    "life": 0,
+    "term": 0,
+    "lives": (),
+    "told": 0,
+    "resume": 0,
+    "trail": 1,
+    "synced": frozenset(),
+    "lost": frozenset(),
+    "acked": 0,
+    "high": 0,
+    "asked": False,
+    "grant": False,
+    "dirty": False,
+}
+"""A store that knows no source."""
+
+
+def source_view(source: SourceEndpoint | None, life: int) -> Fn:
+    """Its life, whether it may send, where it resumed, and its lives."""
+    if source is None:
+        return record(life=life, state="DOWN", waited=False, resume=0, born=0, term=0, lives=())
+    lineage = source.lineage
+    registering = source.state is SourceState.REGISTERING
+    return record(
+        life=life,
+        state=source.state.name,
+        waited=registering and source.enrollment.first_interval_over,
+        resume=0 if registering else lineage.resume_point + 1,
+        born=lineage.born,
+        term=lineage.term,
+        lives=_history(lineage.lives),
+    )
+
+
+def registration_view(source: SourceEndpoint | None, index: int) -> Fn:
+    """Where the source stands with a store, and while it matters what that granted."""
+    if source is None:
+        return record(state="none", grant=_grant(None))
+    registration = source.enrollment.registrations[index]
+    shown = source.state is SourceState.REGISTERING
+    return record(state=STATES[registration.state], grant=_grant(registration.granted if shown else None))
+
+
+def window_view(source: SourceEndpoint | None, stores: int) -> Fn:
+    """What was sent and is not released."""
+    if source is None or source.state is SourceState.REGISTERING:
+        return record(trail=0, next=0, acked=(frozenset(),) * stores, stable=frozenset())
+    window = source.window
+    return record(
+        trail=window.trail + 1,
+        next=window.next + 1,
+        acked=tuple(_members(held) for held in window.acked),
+        stable=_members(window.stable),
+    )
+
+
+def store_view(process: Process, constants: Constants) -> Fn:
+    """What a store knows of the source and holds of it; for each number, of which life."""
+    repository = process.repository
+    if repository is None or process.machine is None:
+        return record(**_NOTHING, up=process.machine is not None, content=_content({}, constants))
+    client = process.machine.clients.records[REG_ID].client
+    resume = repository.resume_point
+    return record(
+        up=True,
+        life=repository.incarnation,
+        term=client.term,
+        lives=_history(repository.life.lives),
+        told=repository.life.term,
+        resume=0 if resume is None else resume + 1,
+        trail=repository.trail + 1,
+        content=_content({n: process.written.messages.get(n, 0) for n in _numbers(repository.held)}, constants),
+        synced=_members(repository.synced),
+        lost=_members(repository.lost),
+        acked=0 if resume is None else repository.acked + 1,
+        high=0 if resume is None else highest(repository) + 1,
+        asked=repository.filling.asked_at is not None,
+        grant=process.granting,
+        dirty=process.dirty,
+    )
+
+
+def disk_view(process: Process, constants: Constants) -> Fn:
+    """What a crash leaves of it."""
+    client = process.synced.client
+    return record(
+        group=constants.groups[process.index] + 1,
+        life=0 if client is None else client.incarnation,
+        term=0 if client is None else client.term,
+        lives=() if client is None else _history(client.lives),
+        told=0 if client is None else client.lives_term,
+        content=_content(process.synced.messages, constants),
+    )
+
+
+def answers_view(queue: list[Registered | StableAck]) -> tuple[Fn, ...]:
+    """Grants, and between them acknowledgements of one life as one."""
+    told: list[Fn] = []
+    for (granted, life), together in groupby(queue, lambda one: (isinstance(one, Registered), one.incarnation)):
+        answers = list(together)
+        if granted:
+            grants = [_grant(one) for one in answers if isinstance(one, Registered)]
+            told += [record(kind="grant", life=life, grant=grant) for grant in grants]
+        else:
+            acks = [one for one in answers if isinstance(one, StableAck)]
+            numbers = frozenset(number + 1 for ack in acks for number in range(ack.first, ack.last + 1))
+            told.append(record(kind="acks", life=life, numbers=numbers))
+    return tuple(told)
+
+
+def highest(repository: Repository) -> int:
+    """The newest number that the store knows of."""
+    known = repository.filling.high
+    return repository.newest if known is None else max(known, repository.newest)
+
+
+def _content(messages: Mapping[int, int], constants: Constants) -> tuple[int, ...]:
+    return tuple(messages.get(number, 0) for number in range(constants.Numbers))
+
+
+def _numbers(ranges: RangeSet) -> Iterator[int]:
+    for first, stop in ranges:
+        yield from range(first, stop)
+
+
+def _members(ranges: RangeSet) -> frozenset[Value]:
+    return frozenset(number + 1 for number in _numbers(ranges))
+
+
+def _history(lives: Iterable[Life]) -> tuple[Value, ...]:
+    return tuple(record(life=life, first=first + 1) for life, first in lives)
+
+
+def _grant(answer: Registered | None) -> Fn:
+    """What of a grant the source goes by."""
+    if answer is None:
+        return record(high=0, term=0, lives=(), told=0)
+    lives = _history(unfold(answer.lives, 0))
+    return record(high=offer(answer, 0)[1] + 1, term=answer.term, lives=lives, told=answer.lives_term)
+
+
+# What must hold; the model states it more sharply, for it knows the rules between the groups.
+
+
+def _stable_by_quorum(state: State) -> bool:
+    """S1: what this life was told is stable is on the disks of a quorum."""
+    return all(_kept(state, life, number) for life, number in _safe(state) if life == _of(state, "source")["life"])
+
+
+def _no_reuse(state: State) -> bool:
+    """S2: no life uses a number again that was stable."""
+    source = _of(state, "source")
+    life, resume = _int(source["life"]), _int(source["resume"])
+    return not resume or all(number < resume for older, number in _safe(state) if older < life)
+
+
+def _no_stable_lost(state: State) -> bool:
+    """S3: what was ever stable is on the disks of a quorum."""
+    return all(_kept(state, life, number) for life, number in _safe(state))
+
+
+def _synced_first(state: State) -> bool:
+    """P1: what a store acknowledged is on its disk, of this life."""
+    life, acked = _of(state, "source")["life"], _of(state, "window")["acked"]
+    assert isinstance(acked, tuple)
+    return all(
+        _item(disk["content"], _int(number)) == life
+        for disk, numbers in zip(_all(state, "disk"), acked, strict=True)
+        if isinstance(numbers, frozenset)
+        for number in numbers
+    )
+
+
+def _retained_until_settled(state: State) -> bool:
+    """C1: the source has a copy of everything that is not stable."""
+    source, window, safe = _of(state, "source"), _of(state, "window"), set(_safe(state))
+    gone = range(_int(source["resume"]), _int(window["trail"])) if source["resume"] else ()
+    return all((source["life"], number) in safe for number in gone)
+
+
+def _kept(state: State, life: int, number: int) -> bool:
+    """Whether more than half of a group has it on disk."""
+    has: dict[Value, list[bool]] = {}
+    for disk in _all(state, "disk"):
+        has.setdefault(disk["group"], []).append(_item(disk["content"], number) == life)
+    return any(sum(held) >= quorum_of(len(held)) for held in has.values())
+
+
+def _safe(state: State) -> Iterator[tuple[int, int]]:
+    safe = state["safe"]
+    assert isinstance(safe, frozenset)
+    for pair in safe:
+        yield (_int(_item(pair, 1)), _int(_item(pair, 2)))
+
+
+def _of(state: State, name: str) -> Fn:
+    value = state[name]
+    assert isinstance(value, Fn)
+    return value
+
+
+def _all(state: State, name: str) -> tuple[Fn, ...]:
+    values = state[name]
+    assert isinstance(values, tuple)
+    return tuple(value for value in values if isinstance(value, Fn))
+
+
+def _item(values: Value, number: int) -> Value:
+    assert isinstance(values, tuple)
+    return values[number - 1]
+
+
+def _int(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+INVARIANTS: Mapping[str, Invariant] = {
+    "StableByQuorum": _stable_by_quorum,
+    "NoReuse": _no_reuse,
+    "NoStableLost": _no_stable_lost,
+    "SyncedFirst": _synced_first,
+    "RetainedUntilSettled": _retained_until_settled,
+}

@@ -1,0 +1,153 @@
+"""The world of the stability model: what its abstraction forgets does not matter, and its invariants hold."""
+
+import pytest
+
+from stablecast.model.canonical import Fn, Value
+from stablecast.model.explorer import Action, explore
+from stablecast.model.worlds.stability import INVARIANTS, World
+
+CONSTANTS: dict[str, Value] = {
+    "Layout": "one",
+    "Inside": "quorum",
+    "Between": "any",
+    "Consensus": "highest",
+    "Repairs": frozenset({"every_group", "one_life", "holes"}),
+    "Numbers": 1,
+    "Flight": 1,
+    "Lives": 2,
+    "Crashes": 1,
+    "Faults": frozenset(),
+    "Mutant": "none",
+}
+
+
+def world(**changes: Value) -> World:
+    return World.create({**CONSTANTS, **changes})
+
+
+def played(*actions: Action, **changes: Value) -> World:
+    here = world(**changes)
+    for action in actions:
+        assert action in list(here.actions()), action
+        here.do(action)
+    return here
+
+
+REGISTERED: tuple[Action, ...] = (("Begin",), ("Ask", 1), ("Sync", 1), ("ToSource", 1))
+INFORMED: tuple[Action, ...] = (*REGISTERED, ("Inform", 1), ("Sync", 1))
+"""The only store keeps what the first life sends."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"Faults": frozenset({"late", "lose", "slow"}), "Numbers": 2, "Flight": 2, "Crashes": 0},
+        {"Layout": "one and one", "Between": "all_active", "Crashes": 0, "Faults": frozenset({"lag"})},
+        {"Layout": "two", "Inside": "all_active", "Lives": 1},
+    ],
+)
+def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
+    """S1, S2, S3, P1 and C1 hold everywhere: P-023, P-302, P-415, P-515, T5, T15."""
+    found = explore(world(**changes), INVARIANTS, twins=1)
+    assert len(found.graph.states) > 500
+    assert found.twins > 500
+    assert found.violations == {}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("invariant", "changes"),
+    [
+        ("NoReuse", {"Layout": "backup", "Crashes": 2, "Repairs": frozenset({"one_life", "holes"})}),
+        ("NoReuse", {"Faults": frozenset({"wipe"})}),
+        ("NoReuse", {"Layout": "two", "Consensus": "lowest"}),
+        ("SyncedFirst", {"Layout": "two", "Consensus": "lowest", "Repairs": frozenset({"every_group", "holes"})}),
+    ],
+)
+def test_the_core_shows_the_documented_dangers(invariant: str, changes: dict[str, Value]) -> None:
+    """P-416, P-511, P-526, T20; formal design, 7.1 and 7.3: what the model's `doc_*` configurations show."""
+    assert invariant in explore(world(**changes), INVARIANTS).violations
+
+
+def test_a_stable_message_is_on_disk_and_its_copy_goes() -> None:
+    """P-302, P-023."""
+    here = played(*INFORMED, ("Send",), ("ToStore", 1))
+    assert here.stores[0].back == []
+    for action in (("Sync", 1), ("ToSource", 1)):
+        here.do(action)
+    assert here.safe == {(1, 0)}
+    assert here.source is not None
+    assert here.source.window.trail == 1
+
+
+def test_what_was_not_synced_is_gone_and_fetched_again() -> None:
+    """P-441, T15: the store asks for what the source still has."""
+    here = played(*INFORMED, ("Send",), ("ToStore", 1), ("Crash", 1), ("Restart", 1), ("Ask", 1), ("Sync", 1))
+    assert here.stores[0].synced.messages == {}
+    for action in (("ToSource", 1), ("Inform", 1), ("Fill", 1), ("Sync", 1), ("ToSource", 1)):
+        here.do(action)
+    assert here.safe == {(1, 0)}
+
+
+def test_copies_share_what_no_action_has_changed() -> None:
+    here = played(*REGISTERED, Layout="two")
+    before = here.shared_stores
+    there = World(here.constants, list(before), here.shared_source, here.life)
+    there.do(("Ask", 2))
+    assert there.shared_stores[0] is before[0]
+    assert there.shared_stores[1] is not before[1]
+    assert here.stores[1].life == 0
+
+
+def _with(value: Value, change: Value) -> Value:
+    """A change of a record is a field and its value; anything else is replaced."""
+    if not isinstance(value, Fn):
+        return change
+    assert isinstance(change, tuple)
+    field, new = change
+    return Fn(tuple((key, new if key == field else old) for key, old in value.pairs))
+
+
+def broken(name: str, **changes: Value) -> bool:
+    """Whether an invariant notices."""
+    state = dict(played(*INFORMED, ("Send",), ("ToStore", 1), ("Sync", 1), ("ToSource", 1), Numbers=2).abstract())
+    assert all(holds(state) for holds in INVARIANTS.values())
+    for variable, change in changes.items():
+        state[variable] = _with(state[variable], change)
+    return not INVARIANTS[name](state)
+
+
+def test_each_invariant_can_be_broken() -> None:
+    empty = world(Numbers=2).abstract()
+    assert broken("StableByQuorum", disk=empty["disk"])
+    assert broken("NoStableLost", disk=empty["disk"])
+    assert broken("NoReuse", source=("life", 2))
+    assert broken("RetainedUntilSettled", safe=frozenset())
+    assert broken("SyncedFirst", window=("acked", (frozenset({2}),)))
+
+
+def lives_that_tell_one_store_only() -> World:
+    """Four lives and three stores; nothing is lost under way, and no store crashes."""
+    here = world(Layout="three", Numbers=2, Lives=4, Faults=frozenset({"slow", "lag"}))
+    for text in (
+        "Begin,Ask 1,Sync 1,Stop",
+        "Begin,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Wait,Inform 1,Sync 1,Stop",
+        "Begin,Ask 2,Sync 2,ToSource 2,Ask 3,Sync 3,ToSource 3,Wait,Inform 2,Sync 2,Inform 3,Sync 3",
+        "Send,ToStore 2,Sync 2,ToSource 2,ToStore 3,Sync 3,ToSource 3,Stop",
+        "Begin,Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3,Wait,Inform 3,Sync 3",
+    ):
+        for step in text.split(","):
+            name, *number = step.split()
+            here.do((name, *map(int, number)))
+    return here
+
+
+@pytest.mark.xfail(strict=True, reason="terms are counted by each store alone: two lives may have the same one")
+def test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable() -> None:
+    """S3. The second life told its history to the first store only, the third got a message stable at the others; the
+    fourth hears equal terms and takes the second's history, by which the third's message is a dead tail.
+    """
+    here = lives_that_tell_one_store_only()
+    assert here.safe == {(3, 0)}
+    assert INVARIANTS["NoStableLost"](here.abstract())

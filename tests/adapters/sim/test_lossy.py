@@ -1,0 +1,44 @@
+"""The lossy transport: whatever is sent arrives, comes twice or late, or is said to be lost."""
+
+from random import Random
+
+from stablecast.sim.lossy import GIVE_UP_NS, LATE_NS, Lossy
+from stablecast.sim.network import Network
+from stablecast.sim.process import Item, Process
+from stablecast.sim.world import Clock, World
+from stablecast.transports.lbttcp import Run
+from stablecast.transports.wire.lbmc import Message
+
+RUNS = 400
+
+
+class Bare(Process):
+    """Nothing to drive."""
+
+
+def test_nothing_vanishes_without_a_word() -> None:
+    """P-410: what a transport gives up it tells."""
+    world = World(Random(3))
+    process = Bare(Network(world), "bare", "10.0.0.9", Clock(0, 0))
+    arrived: list[tuple[int, Item]] = []
+    lost: list[tuple[int, Run]] = []
+    lossy = Lossy(
+        process,
+        30,
+        lambda _, items: arrived.extend((world.now, item) for item in items),
+        lambda _, run: lost.append((world.now, run)),
+    )
+    runs = [Run(1, number, 1, 12, b"") for number in range(RUNS)]
+    marker = Message(0, ())
+    for run in runs:
+        lossy.take(7, [run, marker])
+    world.run(GIVE_UP_NS)
+    numbers = [item.first for _, item in arrived if isinstance(item, Run)]
+    told = {run.first for _, run in lost}
+    assert set(numbers) | told == set(range(RUNS))
+    assert not set(numbers) & told
+    assert len(numbers) > len(set(numbers))
+    assert numbers != sorted(numbers)
+    assert sum(item is marker for _, item in arrived) == RUNS
+    assert max(at for at, _ in arrived) <= LATE_NS
+    assert 0.2 * 0.3 * RUNS < len(told) < 0.5 * 0.3 * RUNS

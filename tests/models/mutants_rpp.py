@@ -1,0 +1,52 @@
+"""Faults of the core that the receiver-paced model must show: for `test_mutants`, each with what it is tried on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stablecast.core import admission, clients
+from stablecast.core.filling import Filling
+from stablecast.core.lifeline import Lifeline
+from stablecast.core.paced import Paced
+from stablecast.core.registry import Registry
+from stablecast.core.repository import Repository
+from stablecast.core.window import Window
+
+TRIED = ("Rpp/graph_small", "Rpp/graph_delay", "Rpp/graph_lives", "Rpp/graph_two")
+"""In this order, until one differs."""
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def changed(of: Any, name: str, to: Any) -> Patch:
+    """A method replaced."""
+    return lambda patch: patch.setattr(of, name, to)
+
+
+def nothing(self: Any, *words: Any) -> None:
+    """What is not done."""
+
+
+MUTANTS: dict[str, Patch] = {
+    "nothing is let go": changed(Paced, "floor", lambda self, stop: 0),
+    "everything is let go": changed(Paced, "floor", lambda self, stop: stop),
+    "who blocks is passed over": changed(Paced, "required_floor", lambda self, stop: stop),
+    "the patient block": changed(Paced, "required_floor", lambda self, stop: self.floor(stop)),
+    "acknowledged whatever the room": changed(Paced, "has_room", lambda *words: True),
+    "never acknowledged while anything is kept": changed(
+        Paced, "has_room", lambda self, terms, free, messages: not messages
+    ),
+    "acknowledgements are not looked at again": changed(Repository, "_acknowledge", nothing),
+    "what is consumed is not acknowledged": changed(Repository, "_acknowledge_again", nothing),
+    "what is refused is not asked for again": changed(Repository, "_learn", nothing),
+    "nobody pauses": changed(Filling, "pause", nothing),
+    "receivers that come do not count": changed(Registry, "on_receivers", nothing),
+    "a late receiver is offered everything": changed(admission, "first_number", lambda *words: 0),
+    "delayed writes are never made": changed(Window, "write_delayed", nothing),
+    "everybody finds room": changed(Window, "admits", lambda *words: True),
+    "nobody finds room": changed(Window, "admits", lambda *words: False),
+    "what goes stays on disk": changed(Window, "_drop_delayed", nothing),
+    "a life begins unheard": changed(Lifeline, "begin", lambda self, incarnation: False),
+    "acknowledged numbers are not cut back": changed(clients.Clients, "cut_back", lambda *words: False),
+}

@@ -1,0 +1,201 @@
+"""A fault in what a receiver recovers with shows as another graph, or as an invariant that does not hold."""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.core import enlistment, starting
+from stablecast.core.acknowledging import Acknowledger
+from stablecast.core.clients import Clients
+from stablecast.core.delivery import DeliveryWindow
+from stablecast.core.enlistment import Enlistment
+from stablecast.core.enrollment import Enrollment
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.recovery import Recovery
+from stablecast.core.repository import Repository
+from stablecast.core.requests import RequestWindow, Target
+from stablecast.model import catalog, equal
+
+MODELS = catalog.folder()
+KNOWN = catalog.load(MODELS)
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def changed(of: Any, name: str, to: Any) -> Patch:
+    """A method, function or constant replaced."""
+    return lambda patch: patch.setattr(of, name, to)
+
+
+def fixed(of: type, name: str, value: Any) -> Patch:
+    """A field that has one value for ever."""
+    return changed(of, name, property(lambda self: value, lambda self, value: None))
+
+
+def after(of: type, name: str, does: Callable[[Any], None]) -> Patch:
+    """A method that does something else last."""
+    real = getattr(of, name)
+
+    def method(self: Any, *words: Any) -> Any:
+        result = real(self, *words)
+        does(self)
+        return result
+
+    return changed(of, name, method)
+
+
+def before(of: type, name: str, does: Callable[..., None]) -> Patch:
+    """A method that does something else first."""
+    real = getattr(of, name)
+
+    def method(self: Any, *words: Any) -> Any:
+        does(self, *words)
+        return real(self, *words)
+
+    return changed(of, name, method)
+
+
+def delivered(self: DeliveryWindow, explicit: bool = False) -> int | None:
+    assert self.next is not None
+    return self._acknowledged(self.next - 1 if self.next - 1 > self.acked else None)
+
+
+def losses_too(self: DeliveryWindow, explicit: bool = False) -> int | None:
+    self.consumed.ranges, skipped = self.consumed.ranges.copy(), self.skipped
+    for start, stop in skipped:
+        self.consumed.add(start, stop)
+    return self._acknowledged(
+        end - 1 if (end := self.consumed.contiguous_from(self.acked + 1)) > self.acked + 1 else None
+    )
+
+
+def silently(self: DeliveryWindow, start: int, stop: int, burst: bool, out: list[Any]) -> None:
+    self.skipped.add(max(start, self.acked + 1), stop)
+
+
+def step_back(self: DeliveryWindow, first: int, *_: Any) -> None:
+    if self.next is not None and first < self.next:
+        self.next = first
+
+
+def no_turns(self: RequestWindow) -> None:
+    self.turn = 0
+
+
+def forgotten(self: RequestWindow) -> None:
+    self.retrying.clear()
+
+
+def patient(self: RequestWindow, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
+    return REAL_TIMEOUT(self, now, False)
+
+
+def impatient(self: RequestWindow, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
+    return REAL_TIMEOUT(self, now, True)
+
+
+REAL_TIMEOUT = RequestWindow.handle_timeout
+REAL_TELL = Acknowledger.tell
+
+
+def any_number(self: Clients, record: Any, number: int) -> bool:
+    record.client = attrs.evolve(record.client, acknowledged=number, has_acknowledged=True)
+    return True
+
+
+def unknown_for_ever(self: Clients, record: Any, number: int) -> bool:
+    record.client = attrs.evolve(record.client, acknowledged=number)
+    return True
+
+
+def forgets(self: Clients, client: Any, now: int) -> Any:
+    return REAL_RESTORE(self, attrs.evolve(client, acknowledged=0, has_acknowledged=False), now)
+
+
+REAL_RESTORE = Clients.restore
+
+
+def all_that_count(self: Enlistment, source: Target) -> list[Target]:
+    return [Target(one.address, one.request.source_reg_id) for one in self.enrollment.counting]
+
+
+def first_only(self: Repository, start: int, stop: int) -> list[tuple[int, int]]:
+    return self.held.within(start, start + 1)
+
+
+def yes(value: bool) -> property:
+    return property(lambda self: value)
+
+
+MUTANTS: dict[str, tuple[str, Patch]] = {
+    "early messages are delivered early": ("graph_ordered", fixed(DeliveryWindow, "in_order", False)),
+    "arrival order waits": ("graph_arrival", fixed(DeliveryWindow, "in_order", True)),
+    "a loss is not told": ("graph_arrival", changed(DeliveryWindow, "_skip", silently)),
+    "a loss is not noticed": ("graph_arrival", changed(DeliveryWindow, "lose", lambda self, *words: None)),
+    "duplicates are delivered": ("graph_slow", before(DeliveryWindow, "on_run", step_back)),
+    "what is delivered is acknowledged": ("graph_small", changed(DeliveryWindow, "acknowledge", delivered)),
+    "a loss is acknowledged": ("graph_arrival", changed(DeliveryWindow, "acknowledge", losses_too)),
+    "the highest number is acknowledged": ("graph_small", changed(DeliveryWindow, "acknowledge", DeliveryWindow.leap)),
+    "the documented receiver waits for prefixes": (
+        "graph_documented",
+        changed(DeliveryWindow, "leap", DeliveryWindow.acknowledge),
+    ),
+    "one store is asked for everything": ("graph_small", after(RequestWindow, "_pick", no_turns)),
+    "nothing is asked for twice": ("graph_small", after(RequestWindow, "handle_timeout", forgotten)),
+    "the request window is not kept": ("graph_small", fixed(RequestWindow, "window", 1000)),
+    "one message is asked for at a time": ("graph_ordered", fixed(RequestWindow, "window", 1)),
+    "nothing is given up": ("graph_arrival", changed(RequestWindow, "handle_timeout", patient)),
+    "whoever is away, it is given up": ("graph_stores", changed(RequestWindow, "handle_timeout", impatient)),
+    "one group is enough to give up": ("graph_stores", changed(Enlistment, "may_give_up", yes(True))),
+    "requests to nobody stay open": ("graph_stores", changed(RequestWindow, "_wait", lambda self: None)),
+    "what came is asked for again": ("graph_small", changed(RequestWindow, "got", lambda self, *words: None)),
+    "what came is still recovered": ("graph_small", changed(Recovery, "got", lambda self, *words: None)),
+    "history is not asked for": ("graph_small", changed(Recovery, "look", lambda self, *words: None)),
+    "who is away is asked": ("graph_stores", changed(Enlistment, "targets", all_that_count)),
+    "the request maximum does not count": (
+        "graph_maximum",
+        changed(starting, "start_number", lambda low, high, maximum, wish: wish),
+    ),
+    "the lowest number counts": (
+        "graph_small",
+        changed(enlistment, "receiver_low", lambda answers, *_: min(answer.low for answer in answers)),
+    ),
+    "what the stores know does not count": ("graph_small", changed(Enlistment, "low", lambda self, high: 1)),
+    "a majority is the highest number": (
+        "graph_maximum",
+        changed(enlistment, "receiver_low", lambda answers, *_: max(answer.low for answer in answers)),
+    ),
+    "one store is told": (
+        "graph_small",
+        changed(Acknowledger, "tell", lambda self, counting, *words: REAL_TELL(self, counting[:1], *words)),
+    ),
+    "no store is told": ("graph_small", changed(Acknowledger, "tell_store", lambda self, *words: None)),
+    "batches do not wait": ("graph_ordered", changed(Acknowledger, "plan", lambda self, now: True)),
+    "nothing is acknowledged by itself": ("graph_small", changed(Acknowledger, "plan", lambda self, now: False)),
+    "who ends says nothing": ("graph_maximum", changed(ReceiverSession, "_acknowledge", lambda self, now: None)),
+    "a late acknowledgement counts": ("graph_small", changed(Clients, "on_acknowledged", any_number)),
+    "a store knows nobody": ("graph_small", changed(Clients, "on_acknowledged", unknown_for_ever)),
+    "a store that returns has forgotten": ("graph_stores", changed(Clients, "restore", forgets)),
+    "a quorum is enough at once": ("graph_stores", changed(Enrollment, "everyone", yes(True))),
+    "all stores must answer": (
+        "graph_stores",
+        changed(Enrollment, "enough", property(lambda self: all(one.counts for one in self.registrations.values()))),
+    ),
+    "a store sends one message only": ("graph_ordered", changed(Repository, "available", first_only)),
+    "a store sends what it does not hold": (
+        "graph_small",
+        changed(Repository, "available", lambda self, start, stop: [(start, stop)]),
+    ),
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_of_the_recovery_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-349, P-417, P-418, P-422, P-429, P-431, P-432, P-433, T3, T4, T9; formal design, 7.2 and 7.7."""
+    graph, patch = MUTANTS[name]
+    (one,) = catalog.configurations(MODELS, (f"Recovery/{graph}",))
+    patch(monkeypatch)
+    assert not equal.compare(one, KNOWN[one.name]).equal

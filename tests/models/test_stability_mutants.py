@@ -1,0 +1,93 @@
+"""A fault in what a source or a store does about stability shows as another graph than that of the stability model."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.core import lineage, source_parts
+from stablecast.core import resume as resume_rules
+from stablecast.core.enrollment import Enrollment
+from stablecast.core.filling import Filling
+from stablecast.core.lifeline import Lifeline
+from stablecast.core.quorum import Quorums
+from stablecast.core.registry import Registry
+from stablecast.core.repository import Repository
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.stability import StabilityWindow
+from stablecast.core.tickets import Tickets
+from stablecast.core.window import Window
+from stablecast.model import catalog, equal
+from tests.models.test_mutants import Patch, before, changed
+
+MODELS = catalog.folder()
+KNOWN = catalog.load(MODELS)
+
+
+def _stop_early(self: Any, *words: Any) -> None:
+    """A part of a machine that does nothing."""
+
+
+def _at_newest(*words: Any) -> int:
+    return max(0, resume_rules.resume_point(*words) - 1)
+
+
+def _above(*words: Any) -> int:
+    return resume_rules.resume_point(*words) + 1
+
+
+def _acknowledge_held(self: Repository, now: int, out: list[Any]) -> None:
+    self.window.on_synced(0, self.newest + 1)
+    first = self._advance()
+    self._acknowledge_again(first, self.acked, now, out)
+
+
+def _any_ack(self: SourceEndpoint, message: Any, now: int) -> None:
+    _ON_MESSAGE(self, attrs.evolve(message, incarnation=self.config.incarnation), now)
+
+
+_ON_MESSAGE = SourceEndpoint._on_message
+
+MUTANTS: dict[str, tuple[str, Patch]] = {
+    "the resume point is in use": ("graph_small", changed("resume_point", _at_newest, lineage)),
+    "the resume point leaves a hole": ("graph_small", changed("resume_point", _above, lineage)),
+    "answers to another life count": ("graph_small", changed("_on_message", _any_ack, SourceEndpoint)),
+    "grants do not wait for the disk": ("graph_small", before("due", lambda self: self.waiting.clear(), Tickets)),
+    "messages count before they are synced": ("graph_small", changed("_acknowledge", _acknowledge_held, Repository)),
+    "what is synced is not told": ("graph_small", changed("_on_synced", _stop_early, Repository)),
+    "a renewed registration tells nothing": ("graph_small", changed("acknowledge_all", _stop_early, Repository)),
+    "duplicates are not told": ("graph_one", changed("_acknowledge_again", _stop_early, Repository)),
+    "dead tails stay": ("graph_one", changed("cut", _stop_early, Window)),
+    "lives are not told apart": ("graph_small", changed("begin", lambda self, life: False, Lifeline)),
+    "a life is not remembered": ("graph_small", changed("durable", lambda self, record: record.client, Registry)),
+    "holes are not asked for": ("graph_small", changed("_ask", _stop_early, Filling)),
+    "holes are not given up": ("graph_one", changed("give_up", _stop_early, Filling)),
+    "copies are not released": ("graph_small", changed("_release", _stop_early, StabilityWindow)),
+    "what a store lost still counts": ("graph_small", changed("forget_store", _stop_early, StabilityWindow)),
+    "stores that come and go do not count": ("graph_all_active", changed("on_stores", _stop_early, StabilityWindow)),
+    "half of a group is enough": (
+        "graph_two",
+        changed("_quorum", lambda self, group, mask: bool(mask & self.members[group]), Quorums),
+    ),
+    "one group is always enough": ("graph_all", changed("_between", lambda self, met, active: any(met), Quorums)),
+    "active stores do not count": ("graph_two", changed("active", lambda self, registered: [0], Quorums)),
+    "one group is enough to return": (
+        "graph_any",
+        changed("wants_every_group", lambda config, quorums: False, source_parts),
+    ),
+    "the first interval is not waited for": (
+        "graph_any",
+        changed("everyone", property(lambda self: True), Enrollment),
+    ),
+}
+"""Each with the graph that shows it."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_of_stability_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-023, P-302, P-415, P-515, P-525, P-839, T1, T2, T5, T15, T16."""
+    graph, patch = MUTANTS[name]
+    (one,) = catalog.configurations(MODELS, (f"Stability/{graph}",))
+    patch(monkeypatch)
+    assert not equal.compare(one, KNOWN[one.name]).equal
