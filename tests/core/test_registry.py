@@ -355,7 +355,8 @@ def test_the_stores_that_a_proxy_would_need_are_those_of_all_lives() -> None:
     known = driver.machine.clients.records[50].client
     assert (known.stores, known.group_sizes) == (info(2).stores, (1,)), "of other groups nothing is known"
     moved = attrs.evolve(three.stores[2], address="elsewhere:1")
-    driver.hear(info(2, 1, 1), attrs.evolve(info(), stores=(moved,), group_sizes=(3,)))
+    driver.hear(info(2, 1, 1))
+    driver.hear(attrs.evolve(info(), stores=(moved,), group_sizes=(3,)))
     assert driver.machine.clients.records[50].client.stores == (*info(2, 1).stores, moved)
     persisted = len(driver.done(fx.PersistClient))
     driver.hear(attrs.evolve(info(), stores=(moved,), group_sizes=(3,)))

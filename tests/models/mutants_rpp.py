@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.core import admission, clients
+from stablecast.core import clients, registry
 from stablecast.core.filling import Filling
 from stablecast.core.lifeline import Lifeline
 from stablecast.core.paced import Paced
@@ -42,7 +42,7 @@ MUTANTS: dict[str, Patch] = {
     "what is refused is not asked for again": changed(Repository, "_learn", nothing),
     "nobody pauses": changed(Filling, "pause", nothing),
     "receivers that come do not count": changed(Registry, "on_receivers", nothing),
-    "a late receiver is offered everything": changed(admission, "first_number", lambda *words: 0),
+    "a late receiver is offered everything": changed(registry, "first_number", lambda *words: 0),
     "delayed writes are never made": changed(Window, "write_delayed", nothing),
     "everybody finds room": changed(Window, "admits", lambda *words: True),
     "nobody finds room": changed(Window, "admits", lambda *words: False),

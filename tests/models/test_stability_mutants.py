@@ -57,13 +57,12 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "what is synced is not told": ("graph_small", changed("_on_synced", _stop_early, Repository)),
     "a renewed registration tells nothing": ("graph_small", changed("acknowledge_all", _stop_early, Repository)),
     "duplicates are not told": ("graph_one", changed("_acknowledge_again", _stop_early, Repository)),
-    "dead tails stay": ("graph_one", changed("cut", _stop_early, Window)),
+    "dead tails stay": ("graph_three", changed("cut", _stop_early, Window)),
     "lives are not told apart": ("graph_small", changed("begin", lambda self, life: False, Lifeline)),
     "a life is not remembered": ("graph_small", changed("durable", lambda self, record: record.client, Registry)),
     "holes are not asked for": ("graph_small", changed("_ask", _stop_early, Filling)),
-    "holes are not given up": ("graph_one", changed("give_up", _stop_early, Filling)),
+    "holes are not given up": ("graph_three", changed("give_up", _stop_early, Filling)),
     "copies are not released": ("graph_small", changed("_release", _stop_early, StabilityWindow)),
-    "what a store lost still counts": ("graph_small", changed("forget_store", _stop_early, StabilityWindow)),
     "stores that come and go do not count": ("graph_all_active", changed("on_stores", _stop_early, StabilityWindow)),
     "half of a group is enough": (
         "graph_two",
@@ -76,7 +75,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         changed("wants_every_group", lambda config, quorums: False, source_parts),
     ),
     "the first interval is not waited for": (
-        "graph_any",
+        "graph_three",
         changed("everyone", property(lambda self: True), Enrollment),
     ),
 }

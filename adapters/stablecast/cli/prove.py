@@ -8,11 +8,9 @@ import typer
 from stablecast.cli.common import note, say
 from stablecast.config.profiles import DIFFERENCES, SAFE
 from stablecast.prove import command
-from stablecast.prove.instance import Bounds
+from stablecast.prove.instance import MAX_STATES, Bounds
 
-Configs = Annotated[
-    list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later ones override.")
-]
+Configs = Annotated[list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later ones override.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a source's option; several times.")
 ]
@@ -33,7 +31,7 @@ def prove_command(
     messages: Messages = 0,
     restarts: Restarts = 1,
     wipes: Wipes = 0,
-    bound: Bound = Bounds().states,
+    bound: Bound = MAX_STATES,
     as_json: Json = False,
 ) -> None:
     """Look for the shortest run in which a source of this configuration loses a stable message, or stalls."""

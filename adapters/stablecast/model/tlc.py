@@ -23,7 +23,7 @@ HEAP = "-Xmx4g"
 
 _NODE = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"')
 _EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="((?:[^"\\]|\\.)*)"')
-_VIOLATED = re.compile(r"(?:Invariant|Action property|property) (\w+) is violated")
+_VIOLATED = re.compile(r"(?:Invariant|[Pp]roperty) (\w+) (?:is|was) violated")
 _TEMPORAL = "Temporal properties were violated"
 _CLEAN = "Model checking completed. No error has been found."
 _VERSION = re.compile(r"^TLC2 Version .*$", re.MULTILINE)

@@ -115,7 +115,7 @@ def _print_run(world: World, found: Found, say: Say) -> None:
         say("       " + "   ".join(f"{name}: {held}" for name, held in step.stores.items()))
     say(story.ending(found))
     for text in story.remedies(world.instance, found):
-        say(f"would have prevented this run: {text}")
+        say(f"with {text}")
     say("")
 
 

@@ -26,6 +26,8 @@ OURS = "ume_"
 BEHAVIOR, GROUP = "ume_store_behavior", "ume_store_group"
 
 
+MAX_STATES = 120_000
+"""States to look at by default: within a minute on one core."""
 SMALL = 3
 """Stores up to which two messages are sent by default, beyond it one: their order then costs more than it shows."""
 
@@ -40,7 +42,7 @@ class Bounds:
     messages: int = 0
     restarts: int = 1
     wipes: int = 0
-    states: int = 200_000
+    states: int = MAX_STATES
 
 
 @attrs.frozen
@@ -116,7 +118,9 @@ def _lines(path: Path, notes: list[str]) -> list[Line]:
             raise ProveError(f"{where}: '{raw.strip()}' is not a setting: write scope option value")
         scope, name, value = words[0].lower(), words[1].lower(), words[2].strip()
         if scope not in (*OTHER_SCOPES, "source"):
-            raise ProveError(f"{where}: there is no scope '{words[0]}': write source, or one of {', '.join(OTHER_SCOPES)}")
+            raise ProveError(
+                f"{where}: there is no scope '{words[0]}': write source, or one of {', '.join(OTHER_SCOPES)}"
+            )
         if scope == "source" and (name.startswith(OURS) or name in _known()):
             lines.append(Line(name, value, where))
         else:

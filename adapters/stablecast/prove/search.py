@@ -2,9 +2,9 @@
 
 States that differ only in which of two equal stores of a group is which are one state.
 
-**Stall.** From every state things may turn out well: all stores come back, the source runs, holes are filled, everything
-is synced, and one more message is sent. If that message, or one before it, does not become stable then, nothing ever
-does: that is a stall. What was seen to end well is remembered, so this costs about one more step for each state.
+**Stall.** From every state things may turn out well: all stores come back, the source runs, holes are filled, all is
+synced, and one more message is sent. If that message, or one before it, does not become stable then, nothing ever does:
+that is a stall. What was seen to end well is remembered, so this costs about one more step for each state.
 """
 
 from collections import deque

@@ -182,8 +182,17 @@ class Stores:
         kept = RepositoryConfig(
             size_threshold=0, size_limit=0, disk_limit=0, ack_interval_ns=0, source_activity_ns=LONG_NS
         )
-        times = {"check_ns": LONG_NS, "keepalive_ns": 0, "retry_ns": LONG_NS, "give_up_ns": LONG_NS}
-        return cls(StoreConfig(ADDRESS, 1, repository=kept, repairs=repairs, **times))
+        config = StoreConfig(
+            ADDRESS,
+            1,
+            repository=kept,
+            check_ns=LONG_NS,
+            keepalive_ns=0,
+            retry_ns=LONG_NS,
+            give_up_ns=LONG_NS,
+            repairs=repairs,
+        )
+        return cls(config)
 
     def new(self) -> int:
         """A store that was never used, and does not run yet."""
@@ -226,4 +235,3 @@ class Stores:
             case _:
                 return process.feed(Arrived(step))
         return []
-

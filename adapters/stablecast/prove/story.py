@@ -92,7 +92,8 @@ def _action(world: World, state: State, action: Action) -> str:
             away = f"; {_names(others)} cannot be reached" if others else ""
             return f"the source {'starts' if state.lives == 1 else 'returns'} and reaches {names}{away}"
         case Deed.STOP:
-            return "the source crashes" + (f"; {names} lose what is not synced" if indices else "; stores keep all")
+            verb = "loses" if len(indices) == 1 else "lose"
+            return "the source crashes" + (f"; {names} {verb} what is not synced" if indices else "")
         case Deed.SEND:
             source = world.source(state)
             assert source is not None
@@ -129,29 +130,31 @@ def ending(found: Found) -> str:
     """What it came to."""
     loss = found.loss
     if loss is None:
-        return "STALL: even if every store comes back and everything is synced, nothing that is sent becomes stable again"
+        return (
+            "STALL: even if every store comes back and everything is synced, nothing that is sent becomes stable again"
+        )
     name = message(loss.life, loss.number)
     match loss.kind:
         case Kind.GONE:
             return f"LOSS: {name} was reported stable, and no store has it any more"
         case Kind.REUSED:
             return (
-                f"LOSS: {name} was reported stable, and the source will use its number again: stores and receivers will "
-                f"take another message for it, or cut it back"
+                f"LOSS: {name} was reported stable, and the source will use its number again: "
+                "stores and receivers take another message for it, or cut it back"
             )
         case Kind.UNRECOVERABLE:
-            return f"LOSS: {name} was reported stable; a receiver registers with the stores that are there, and gives it up"
+            return f"LOSS: {name} was reported stable; a receiver finds it at none of the stores there, and gives it up"
 
 
 def remedies(instance: Instance, found: Found) -> list[str]:
-    """What would have prevented this run, each of it alone; found by playing it again."""
+    """What prevents this run, each alone, found by playing it again; and what would not have let the source start."""
     told = []
     for text, changed in _candidates(instance):
         refused = [finding.text for finding in relations(changed.source) if finding.fatal]
         if refused:
-            told.append(f"{text} refuses this configuration: {'; '.join(refused)}")
+            told.append(f"{text}: the source does not start, {'; '.join(refused)}")
         elif harmless(changed, found):
-            told.append(text)
+            told.append(f"{text}: this run does no harm")
     return told
 
 

@@ -1,13 +1,13 @@
 """One source, its stores, and everything that may happen to them: what can be done in a state, and what comes of it.
 
 Steps are coarse. What nobody may prevent happens at once: a store that is there is registered, told where the source
-resumes (and syncs that), and given what is sent. What may fail or wait is a step of its own: a store syncs and says so;
-it is cut off and keeps what it wrote, or crashes and loses what it had not synced; it comes back; it has the source fill
-its holes; the source crashes, and what each store had not synced then may be lost; it returns, and any of the stores can
-be reached. While no source runs, all that counts of a store is what it has on disk.
+resumes (and syncs that), and given what is sent. What may fail or wait is a step of its own: a store syncs and says
+so; it is cut off and keeps what it wrote, or crashes and loses what it had not synced; it comes back; it has the source
+fill its holes; the source crashes, and what each store had not synced then may be lost; it returns, and any of the
+stores can be reached. While no source runs, all that counts of a store is what it has on disk.
 
-**Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again, or
-(3) is at none of the stores that a receiver can ask when it may give up (`enlistment`).
+**Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again,
+or (3) is at none of the stores that a receiver can ask when it may give up (`enlistment`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,10 +19,10 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.enlistment import Enlistment
 from stablecast.core.enrollment import Enrollment
+from stablecast.core.events import Stable
 from stablecast.core.inputs import Arrived, Data, Gone, Sent, SourceInput, Start, Tick
 from stablecast.core.messages import (
     LateJoinInfo,
-    LateJoinRequest,
     Message,
     Registered,
     RetransmitRequest,
@@ -154,9 +154,7 @@ class World:
         if not self.symmetric:
             return (state.source, state.lives, state.stores, state.safe, state.wipes)
         common, each = ((), None) if state.source < 0 else self.sources.parts[state.source]
-        places = sorted(
-            (self.groups[index], state.stores[index], each[index] if each else 0) for index in self.indices
-        )
+        places = sorted((self.groups[index], state.stores[index], each[index] if each else 0) for index in self.indices)
         return (common, state.lives, tuple(places), state.safe, state.wipes)
 
     def source(self, state: State | Draft) -> SourceView | None:
@@ -273,7 +271,7 @@ class World:
                 answers += [_data(draft.lives, number, True) for number in range(answer.first, answer.last + 1)]
         for event_told in heard.told:
             draft.told.append(event_told)
-            if hasattr(event_told, "last"):
+            if isinstance(event_told, Stable):
                 numbers = range(event_told.first, event_told.last + 1)
                 draft.safe |= {(draft.lives, number) for number in numbers}
         return answers

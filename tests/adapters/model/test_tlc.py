@@ -21,6 +21,7 @@ SMALL = Configuration(Path("tla/Small/graph_small.cfg"), "ok", "", {}, (), ("End
         (CLEAN, "ok"),
         ("Error: Invariant Small is violated.\n", "violates Small"),
         ("Error: Action property Rises is violated.\n", "violates Rises"),
+        ("Error: Temporal property Rises was violated.\n", "violates Rises"),
         ("Error: Temporal properties were violated.\n", "violates Ends"),
     ],
 )

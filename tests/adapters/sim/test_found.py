@@ -4,6 +4,7 @@ import pytest
 
 from stablecast.sim.runner import run
 from stablecast.sim.schedule import Act, Fault, Schedule
+from stablecast.sim.setup import Leaving, Setup
 
 FOUND = {
     # A crash between a new life's resume point and its receivers' cut-backs left receivers acknowledged too far (D1).
@@ -58,6 +59,41 @@ FOUND = {
             Fault(1765, Act.FULL, "store2", "receiver1", 814, True),
             Fault(3110, Act.CRASH, "source", "", 111, False),
         ),
+    ),
+    # Receivers went on looking for a store that has a name where it had been before it moved (L1).
+    "store_moved": Schedule(
+        426,
+        (),
+        (Fault(3417, Act.CRASH, "store0", "", 1, True),),
+        Setup(named=True, leaving=Leaving.RECEIVER),
+    ),
+    # The last life of a source did not name a store that was slow; two proxies that never met stood in for it (E1).
+    "proxies_that_never_met": Schedule(
+        536,
+        (),
+        (
+            Fault(1137, Act.CRASH, "source", "", 61, True),
+            Fault(1179, Act.FREEZE, "store1", "", 541, False),
+            Fault(1555, Act.CRASH, "source", "", 2445, False),
+        ),
+        Setup(proxies=True, orphaned=True),
+    ),
+    # A replaced life came back; stores differed in which life was over and refused each other's proxies for ever (E1).
+    "proxies_of_two_lives": Schedule(
+        730,
+        (),
+        (
+            Fault(166, Act.TAKEOVER, "source", "", 615, False),
+            Fault(1935, Act.CRASH, "source", "", 64, True),
+        ),
+        Setup(proxies=True, orphaned=True),
+    ),
+    # A confirmation went with its connection, and the flight that waited for it stayed full (L1).
+    "confirmation_lost": Schedule(
+        641,
+        ((1479, 1), (2469, 38)),
+        (Fault(2490, Act.PART, "source", "", 43, True),),
+        Setup(paced=True, unique=1),
     ),
 }
 

@@ -61,7 +61,6 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
     [
         ("NoReuse", {"Layout": "backup", "Crashes": 2, "Repairs": frozenset({"one_life", "holes"})}),
         ("NoReuse", {"Faults": frozenset({"wipe"})}),
-        ("NoReuse", {"Layout": "two", "Consensus": "lowest"}),
         ("SyncedFirst", {"Layout": "two", "Consensus": "lowest", "Repairs": frozenset({"every_group", "holes"})}),
     ],
 )
