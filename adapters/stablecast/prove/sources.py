@@ -30,13 +30,20 @@ def address(index: int) -> str:
 
 
 def reduced(config: SourceConfig, flight: int) -> SourceConfig:
-    """The operator's configuration without what needs time or bytes, with at most so many messages in flight."""
+    """The operator's configuration without what needs time or bytes, with at most so many messages in flight.
+
+    A store that is listed twice is one store here as well.
+    """
+    keys = [(store.address, store.name) for store in config.stores]
     return attrs.evolve(
         config,
         topic="topic",
         reply_to="source:1",
         transport="stream:1",
-        stores=tuple(StoreSpec(address(index), REG_ID, store.group) for index, store in enumerate(config.stores)),
+        stores=tuple(
+            StoreSpec(address(keys.index(key)), REG_ID, store.group)
+            for key, store in zip(keys, config.stores, strict=True)
+        ),
         session_id=0,
         times=RegistrationTimes(INTERVAL_NS, LONG_NS, LONG_NS),
         flight_messages=min(flight, config.flight_messages),

@@ -251,7 +251,8 @@ def test_killed_process(tmp_path: Path, reports: int) -> None:
     whole = [int(line) for line in said if line.endswith(b"\n")]
     journal = Journal.open(tmp_path)
     found = numbers(journal, 1)
-    assert set(range(max(1, whole[-1] - 500), whole[-1] + 1)) <= set(found)
+    kept = whole[-1] + 20 - 500  # what the child wrote since, and trimmed with it, may have been synced and not said
+    assert set(range(max(1, kept), whole[-1] + 1)) <= set(found)
     for number in found:
         assert journal.read(1, number) == (number, 1, 5, b"%d " % number * 50)
     journal.abort()

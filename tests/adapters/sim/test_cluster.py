@@ -89,7 +89,7 @@ def test_stores_with_a_name_may_move() -> None:
     moved = f"{store.host}:14568"
     assert moved in cluster.network.listeners
     for client in (source, receiver):
-        assert [held.address for held in client.registrations() if held.counts][0] == moved
+        assert next(held.address for held in client.registrations() if held.counts) == moved
     assert trouble(cluster) is None
 
 

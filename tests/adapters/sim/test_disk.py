@@ -71,12 +71,12 @@ def test_a_trim_lets_go_what_is_below_and_is_remembered() -> None:
 def test_whether_there_is_a_memory() -> None:
     """Formal design, 7.6."""
     disk = Disk()
-    found = [disk.memory]
+    found = [disk.remembers]
     disk.wipe()
-    found.append(disk.memory)
+    found.append(disk.remembers)
     disk.append(state(1, b"1"))
     disk.commit(1)
-    assert [*found, disk.memory] == [True, False, True]
+    assert [*found, disk.remembers] == [True, False, True]
 
 
 def test_the_newest_states_are_kept() -> None:

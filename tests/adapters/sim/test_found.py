@@ -83,8 +83,8 @@ FOUND = {
         730,
         (),
         (
-            Fault(166, Act.TAKEOVER, "source", "", 615, False),
-            Fault(1935, Act.CRASH, "source", "", 64, True),
+            Fault(166, Act.TAKEOVER, "source", "", 2463, False),
+            Fault(2756, Act.PART, "source", "", 851, True),
         ),
         Setup(proxies=True, orphaned=True),
     ),

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from stablecast.sim.schedule import HORIZON_MS, USUAL, Act, Schedule, ScheduleError, draw
+from stablecast.sim.schedule import USUAL, Act, Schedule, draw
+from stablecast.sim.setup import HORIZON_MS, ScheduleError, Setup
 
 
 def test_schedules_survive_json() -> None:

@@ -9,7 +9,7 @@ from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.settings import AckMode
 from stablecast.sim.setup import STORES, Leaving, Setup, draw_setup, plainer
 
-MANY = 2000
+MANY = 1000
 
 
 def test_about_half_of_the_worlds_are_plain_and_the_others_have_everything() -> None:

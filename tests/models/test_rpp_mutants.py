@@ -1,4 +1,4 @@
-"""Faults of the core that the receiver-paced model must show: for `test_mutants`, each with what it is tried on."""
+"""Faults of the core that the receiver-paced model must show: another graph, or an invariant that does not hold."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +12,10 @@ from stablecast.core.paced import Paced
 from stablecast.core.registry import Registry
 from stablecast.core.repository import Repository
 from stablecast.core.window import Window
+from stablecast.model import catalog, equal
+
+MODELS = catalog.folder()
+KNOWN = catalog.load(MODELS)
 
 TRIED = ("Rpp/graph_small", "Rpp/graph_delay", "Rpp/graph_lives", "Rpp/graph_two")
 """In this order, until one differs."""
@@ -50,3 +54,12 @@ MUTANTS: dict[str, Patch] = {
     "a life begins unheard": changed(Lifeline, "begin", lambda self, incarnation: False),
     "acknowledged numbers are not cut back": changed(clients.Clients, "cut_back", lambda *words: False),
 }
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_of_receiver_pacing_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-566, P-572, P-578, P-585, T17, T18, T19; formal design, 7.8."""
+    MUTANTS[name](monkeypatch)
+    tried = (one for graph in TRIED for one in catalog.configurations(MODELS, (graph,)))
+    assert any(not equal.compare(one, KNOWN[one.name]).equal for one in tried)

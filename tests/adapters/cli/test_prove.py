@@ -1,0 +1,31 @@
+"""`stablecast prove` as people use it."""
+
+import json
+
+from tests.adapters.prove.proving import example
+from tests.support.program import outcome
+
+
+def test_a_loss_under_the_documented_rules() -> None:
+    """P-525, formal design, 7.2."""
+    status, out, err = outcome("prove", example("two_groups_of_one"), "--profile", "5.3")
+    assert (status, err) == (1, "")
+    assert "LOSS: 0 was reported stable" in out
+
+
+def test_none_under_the_repaired_ones() -> None:
+    arguments = ("--messages", "1", "--restarts", "1", "--wipes", "0", "--bound", "5000", "--json")
+    status, out, err = outcome("prove", example("one_group_of_three"), *arguments)
+    assert (status, err) == (0, "")
+    assert json.loads(out)["verdict"] == "none"
+
+
+def test_what_cannot_be_read_is_one_sentence() -> None:
+    assert outcome("prove") == (
+        2,
+        "",
+        "stablecast: no stores are configured: nothing that this source sends is persistent\n",
+    )
+    status, out, err = outcome("prove", example("two_groups_of_one"), "-o", "ume_store_group=9")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
