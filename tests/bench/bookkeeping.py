@@ -29,7 +29,7 @@ def registered() -> tuple[SourceEndpoint, StoreEndpoint]:
     source, store = SourceEndpoint.create(_SOURCE), StoreEndpoint.create(_STORE)
     store.receive(Start(), 0)
     source.receive(Start(), 0)
-    effects: list[Effect] = source.take_effects()
+    effects: list[Effect] = [*source.take_effects()]
     while effects:
         match effects.pop(0):
             case Send(to="store", message=message) | Broadcast(message=message):
@@ -40,7 +40,7 @@ def registered() -> tuple[SourceEndpoint, StoreEndpoint]:
                 store.receive(Persisted(ticket), 0)
             case _:
                 pass
-        effects += store.take_effects() + source.take_effects()
+        effects += [*store.take_effects(), *source.take_effects()]
     return source, store
 
 

@@ -50,14 +50,18 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
 _TABLES = {scope: {option.name: option for option in options} for scope, options in SCOPES.items()}
 
 
+GROUPS = "ume_store_group"
+"""Set after all stores: without it their number is the size of their group."""
+
+
 def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
     """The configuration with options set, one after the other.
 
     Raises OptionError for a value that cannot be, and for a name that is none: then it tells the nearest. Raises
     StoreListError and AddressError for stores that are not written as they should be.
     """
-    for name, value in options.items():
-        config = _find(scope, name).set(config, value)
+    for name in sorted(options, key=lambda name: name == GROUPS):
+        config = _find(scope, name).set(config, options[name])
     return config
 
 

@@ -142,7 +142,7 @@ def ending(found: Found) -> str:
                 f"LOSS: {name} was reported stable, and the source will use its number again: "
                 "stores and receivers take another message for it, or cut it back"
             )
-        case Kind.UNRECOVERABLE:
+        case _:
             return f"LOSS: {name} was reported stable; a receiver finds it at none of the stores there, and gives it up"
 
 

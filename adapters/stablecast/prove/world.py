@@ -201,7 +201,8 @@ class World:
         """Every choice among these stores, as many as possible first; of equal ones only how many."""
         classes = self._classes(state, indices)
         for counts in product(*(range(len(alike), -1, -1) for alike in classes)):
-            yield tuple(index for alike, count in zip(classes, counts, strict=True) for index in alike[:count])
+            chosen = (alike[:count] for alike, count in zip(classes, counts, strict=True))
+            yield tuple(sorted(index for alike in chosen for index in alike))
 
     def _deeds(self, state: State, index: int) -> Iterator[Deed]:
         store = self.store(state, index)
@@ -258,9 +259,7 @@ class World:
     # What follows.
 
     def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
-        """Let the source have it, if it runs; returns what it answers, as it comes to the store that asked."""
-        if draft.source < 0:
-            return []
+        """Let the source have it; returns what it answers, as it comes to the store that asked."""
         heard = self.sources.hear(draft.source, event)
         draft.source = heard.state
         answers: list[Message | Data] = []
@@ -296,8 +295,7 @@ class World:
         assert source is not None
         self._hear(draft, Sent(source.next, 1, 0))
         for index in source.counting:
-            if self.store(draft, index).life == source.life:
-                self._take(draft, index, _data(source.life, source.next, False))
+            self._take(draft, index, _data(source.life, source.next, False))
 
     def _fill(self, draft: Draft, index: int) -> None:
         """The store asks again, hears what there is, and asks for it."""
@@ -353,9 +351,8 @@ class World:
                 return Loss(Kind.REUSED, life, number)
         if source is None or not active:
             return None
-        asked = tuple(index for index in source.counting if self.store(state, index).life == source.life)
-        for life, number in sorted(state.safe) if self._may_give_up(asked) else ():
-            if not any(self._holds(state, index, life, number) for index in asked):
+        for life, number in sorted(state.safe) if self._may_give_up(source.counting) else ():
+            if not any(self._holds(state, index, life, number) for index in source.counting):
                 return Loss(Kind.UNRECOVERABLE, life, number)
         return None
 

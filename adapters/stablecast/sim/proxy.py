@@ -27,9 +27,7 @@ Advertise = Callable[["Proxy"], None]
 class Proxy:
     """It lives until it is closed, or with its process."""
 
-    def __init__(
-        self, process: Process, effect: fx.StartProxy, advertise: Advertise, checkers: Checkers
-    ) -> None:
+    def __init__(self, process: Process, effect: fx.StartProxy, advertise: Advertise, checkers: Checkers) -> None:
         """Listen, be found, and register."""
         rng = process.world.rng
         places = (f"{process.host}:{port}" for port in PROXY_PORTS)

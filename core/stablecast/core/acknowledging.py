@@ -2,7 +2,8 @@
 
 Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
 asks and we are willing (P-304), under one RegID for the whole session, so that it counts every receiver once, whatever
-stores come and go (P-329); a broken connection may have swallowed one, so it is repeated then. While nothing is confirmed for an interval it gets a sign of life instead (P-338).
+stores come and go (P-329); a broken connection may have swallowed one, so it is repeated then. While nothing is
+confirmed for an interval it gets a sign of life instead (P-338).
 
     IMMEDIATE   with each consumption
     BATCHED     an interval after the first consumption that was not acknowledged (P-343)
@@ -90,9 +91,7 @@ class Acknowledger:
         if window.next is not None and window.acked >= window.start:
             self.confirm(counting, info, window.acked, now, out)
 
-    def confirm(
-        self, counting: list[Registration], info: SourceInfo, number: int, now: int, out: list[Effect]
-    ) -> None:
+    def confirm(self, counting: list[Registration], info: SourceInfo, number: int, now: int, out: list[Effect]) -> None:
         """Tell the source, if it wants to know."""
         if info.confirmations and self.config.confirm and counting:
             confirmation = ConsumptionAck(

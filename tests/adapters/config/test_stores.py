@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.config.options import apply
 from stablecast.config.stores import (
     MAX_DOMAIN,
     MAX_GROUP,
@@ -163,3 +164,11 @@ def test_anything_else_is_refused(text: str) -> None:
     except (StoreListError, AddressError):
         return
     assert 0 <= spec.reg_id <= MAX_REG_ID
+
+
+def test_a_group_keeps_its_size_whatever_order_stores_and_group_are_written_in() -> None:
+    """P-511, P-512: five stores for a group of three are backup stores, not a group of five."""
+    stores = ",".join(f"10.0.0.{number}:1" for number in range(1, 6))
+    for options in ({"ume_store_group": "0:3", "ume_store": stores}, {"ume_store": stores, "ume_store_group": "0:3"}):
+        config = apply("source", SourceConfig("topic", 1, "me", "stream"), options)
+        assert (len(config.stores), config.groups.sizes) == (5, (3,))

@@ -8,6 +8,7 @@ from stablecast.prove.search import Result, Search
 from stablecast.prove.world import Action, State, World
 
 HERE = Path(__file__).parent
+BOUNDS = Bounds()
 
 
 def example(name: str) -> Path:
@@ -15,12 +16,12 @@ def example(name: str) -> Path:
     return HERE / f"{name}.cfg"
 
 
-def read(name: str, profile: str, *options: str, bounds: Bounds = Bounds()) -> Instance:
+def read(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> Instance:
     """An example as it is read."""
     return instance([example(name)], options, profile, bounds)
 
 
-def search(name: str, profile: str, *options: str, bounds: Bounds = Bounds()) -> tuple[World, Result]:
+def search(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> tuple[World, Result]:
     """What is found in an example."""
     world = World.create(read(name, profile, *options, bounds=bounds))
     return world, Search(world).run()

@@ -73,6 +73,7 @@ def test_in_round_robin_no_store_is_like_another() -> None:
     """P-502: the order of the list decides."""
     world = World.create(read("round_robin", "safe"))
     assert [there for _, there in world.actions(world.start())] == [(0, 1), (0,), (1,)]
+    assert world.key(play(world, [(Deed.BEGIN, (0,))])) != world.key(play(world, [(Deed.BEGIN, (1,))]))
 
 
 def test_a_store_that_comes_late_has_its_holes_filled() -> None:
@@ -84,12 +85,21 @@ def test_a_store_that_comes_late_has_its_holes_filled() -> None:
     assert world.dirty(filled, 2)
 
 
+def test_what_the_source_fills_reaches_only_who_asked() -> None:
+    """P-440: a late store also tells where it is; nobody answers that."""
+    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(2)))
+    run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SEND, ()), (Deed.RETURN, (2,)), (Deed.FILL, (2,))]
+    filled = play(world, run)
+    assert [world.store(filled, index).unsynced for index in world.indices] == [{0, 1}] * 3
+
+
 def test_a_store_that_comes_when_all_is_stable_gets_nothing() -> None:
     """P-319: what is stable is let go of."""
     world = World.create(read("one_group_of_three", "safe"))
     run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.SYNC, (1,)), (Deed.RETURN, (2,))]
     late = play(world, run)
     assert late.safe == {(1, 0)}
+    assert [world.loss(state) for state in (late, play(world, run[:-1]), late)] == [None] * 3
     assert world.store(world.do(late, (Deed.FILL, (2,))).done(), 2).content == {}
 
 
@@ -102,6 +112,32 @@ def test_a_stable_message_whose_disks_are_lost_is_gone() -> None:
     found = world.loss(lost)
     assert found is not None
     assert found.kind is Kind.GONE
+
+
+@pytest.mark.parametrize(("profile", "kind"), [("5.3", Kind.REUSED), ("safe", None)])
+def test_a_source_that_returns_to_another_group_begins_anew(profile: str, kind: Kind | None) -> None:
+    """P-525, T20: formal design, 7.2; the repaired source waits for both groups."""
+    world = World.create(read("two_groups_of_one", profile))
+    run = [(Deed.BEGIN, (0, 1)), (Deed.SEND, ()), (Deed.SYNC, (0,)), (Deed.STOP, (1,))]
+    assert world.loss(play(world, run)) is None
+    found = world.loss(play(world, [*run, (Deed.BEGIN, (1,))]))
+    assert (found and found.kind) == kind
+
+
+def test_disks_are_lost_while_no_source_runs() -> None:
+    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, wipes=1)))
+    down = play(world, [(Deed.BEGIN, (0, 1)), (Deed.STOP, ())])
+    wipes = [indices for deed, indices in world.actions(down) if deed is Deed.WIPE]
+    assert wipes == [(0,)]  # The second one is like the first, the third one has nothing.
+    away = play(world, [(Deed.BEGIN, (0, 1)), (Deed.LEAVE, (0,))])
+    assert [action for action in world.actions(away) if action[0] is Deed.WIPE] == [(Deed.WIPE, (0,))]
+
+
+def test_after_the_last_restart_nothing_begins() -> None:
+    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, restarts=0)))
+    begun = play(world, [(Deed.BEGIN, (0, 1, 2))])
+    assert Deed.STOP not in [deed for deed, _ in world.actions(begun)]
+    assert list(world.actions(world.do(begun, (Deed.STOP, ())).done())) == []
 
 
 @pytest.mark.parametrize(("profile", "kind"), [("5.3", Kind.UNRECOVERABLE), ("safe", None)])

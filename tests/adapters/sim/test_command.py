@@ -9,7 +9,7 @@ import pytest
 from stablecast.core.stability import StabilityWindow
 from stablecast.sim import command
 from stablecast.sim.command import Options, run_sim
-from stablecast.sim.schedule import ScheduleError
+from stablecast.sim.setup import ScheduleError
 from stablecast.trace import verify_paths
 
 
