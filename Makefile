@@ -16,7 +16,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test lint types tools trace-rows mutants bench soak clean
+.PHONY: help .venv demo test suite models lint types tools trace-rows mutants bench soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,8 +43,14 @@ $(STAMP): pyproject.toml
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-test: lint types tools  ## lint, types, all tests with branch coverage
-	@$(BIN)/python -m pytest -q --cov --cov-report=term
+test: lint types tools  ## lint, types, all tests with branch coverage; the models beside them, without
+	@$(MAKE) --no-print-directory -j2 -Otarget models suite
+
+suite:
+	@$(BIN)/python -m pytest -q --cov --cov-report=term --ignore=tests/models
+
+models:
+	@$(BIN)/python -m pytest -q --no-cov -p no:cacheprovider tests/models
 
 lint: .venv  ## ruff: rules and format
 	@$(BIN)/ruff check .
