@@ -58,9 +58,9 @@ Admits(i, t) ==
         mine == t.of = i /\ t.value \in s.ended
         over == Repaired /\ t.life < s.life
     IN /\ ~(mine /\ Mutant # "own_ended")
-       /\ ~(over /\ Mutant \notin {"any_life", "theft"})
-       /\ IF s.state = "WATCHING" THEN ~Repaired \/ Mutant = "theft"
-          ELSE s.holder = None \/ Same(t, s.holder) \/ Lower(t, s.holder)
+       /\ CASE s.state = "WATCHING" -> ~Repaired \/ Mutant = "theft"
+            [] s.state = "WAITING" -> ~over \/ Mutant = "any_life"
+            [] OTHER -> Same(t, s.holder) \/ Lower(t, s.holder)  \* stores may differ in which life was the last
 
 Registered(i, t) ==
     LET s == [store[i] EXCEPT !.by = t, !.active = TRUE]
@@ -164,11 +164,12 @@ Agreed ==  \* E3: the token that a store holds to is that of the registration it
     \A i \in Ids : store[i].state \in {"SERVING", "FOLLOWING"} => store[i].by = store[i].holder
 
 OneRemains ==  \* E4: of two proxies that stand, one at least gives way when it hears of the other
-    \A i, j \in Ids : i # j /\ Standing(store[i]) /\ Standing(store[j]) /\ store[i].life = store[j].life =>
+    \A i, j \in Ids : i # j /\ Standing(store[i]) /\ Standing(store[j]) =>
         Lower(store[i].holder, store[j].holder) \/ Lower(store[j].holder, store[i].holder)
 
-NotOver ==  \* E5: no store holds to a proxy of a life that it knows to be over
-    \A i \in Ids : store[i].holder # None => store[i].holder.life = store[i].life
+NotOver ==  \* E5: no store that waits follows a proxy of a life that it knows to be over
+    [][\A i \in Ids : store[i].state = "WAITING" /\ store'[i].state = "FOLLOWING" =>
+        store'[i].holder.life = store'[i].life]_vars
 
 NotBack ==  \* E6: a store never follows a proxy of its own
     \A i \in Ids : store[i].state = "FOLLOWING" => store[i].holder.of # i

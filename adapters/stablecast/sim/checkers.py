@@ -61,6 +61,7 @@ class Checkers:
         """A proxy is registered: it stands in for the newest life there is."""
         self.facts.counts["proxies"] += 1
         self.facts.order[life] = len(self.released) - 1
+        self.facts.stand_ins.append(life)
 
     def on_sent(self, life: int, first: int, stop: int, flight: tuple[int, int]) -> None:
         """Messages leave; no more than so many messages and bytes may be in flight, 0: any number."""

@@ -26,7 +26,7 @@ NOBODY = 0
 class Facts:
     """Of one world. `now` tells the time of a violation.
 
-    `stable` has the life of each stable number; `order` counts lives, and proxies as the newest one there was. By
+    `stable` has the life of each stable number; `order` counts lives, and proxies (`stand_ins`) as the newest life. By
     store: what it let go within the rules (`gone`), of a message that it need not show any more. `wiped`: what disks
     and memories that are lost had. `farewell`: the source deregistered, with all that was its.
     """
@@ -39,6 +39,7 @@ class Facts:
     stable: dict[int, int] = attrs.field(factory=dict)
     stable_lives: Lives = attrs.field(factory=dict)
     order: dict[int, int] = attrs.field(factory=dict)
+    stand_ins: list[int] = attrs.field(factory=list)
     excused: Lives = attrs.field(factory=dict)
     wiped: list[Contents] = attrs.field(factory=list)
     gone: dict[str, Lives] = attrs.field(factory=dict)

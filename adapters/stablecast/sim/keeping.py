@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from stablecast.core.effects import Client
-from stablecast.core.messages import Pace, Role
+from stablecast.core.messages import Pace, Role, SourceInfo
 from stablecast.core.ranges import RangeSet
 from stablecast.sim.facts import NOBODY, Facts, mask_of, without
 from stablecast.sim.reading import Ledger
-from stablecast.sim.setup import RECEIVERS
+from stablecast.sim.setup import RECEIVERS, STORES
 
 
 @attrs.frozen
@@ -28,12 +28,13 @@ class Reader:
 
 @attrs.define
 class Keeping:
-    """Watches the stores. By store: who reads there, by RegID, and its trails, by stream."""
+    """Watches the stores. By store: who reads there, by RegID, its trails, by stream, and which stores it heard of."""
 
     facts: Facts
     ledgers: Mapping[str, Ledger]
     readers: dict[str, dict[int, Reader]] = attrs.field(factory=dict)
     trails: dict[str, dict[int, int]] = attrs.field(factory=dict)
+    heard_of: dict[str, list[int]] = attrs.field(factory=dict)
 
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
         """A process of a store begins, with what the disk has."""
@@ -50,6 +51,15 @@ class Keeping:
         first = client.acknowledged + 1 if before is None else before.first
         name, blocking = RECEIVERS[client.session_id - 2], client.pace is Pace.RECEIVERS
         known[client.reg_id] = Reader(name, client.source_reg_id, blocking, first, client.has_acknowledged)
+
+    def on_info(self, store: str, info: SourceInfo) -> None:
+        """A store hears an SRI, of a source or of a proxy."""
+        if info.incarnation not in self.facts.stand_ins:
+            self.heard_of.setdefault(store, []).extend(entry.index for entry in info.stores)
+
+    def strangers(self, stores: list[str]) -> bool:
+        """Whether some of these stores were never told of others by the source: their proxies cannot meet."""
+        return any(STORES.index(other) not in self.heard_of.get(store, []) for store in stores for other in stores)
 
     def on_forget(self, store: str, role: Role, reg_id: int) -> None:
         """A store forgets a client."""

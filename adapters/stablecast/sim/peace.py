@@ -55,7 +55,8 @@ def _receivers(cluster: Cluster) -> Trouble | None:
 def _proxies(cluster: Cluster) -> Trouble | None:
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process)]
     wanted = int(cluster.deserted and cluster.setup.proxies and _may_be_stood_in_for(cluster))
-    if len(running) == wanted:
+    strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
+    if len(running) == wanted or strangers:
         return None
     return "E1", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
 

@@ -78,7 +78,7 @@ class Reading:
         if found != [(sender, serial.wire(number)) for number in range(first, stop)]:
             facts.report("D1", f"{what} with payloads of others")
         if session.begin is None and (process in self.leaving or not facts.setup.rules.sizes):
-            session.begin = session.next = first
+            session.begin = session.next = 0 if facts.setup.arrival else first
         if session.begin is None or first < session.begin:
             facts.report("D1", f"{what}, it begins at {session.begin}")
         elif facts.setup.arrival:

@@ -6,7 +6,7 @@ from typing import assert_never
 from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput
-from stablecast.core.messages import Message, Registered, Role, StableAck
+from stablecast.core.messages import Message, Registered, Role, SourceInfo, StableAck
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.daemon.records import client_record, clients_of, forget_record
@@ -130,7 +130,12 @@ class StoreProcess(Process):
                 if lost is not None:
                     self._driver.feed(lost)
             else:
-                self._driver.feed(Arrived(codec.decode(item)))
+                self._on_announcement(codec.decode(item))
+
+    def _on_announcement(self, message: Message) -> None:
+        if isinstance(message, SourceInfo):
+            self._checkers.stores.on_info(self.name, message)
+        self._driver.feed(Arrived(message))
 
     # What is to be done.
 
