@@ -237,3 +237,28 @@ def test_a_source_that_keeps_its_flight_loses_nothing(
         for first, last in shop.acks():
             acked.add(first, last + 1)
     assert acked.contiguous_from(resumed) == sent
+
+
+def test_what_a_store_never_had_it_did_not_let_go() -> None:
+    """P-564, C-34: a new receiver begins behind the trail; what a life sent without us is at other stores."""
+    for paced, trail in ((True, 0), (False, 8)):
+        shop = PacedDriver() if paced else RepositoryDriver()
+        shop.machine.begin_life(9, "new:1", 1)
+        assert shop.inform(8, 7, incarnation=9) == 8
+        assert shop.machine.trail == trail
+        shop.machine.begin_life(10, "newer:1", 1)
+        shop.data(8, 2)
+        assert shop.inform(0, -1, incarnation=10) == 0
+        assert shop.machine.trail == 0
+
+
+def test_the_trail_of_a_paced_repository_comes_back_with_a_life_that_resumes_below() -> None:
+    """Formal design, 7.8: what was let go there was of a dead tail."""
+    shop = PacedDriver()
+    shop.data(0, 10)
+    shop.sync()
+    shop.consumed(9)
+    assert shop.machine.trail == 10
+    shop.machine.begin_life(9, "new:1", 1)
+    assert shop.inform(4, 3, incarnation=9) == 4
+    assert shop.machine.trail == 4

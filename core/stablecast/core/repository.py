@@ -156,8 +156,8 @@ class Repository:
             cut = self.life.resume(number, info, self.newest)
             if self.newest >= cut:
                 self.window.cut(cut, tickets, out)
-            if not self.held:
-                self.window.trail = number
+            if not self.held and (self.paced is None or number < self.trail):
+                self.window.trail = number  # What a paced store never had it did not let go: others may have it.
             self.begin_acks()
             self._acknowledge(now, out)
         else:

@@ -95,6 +95,17 @@ FOUND = {
         (Fault(2490, Act.PART, "source", "", 43, True),),
         Setup(paced=True, unique=1),
     ),
+    # A store that was away offered its trail as if it had let go of what it never had: a new receiver missed that (D1).
+    "never_had_is_not_let_go": Schedule(
+        6547,
+        ((3661, 1),),
+        (
+            Fault(1962, Act.TAKEOVER, "source", "receiver0", 2038, True),
+            Fault(2007, Act.FREEZE, "store0", "", 1993, True),
+            Fault(3583, Act.TAKEOVER, "receiver0", "store0", 388, True),
+        ),
+        Setup(proxies=True, orphaned=True, paced=True, late_ms=3999),
+    ),
 }
 
 
