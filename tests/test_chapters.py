@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.core import serving
 from stablecast.core.repairs import Repair
+from stablecast.core.store import serving
 from tests import rows
 from tests.support.chapters import CHARTS, RENDERERS, blocks, constants, rendered, tables
 from tests.support.tree import ROOT, name, python_files
@@ -129,9 +129,9 @@ def _exists(path: str) -> bool:
 
 
 def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
-    text = "before\n<!-- bounds: batching -->\nold\n<!-- end -->\nafter\n"
+    text = "before\n<!-- bounds: store.batching -->\nold\n<!-- end -->\nafter\n"
     assert rendered(text) == (
-        "before\n<!-- bounds: batching -->\n\n| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
+        "before\n<!-- bounds: store.batching -->\n\n| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
     assert set(RENDERERS) == {"chart", "bounds", "options"}
 

@@ -21,13 +21,13 @@ from stablecast.core.messages import (
 from stablecast.core.quorum import GroupRules
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import RegistrationTimes
-from stablecast.core.repository import Repository
 from stablecast.core.serial import wire
 from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.terms import Terms
-from stablecast.core.tickets import Tickets
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.terms import Terms
+from stablecast.core.store.tickets import Tickets
 from tests.core.samples import LIFE, drain, events, info, register, registered, sends
 
 INTERVAL_NS = 10

@@ -1,15 +1,15 @@
 """What planted faults showed to be untested (`tests/mutants`): bounds from both sides, mostly."""
 
 from stablecast.core import effects as fx
-from stablecast.core.clients import LAST_REG_ID, Clients
-from stablecast.core.delivery import DeliveryWindow
 from stablecast.core.events import LostAtStore
 from stablecast.core.messages import RetransmitRequest, Role
-from stablecast.core.recovery import Recovery
+from stablecast.core.receiver.delivery import DeliveryWindow
+from stablecast.core.receiver.recovery import Recovery
 from stablecast.core.requests import Target
 from stablecast.core.seeded import Seeded
-from stablecast.core.serving import Serving
 from stablecast.core.settings import OtrTimes, ReceiverConfig
+from stablecast.core.store.clients import LAST_REG_ID, Clients
+from stablecast.core.store.serving import Serving
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, SECOND, drain, events, register, sends
 from tests.core.stations import ACTIVITY, INTERVAL, Station

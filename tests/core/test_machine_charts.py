@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stablecast.core.chart import Chart, MisuseError, fire
-from stablecast.core.election import ELECTION, ElectionChart, ElectionEvent, ElectionState
-from stablecast.core.lifetime import LIFETIME, LifetimeChart, LifetimeEvent, LifetimeState
 from stablecast.core.receiver import RECEIVER, ReceiverChart, ReceiverState, ReceiverStep
 from stablecast.core.registration import REGISTRATION, RegistrationChart, RegistrationEvent, RegistrationState
 from stablecast.core.source import SOURCE, SourceChart, SourceState, SourceStep
+from stablecast.core.store.election import ELECTION, ElectionChart, ElectionEvent, ElectionState
+from stablecast.core.store.lifetime import LIFETIME, LifetimeChart, LifetimeEvent, LifetimeState
 
 Table = Mapping[tuple[Any, Any], tuple[Any, ...]]
 CHARTS: list[tuple[type[Chart], Table, type[IntEnum], type[IntEnum]]] = [

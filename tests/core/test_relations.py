@@ -9,8 +9,7 @@ from stablecast.core.messages import ElectionToken, Pace
 from stablecast.core.quorum import Consensus, GroupRules
 from stablecast.core.relations import LARGE_FLIGHT, relations, without_duplicates
 from stablecast.core.repairs import Repair
-from stablecast.core.settings import SourceConfig, StoreBehavior, StoreSpec
-from stablecast.core.stability import Retention
+from stablecast.core.settings import Retention, SourceConfig, StoreBehavior, StoreSpec
 from tests.core.samples import LIFE
 
 RR = StoreBehavior.RR

@@ -6,9 +6,11 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core import clients, lifetime, registration, registry, store, tickets
-from stablecast.core.election import Election
+from stablecast.core import registration
 from stablecast.core.registration import Registration, RegistrationTimer
+from stablecast.core.store import clients, lifetime, registry, tickets
+from stablecast.core.store import endpoint as store
+from stablecast.core.store.election import Election
 from stablecast.model import catalog, equal
 
 MODELS = catalog.folder()

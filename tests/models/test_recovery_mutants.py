@@ -6,16 +6,15 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core import enlistment, starting
-from stablecast.core.acknowledging import Acknowledger
-from stablecast.core.clients import Clients
-from stablecast.core.delivery import DeliveryWindow
-from stablecast.core.enlistment import Enlistment
 from stablecast.core.enrollment import Enrollment
-from stablecast.core.receiver import ReceiverSession
-from stablecast.core.recovery import Recovery
-from stablecast.core.repository import Repository
+from stablecast.core.receiver import ReceiverSession, enlistment, starting
+from stablecast.core.receiver.acknowledging import Acknowledger
+from stablecast.core.receiver.delivery import DeliveryWindow
+from stablecast.core.receiver.enlistment import Enlistment
+from stablecast.core.receiver.recovery import Recovery
 from stablecast.core.requests import RequestWindow, Target
+from stablecast.core.store.clients import Clients
+from stablecast.core.store.repository import Repository
 from stablecast.model import catalog, equal
 
 MODELS = catalog.folder()

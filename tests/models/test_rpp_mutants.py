@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from stablecast.core import clients, registry
-from stablecast.core.filling import Filling
-from stablecast.core.lifeline import Lifeline
-from stablecast.core.paced import Paced
-from stablecast.core.registry import Registry
-from stablecast.core.repository import Repository
-from stablecast.core.window import Window
+from stablecast.core.store import clients, registry
+from stablecast.core.store.filling import Filling
+from stablecast.core.store.lifeline import Lifeline
+from stablecast.core.store.paced import Paced
+from stablecast.core.store.registry import Registry
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.window import Window
 from stablecast.model import catalog, equal
 
 MODELS = catalog.folder()

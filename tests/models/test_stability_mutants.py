@@ -5,18 +5,18 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core import lineage, source_parts
 from stablecast.core import resume as resume_rules
 from stablecast.core.enrollment import Enrollment
-from stablecast.core.filling import Filling
-from stablecast.core.lifeline import Lifeline
 from stablecast.core.quorum import Quorums
-from stablecast.core.registry import Registry
-from stablecast.core.repository import Repository
-from stablecast.core.source import SourceEndpoint
-from stablecast.core.stability import StabilityWindow
-from stablecast.core.tickets import Tickets
-from stablecast.core.window import Window
+from stablecast.core.source import SourceEndpoint, lineage
+from stablecast.core.source import parts as source_parts
+from stablecast.core.source.stability import StabilityWindow
+from stablecast.core.store.filling import Filling
+from stablecast.core.store.lifeline import Lifeline
+from stablecast.core.store.registry import Registry
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.tickets import Tickets
+from stablecast.core.store.window import Window
 from stablecast.model import catalog, equal
 from tests.models.test_mutants import Patch, before, changed
 

@@ -4,6 +4,7 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,9 +77,7 @@ class Mutant:
     def plant(self, directory: Path) -> None:
         """Make a copy of the core with the fault. Raises ValueError as `text` does."""
         target = directory / "stablecast" / "core"
-        target.mkdir(parents=True)
-        for path in CORE.glob("*.py"):
-            (target / path.name).write_bytes(path.read_bytes())
+        shutil.copytree(CORE, target, ignore=shutil.ignore_patterns("__pycache__"))
         (target / f"{self.module}.py").write_text(self.text(), encoding="utf-8")
 
     def survives(self) -> str:

@@ -32,11 +32,11 @@ from stablecast.config.option import Option
 from stablecast.config.profiles import SAFE, profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.core.chart import render_mermaid, render_table
-from stablecast.core.election import ELECTION, ElectionState
-from stablecast.core.lifetime import LIFETIME, LifetimeState
 from stablecast.core.receiver import RECEIVER, ReceiverState
 from stablecast.core.registration import REGISTRATION, RegistrationState
 from stablecast.core.source import SOURCE, SourceState
+from stablecast.core.store.election import ELECTION, ElectionState
+from stablecast.core.store.lifetime import LIFETIME, LifetimeState
 from stablecast.core.units import MILLISECOND
 from stablecast.transports.resolution.srs_client import CLIENT, ClientState
 from stablecast.transports.resolution.srs_link import LINK, LinkState

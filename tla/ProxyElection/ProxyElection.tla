@@ -1,7 +1,7 @@
 ---------------------------- MODULE ProxyElection ----------------------------
 (* Which store stands in for a source that fell silent.                                                               *)
 (*                                                                                                                    *)
-(* In the code: `core/election.py`, one machine for each store, beside the record that the store keeps of the source  *)
+(* In the code: `core/store/election.py`, one machine for each store, beside the record that the store keeps of the source  *)
 (* (`clients.py`, `lifetime.py`). In the guide: proxy sources. A proxy registers like a source, with a token; stores  *)
 (* talk about the election by these registrations alone.                                                              *)
 (*                                                                                                                    *)

@@ -1,8 +1,8 @@
 ------------------------------ MODULE Recovery ------------------------------
 (* A receiver that dies and returns, and gets from two stores what it has not read.                                   *)
 (*                                                                                                                    *)
-(* In the code: the receiver is `core/receiver.py` with `delivery.py`, `requests.py`, `recovery.py`, `starting.py`,   *)
-(* `enlistment.py` and `acknowledging.py`; a store is `core/store.py`, of which only a receiver's record and the      *)
+(* In the code: the receiver is `core/receiver/endpoint.py` with `delivery.py`, `requests.py`, `recovery.py`, `starting.py`,   *)
+(* `enlistment.py` and `acknowledging.py`; a store is `core/store/endpoint.py`, of which only a receiver's record and the      *)
 (* retransmission service matter here. In the guide: receiver recovery, low sequence number, request window,          *)
 (* consumption acknowledgements.                                                                                      *)
 (*                                                                                                                    *)

@@ -1,7 +1,7 @@
 ---------------------------- MODULE Registration ----------------------------
 (* Sources that want one registration ID (RegID) at one store.                                                        *)
 (*                                                                                                                    *)
-(* In the code: a client is `core/registration.py` inside `core/enrollment.py`; the store is `core/store.py` with     *)
+(* In the code: a client is `core/registration.py` inside `core/enrollment.py`; the store is `core/store/endpoint.py` with     *)
 (* `clients.py`, `lifetime.py` and `tickets.py`. In the guide: registration, activity timeout and state lifetime.     *)
 (*                                                                                                                    *)
 (* Time is in ticks and passes only when nothing is due; what is due at one instant happens in any order. A client    *)

@@ -1,7 +1,7 @@
 -------------------------------- MODULE Rpp --------------------------------
 (* Receiver-paced persistence (RPP): one source, one store with little room, and the receivers that set the pace.     *)
 (*                                                                                                                    *)
-(* In the code: the source is a whole `core/source.py`, the store a whole `core/store.py` with `repository.py`,       *)
+(* In the code: the source is a whole `core/source/endpoint.py`, the store a whole `core/store/endpoint.py` with `repository.py`,       *)
 (* `paced.py`, `window.py` and `filling.py`. In the guide: receiver-paced persistence, flight size, delivery.         *)
 (*                                                                                                                    *)
 (* A message has a number and one byte. The stream (data, SRI, what is sent again) keeps its order; what store and    *)

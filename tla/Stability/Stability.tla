@@ -1,8 +1,8 @@
 ----------------------------- MODULE Stability -----------------------------
 (* A source that numbers messages and lives several times, one life after the other, and the stores that keep them.   *)
 (*                                                                                                                    *)
-(* In the code: the source is `core/source.py` with `enrollment.py`, `lineage.py`, `resume.py`, `stability.py` and    *)
-(* `quorum.py`; a store is `core/store.py` with `registry.py`, `repository.py`, `lifeline.py`, `filling.py` and       *)
+(* In the code: the source is `core/source/endpoint.py` with `enrollment.py`, `lineage.py`, `resume.py`, `stability.py` and    *)
+(* `quorum.py`; a store is `core/store/endpoint.py` with `registry.py`, `repository.py`, `lifeline.py`, `filling.py` and       *)
 (* `window.py`. In the guide: message stability, quorum/consensus, groups, and where a source resumes.                *)
 (*                                                                                                                    *)
 (* A store's disk keeps what was written before its last sync; a crash takes the rest. A stream keeps its order and   *)

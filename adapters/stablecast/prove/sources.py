@@ -12,9 +12,8 @@ from stablecast.core.events import QuorumLost, RegistrationComplete, Stable, Sta
 from stablecast.core.inputs import SourceInput, Tick
 from stablecast.core.messages import LateJoinInfo, Pace, Register, SourceInfo
 from stablecast.core.registration import Registration, RegistrationState, RegistrationTimes
-from stablecast.core.settings import Notification, SourceConfig, StoreSpec
+from stablecast.core.settings import Notification, Retention, SourceConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint, SourceState
-from stablecast.core.stability import Retention
 from stablecast.model.clone import clone
 from stablecast.prove.stores import LONG_NS, REG_ID
 

@@ -15,9 +15,9 @@ from stablecast.core.effects import Client, Cut, PersistClient, PersistMessages,
 from stablecast.core.inputs import Arrived, Data, Persisted, Start, StoreInput
 from stablecast.core.messages import LateJoinInfo, LateJoinRequest, Message, Register, SourceInfo
 from stablecast.core.repairs import Repair
-from stablecast.core.repository import Repository
 from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
 from stablecast.core.units import SECOND
 from stablecast.model.clone import clone
 

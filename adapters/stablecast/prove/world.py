@@ -17,7 +17,6 @@ from itertools import product
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.enlistment import Enlistment
 from stablecast.core.enrollment import Enrollment
 from stablecast.core.events import Stable
 from stablecast.core.inputs import Arrived, Data, Gone, Sent, SourceInput, Start, Tick
@@ -29,6 +28,7 @@ from stablecast.core.messages import (
     StableAck,
 )
 from stablecast.core.quorum import GroupRules, Quorums
+from stablecast.core.receiver.enlistment import Enlistment
 from stablecast.core.settings import ReceiverConfig
 from stablecast.prove.instance import Bounds, Instance
 from stablecast.prove.sources import Sources, Told, address, reduced

@@ -9,11 +9,11 @@ from stablecast.core.settings import (
     ReceiverConfig,
     RepositoryConfig,
     RepositoryType,
+    Retention,
     SourceConfig,
     StoreConfig,
     StoreSpec,
 )
-from stablecast.core.stability import Retention
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.sim.setup import RECEIVERS, STORES, Setup
 

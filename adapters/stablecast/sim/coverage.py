@@ -10,8 +10,11 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core import election, lifetime, receiver, registration, source
+from stablecast.core import registration
 from stablecast.core.chart import Row
+from stablecast.core.receiver import endpoint as receiver
+from stablecast.core.source import endpoint as source
+from stablecast.core.store import election, lifetime
 
 CHARTS: Final = {
     "registration": (registration, "REGISTRATION"),

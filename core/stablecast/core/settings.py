@@ -12,7 +12,6 @@ from stablecast.core.messages import Address, ElectionToken, Incarnation, Pace, 
 from stablecast.core.quorum import Consensus, GroupRules
 from stablecast.core.registration import RegistrationTimes
 from stablecast.core.repairs import Repair
-from stablecast.core.stability import Retention
 from stablecast.core.units import MILLISECOND, SECOND
 
 
@@ -40,6 +39,16 @@ class Notification(IntEnum):
     FRAGMENTS = 1
     MESSAGES = 2
     BOTH = 3
+
+
+@attrs.frozen
+class Retention:
+    """When copies go: above `threshold_bytes` and after `age_ns` if settled, above `limit_bytes` in any case."""
+
+    threshold_bytes: int = 0
+    limit_bytes: int = 25_165_824
+    unique_confirmations: int = 0
+    age_ns: int = 0
 
 
 @attrs.frozen

@@ -22,7 +22,7 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
 )
-from stablecast.core.stability import StabilityWindow
+from stablecast.core.source.stability import StabilityWindow
 from tests.support.network import Events, Network
 
 ENOUGH = StableFlag.STABLE

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.stability import StabilityWindow
+from stablecast.core.source.stability import StabilityWindow
 from stablecast.sim import command
 from stablecast.sim.command import Options, run_sim
 from stablecast.sim.setup import ScheduleError

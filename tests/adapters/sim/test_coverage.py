@@ -1,8 +1,8 @@
 """Coverage: look-ups are counted while watching, and only then."""
 
-from stablecast.core import lifetime
 from stablecast.core.chart import fire
-from stablecast.core.lifetime import Lifetime, LifetimeEvent
+from stablecast.core.store import lifetime
+from stablecast.core.store.lifetime import Lifetime, LifetimeEvent
 from stablecast.sim.coverage import Coverage
 
 

@@ -17,7 +17,6 @@ from stablecast.core.messages import ConsumptionAck, StableAck
 from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.repository import Repository
 from stablecast.core.serial import wire
 from stablecast.core.settings import (
     Ordering,
@@ -30,7 +29,8 @@ from stablecast.core.settings import (
 )
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.tickets import Waiting
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.tickets import Waiting
 from stablecast.trace import rules
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.rules import Rule

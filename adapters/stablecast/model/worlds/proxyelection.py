@@ -10,12 +10,12 @@ from typing import Self
 
 import attrs
 
-from stablecast.core.clients import ClientRecord, Clients
 from stablecast.core.effects import Effect, StartProxy, StopProxy, StoreEffect
-from stablecast.core.election import Election, ElectionState, ElectionTimer
 from stablecast.core.messages import ElectionToken, Refusal, Register, Role, StoreEntry
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import StoreConfig
+from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.election import Election, ElectionState, ElectionTimer
 from stablecast.model.canonical import Fn, Value, record
 from stablecast.model.explorer import Action, Invariant, State
 

@@ -12,13 +12,13 @@ from typing import Self
 
 import attrs
 
-from stablecast.core.acknowledging import AckTimer
 from stablecast.core.effects import AskLow, Deliver, Effect, Notify, Send
 from stablecast.core.events import RegistrationComplete, UnrecoverableLoss
 from stablecast.core.inputs import Arrived, Consumed, Data, Finish, LowChosen, ReceiverInput, Reset
 from stablecast.core.messages import ConsumptionAck, RetransmitRequest
 from stablecast.core.quorum import Consensus
 from stablecast.core.receiver import ReceiverSession, ReceiverState
+from stablecast.core.receiver.acknowledging import AckTimer
 from stablecast.core.registration import RegistrationTimes
 from stablecast.core.repairs import Repair
 from stablecast.core.requests import Asked

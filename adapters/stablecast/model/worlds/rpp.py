@@ -25,9 +25,9 @@ from stablecast.core.messages import (
     SourceInfo,
     StableAck,
 )
-from stablecast.core.repository import Repository
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
 from stablecast.model.canonical import Fn, Value, record
 from stablecast.model.errors import ModelError
 from stablecast.model.explorer import Action, State

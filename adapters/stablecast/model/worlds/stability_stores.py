@@ -10,9 +10,9 @@ from stablecast.core.messages import LateJoinRequest, Registered, RetransmitRequ
 from stablecast.core.quorum import Consensus, GroupRules, Intergroup, Intragroup
 from stablecast.core.registration import RegistrationTimes
 from stablecast.core.repairs import Repair
-from stablecast.core.repository import Repository
 from stablecast.core.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
 from stablecast.core.units import SECOND
 
 LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {

@@ -8,9 +8,9 @@ from stablecast.core.messages import Life, Registered, StableAck
 from stablecast.core.quorum import quorum_of
 from stablecast.core.ranges import RangeSet
 from stablecast.core.registration import RegistrationState
-from stablecast.core.repository import Repository
 from stablecast.core.resume import offer
 from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.core.store.repository import Repository
 from stablecast.model.canonical import Fn, Value, record
 from stablecast.model.explorer import Invariant, State
 from stablecast.model.worlds.stability_stores import REG_ID, Constants, Process

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.core.election import ElectionState
+from stablecast.core.store.election import ElectionState
 from stablecast.model.canonical import Value
 from stablecast.model.explorer import explore
 from stablecast.model.worlds.proxyelection import INVARIANTS, World

@@ -1,0 +1,5 @@
+"""The room of the receiver: its session with one life of a source, and the machines that only it is made of."""
+
+from stablecast.core.receiver.endpoint import RECEIVER, ReceiverChart, ReceiverSession, ReceiverState, ReceiverStep
+
+__all__ = ["RECEIVER", "ReceiverChart", "ReceiverSession", "ReceiverState", "ReceiverStep"]

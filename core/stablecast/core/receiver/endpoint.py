@@ -1,0 +1,400 @@
+"""The receiver's session with one life of one source.
+
+    WAITING --informed--> REGISTERING --complete--> CHOOSING --chosen--> ACTIVE
+    WAITING --informed--> JOINING --joined--> ACTIVE            (no stores, but the source retransmits)
+    WAITING --informed--> ACTIVE                                (no stores: from now on)
+    any state --withdraw--> WITHDRAWN                           (delivers what comes, acknowledges nothing)
+
+* Nothing is known before the SRI, which `contact` asks for (P-226..P-229).
+* One RegID per store: the application chooses it (`AskRegId`), or the session id stands for it (P-244, P-249). Where a
+  receiver registers and what the answers amount to is told in `enlistment`.
+* Complete like a source: all stores in the first interval, a quorum later (T1, C-30). Until then live data is held, not
+  delivered (P-230).
+* The stores say where to begin, and the application may move it: see `starting` (T9, T10).
+* A source without stores, or whose stores are not to be used, is asked for what it can retransmit to those who join
+  late; this then is history like that of stores.
+* Which life sent what, what is passed over and what is asked for: see `arrival` and `recovery`; acks: `acknowledging`.
+* After `Withdraw` the session goes on like a streaming one: what was missing is lost, what comes is delivered (P-588).
+"""
+
+from enum import IntEnum
+from typing import assert_never, cast
+
+import attrs
+from statemachine.states import States
+
+from stablecast.core import serial
+from stablecast.core.chart import Chart, fire, lower
+from stablecast.core.effects import Discard, Effect, Notify, ReceiverEffect
+from stablecast.core.enrollment import Enrollment
+from stablecast.core.events import Oddity, RegistrationError
+from stablecast.core.inputs import (
+    Acknowledge,
+    Arrived,
+    Consumed,
+    Data,
+    Finish,
+    Gone,
+    History,
+    Lost,
+    LowChosen,
+    ReceiverInput,
+    RegIdChosen,
+    Reset,
+    Start,
+    Tick,
+    Withdraw,
+)
+from stablecast.core.lives import Lives
+from stablecast.core.messages import (
+    Deregistered,
+    Keepalive,
+    LateJoinInfo,
+    Message,
+    Refused,
+    Registered,
+    SourceInfo,
+)
+from stablecast.core.receiver.acknowledging import Acknowledger, AckTimer
+from stablecast.core.receiver.arrival import Arrivals
+from stablecast.core.receiver.contact import Contact, News
+from stablecast.core.receiver.delivery import DeliveryWindow
+from stablecast.core.receiver.enlistment import Enlistment
+from stablecast.core.receiver.recovery import Recovery
+from stablecast.core.receiver.starting import Starting
+from stablecast.core.requests import Target
+from stablecast.core.resume import offer
+from stablecast.core.settings import ReceiverConfig, UseOtr
+
+
+class ReceiverState(IntEnum):
+    """How far the session is."""
+
+    WAITING = 0
+    REGISTERING = 1
+    CHOOSING = 2
+    ACTIVE = 3
+    JOINING = 4
+    WITHDRAWN = 5
+
+
+class ReceiverStep(IntEnum):
+    """What moves the session on."""
+
+    INFORMED = 0
+    COMPLETE = 1
+    CHOSEN = 2
+    JOINED = 3
+    WITHDRAW = 4
+
+
+class ReceiverChart(Chart):
+    """A receiver's session with one life of a source; it ends with its stream, not by an event."""
+
+    validate_trap_states = False
+    states = States.from_enum(ReceiverState, initial=ReceiverState.WAITING, use_enum_instance=True)
+
+    informed = (
+        states.WAITING.to(states.REGISTERING, cond="persistent", on="register")
+        | states.WAITING.to(states.JOINING, cond="recovers", on="ask_source")
+        | states.WAITING.to(states.ACTIVE, on="follow")
+        | states.WITHDRAWN.to.itself(internal=True, on="go_alone")
+    )
+    complete = states.REGISTERING.to(states.CHOOSING, on="ask_low")
+    chosen = states.CHOOSING.to(states.ACTIVE, on="begin")
+    joined = states.JOINING.to(states.ACTIVE, on="begin_at")
+    withdraw = states.WITHDRAWN.from_(
+        states.WAITING, states.REGISTERING, states.CHOOSING, states.JOINING, states.ACTIVE, on="leave"
+    )
+
+
+@attrs.define
+class ReceiverSession:
+    """One receiver's session with one life of one source. Driver contract: `stablecast.core` package docs."""
+
+    config: ReceiverConfig
+    arrivals: Arrivals
+    enlistment: Enlistment
+    acknowledger: Acknowledger
+    contact: Contact
+    starting: Starting
+    state: ReceiverState = ReceiverState.WAITING
+    outbox: list[Effect] = attrs.field(factory=list, eq=False)
+
+    @classmethod
+    def create(cls, config: ReceiverConfig) -> "ReceiverSession":
+        """A session that has not started."""
+        parts = (Arrivals.of(config), Enlistment(config), Acknowledger(config), Contact(config), Starting(config))
+        return cls(config, *parts)
+
+    # The machine contract.
+
+    def receive(self, event: ReceiverInput, now: int) -> None:
+        """Feed one input. Raises MisuseError for messages consumed or acknowledged that were not delivered."""
+        match event:
+            case Data():
+                self._on_data(event, now)
+            case Consumed():
+                self._on_consumed(event, now)
+            case Arrived():
+                self._on_message(event.message, now)
+            case Tick():
+                self.handle_timeout(now)
+            case Acknowledge():
+                self.arrivals.on_acknowledged(event.number)
+                self._acknowledge(now)
+            case Lost():
+                self._on_lost(event, now)
+            case LowChosen():
+                if self.state is ReceiverState.CHOOSING:
+                    fire(RECEIVER, self, ReceiverStep.CHOSEN, now, event.number)
+                    self._recover(now)
+            case RegIdChosen():
+                self.enlistment.on_reg_id(event.store_index, event.reg_id, now, self.outbox)
+            case Reset() | Gone():
+                self.enrollment.on_broken(event, now, self.outbox)
+                self.acknowledger.on_broken(event, self.enrollment.counting, self.info, self.window, now, self.outbox)
+                self._recover(now)
+            case Finish():
+                self._acknowledge(now)
+            case History():
+                self.lives.remember(event.incarnation, event.first, event.last + 1)
+            case Withdraw():
+                fire(RECEIVER, self, ReceiverStep.WITHDRAW, now, 0)
+            case Start():
+                if self.state is ReceiverState.WAITING and self.config.source_request:
+                    self.contact.begin(now + self.config.sri_request_interval_ns)
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Do what is due; spurious and late calls are harmless."""
+        self.enrollment.handle_timeout(now, self.outbox)
+        if self.contact.expired(now):
+            self._ask(now)
+        for kind in self.acknowledger.timers.pop_expired(now):
+            if kind == AckTimer.ACK:
+                self._acknowledge(now)
+            else:
+                self.acknowledger.show_life(self.enrollment.counting, self.contact.source, now, self.outbox)
+        self.arrivals.handle_timeout(now, self.enlistment.may_give_up, self.outbox)
+        self._review(now)
+        self._recover(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` wants to be called."""
+        due = (self.contact.due, self.acknowledger.timers.next(), self.requests.next(), self.enrollment.next())
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def take_effects(self) -> list[ReceiverEffect]:
+        """What the driver must do, in order."""
+        effects, self.outbox = self.outbox, []
+        return cast("list[ReceiverEffect]", effects)
+
+    # Data.
+
+    def _on_data(self, event: Data, now: int) -> None:
+        if self.info is None or event.session != self.config.incarnation:
+            self.outbox.append(Discard(event.token))
+            self._odd("early-data", f"{event.count} messages from {event.wire_first} of session {event.session:#x}")
+            return
+        if self.arrivals.on_data(event, self.outbox):
+            self._plan_ack(now)
+        self._recover(now)
+
+    def _on_lost(self, event: Lost, now: int) -> None:
+        if self.info is not None and event.session == self.config.incarnation:
+            self.arrivals.on_lost(event, now, self.outbox)
+            self._recover(now)
+
+    def _recover(self, now: int) -> None:
+        if self.state is ReceiverState.ACTIVE and self.window.behind:
+            self.arrivals.recover(self.enlistment.targets(Target(self.contact.source.request, 0)), now, self.outbox)
+
+    # Consumption.
+
+    def _on_consumed(self, event: Consumed, now: int) -> None:
+        self.arrivals.on_consumed(event)
+        self._plan_ack(now)
+        self._recover(now)
+
+    def _plan_ack(self, now: int) -> None:
+        if self.state is not ReceiverState.WITHDRAWN and self.acknowledger.plan(now):
+            self._acknowledge(now)
+
+    def _acknowledge(self, now: int) -> None:
+        number = self.acknowledger.number(self.window)
+        if number is not None and self.state is not ReceiverState.WITHDRAWN:
+            self.acknowledger.tell(self.enrollment.counting, self.contact.source, number, now, self.outbox)
+
+    # Messages.
+
+    def _on_message(self, message: Message, now: int) -> None:
+        if message.incarnation != self.config.incarnation:
+            self._odd("late-message", f"{type(message).__name__} for incarnation {message.incarnation:#x}")
+            return
+        match message:
+            case SourceInfo():
+                self._on_info(message, now)
+            case Registered() | Refused() | Deregistered():
+                self._on_answer(message, now)
+            case Keepalive():
+                self.enrollment.on_keepalive(message, now, self.outbox)
+            case LateJoinInfo():
+                self._on_late_join(message, now)
+            case _:
+                self._odd("unexpected-message", f"{type(message).__name__} is not for a receiver")
+
+    def _on_info(self, info: SourceInfo, now: int) -> None:
+        news = self.contact.on_info(info, self.outbox)
+        if news is News.FIRST:
+            self.arrivals.inform(info, self.outbox)
+            fire(RECEIVER, self, ReceiverStep.INFORMED, now, self.arrivals.high)
+        elif news is not News.NOTHING and (self.enrollment or self.requests.otr):
+            self.window.learn(serial.extend(info.high, self.arrivals.high))
+            if news is News.NEWER and self.enrollment and self.state is not ReceiverState.WITHDRAWN:
+                self.enlistment.on_info(info, now, self.outbox)
+        self._recover(now)
+
+    def _on_answer(self, answer: Registered | Refused | Deregistered, now: int) -> None:
+        registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
+        if registration is None or not isinstance(answer, Registered):
+            return
+        low, high = offer(answer, self.arrivals.high)
+        if high >= low and not answer.no_cache:
+            self.window.learn(high)
+        self._review(now)
+        if self.window.next is not None and self.window.acked >= self.window.start:
+            self.acknowledger.tell_store(registration, self.window.acked, self.outbox)
+        self._recover(now)
+
+    def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
+        if self.state is ReceiverState.JOINING:  # Late answers change nothing.
+            self.contact.stop()
+            fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.join(answer))
+            self._recover(now)
+
+    def _ask(self, now: int) -> None:
+        if self.state is ReceiverState.JOINING:
+            trouble = self.contact.ask_range(now, self.outbox)
+            if trouble:
+                self._odd("late-join-unanswered", trouble)
+                fire(RECEIVER, self, ReceiverStep.JOINED, now, self.arrivals.first_live)
+        else:
+            trouble = self.contact.ask_info(now, self.outbox)
+            if trouble:
+                self.outbox.append(Notify(RegistrationError(0, self.config.source_request, trouble)))
+
+    def _odd(self, code: str, text: str) -> None:
+        self.outbox.append(Notify(Oddity(code, text)))
+
+    # Facts.
+
+    @property
+    def enrollment(self) -> Enrollment:
+        """The registrations with the source's stores."""
+        return self.enlistment.enrollment
+
+    @property
+    def info(self) -> SourceInfo | None:
+        """The source's newest SRI."""
+        return self.contact.info
+
+    @property
+    def window(self) -> DeliveryWindow:
+        """What was delivered and consumed."""
+        return self.arrivals.window
+
+    @property
+    def requests(self) -> Recovery:
+        """What is asked for."""
+        return self.arrivals.requests
+
+    @property
+    def lives(self) -> Lives:
+        """What was consumed, by the life that sent it."""
+        return self.arrivals.lives
+
+    def _review(self, now: int) -> None:
+        if self.state is ReceiverState.REGISTERING and self.enrollment.complete:
+            fire(RECEIVER, self, ReceiverStep.COMPLETE, now, 0)
+
+    # Guards and actions of the chart.
+
+    def persistent(self, now: int, number: int) -> bool:
+        """Whether the source has stores that we are to use."""
+        return self.contact.persistent
+
+    def recovers(self, now: int, number: int) -> bool:
+        """Whether the source retransmits to those who join late."""
+        return self.contact.recovers
+
+    def register(self, now: int, number: int) -> None:
+        """Ask the stores that the SRI names."""
+        self.enlistment.begin(self.contact.source, now, self.outbox)
+        self.acknowledger.watch(now)
+
+    def ask_source(self, now: int, number: int) -> None:
+        """Ask the source what it can retransmit."""
+        self.contact.begin(now)
+
+    def follow(self, now: int, high: int) -> None:
+        """Deliver whatever comes from now on."""
+        self.begin_at(now, high + 1)
+
+    def ask_low(self, now: int, number: int) -> None:
+        """Tell the application where recovery would start (P-421)."""
+        high = self.arrivals.high
+        said = self.enlistment.low(high)
+        if said > high + 1:
+            self.arrivals.step_back(said - 1, self.outbox)
+        self.starting.ask(said, high, self.contact.recovers, self.outbox)
+
+    def begin(self, now: int, wish: int) -> None:
+        """Start to deliver."""
+        self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
+
+    def begin_at(self, now: int, start: int) -> None:
+        """Deliver from `start` on; what the stream leaves out is recovered as configured."""
+        use = self.config.otr.use
+        wanted = use is UseOtr.ON or (use is UseOtr.PERSISTENT and bool(self.enrollment))
+        self.arrivals.begin(start, wanted and self.contact.recovers, self.outbox)
+
+    def leave(self, now: int, number: int) -> None:
+        """Deregister; nobody can be asked for anything from now on (P-588)."""
+        self.enrollment.withdraw(now, self.outbox)
+        self.acknowledger.stop()
+        self.contact.stop()
+        if self.info is not None:
+            self.go_alone(now, number)
+
+    def go_alone(self, now: int, number: int) -> None:
+        """Deliver what the stream brings, and no more."""
+        self.arrivals.abandon(self.outbox)
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        self.window.check_invariants()
+
+    def abstract(self) -> tuple[object, ...]:
+        """What the models see: state, registrations, window, requests."""
+        return (self.state.name, self.enrollment.abstract(), self.window.abstract(), self.requests.abstract())
+
+
+_S = ReceiverState
+_T = ReceiverStep
+RECEIVER = lower(
+    ReceiverChart,
+    ReceiverSession,
+    ReceiverState,
+    ReceiverStep,
+    ignore={_S.WITHDRAWN: (_T.WITHDRAW,)},
+    reject={
+        _S.WAITING: (_T.COMPLETE, _T.CHOSEN, _T.JOINED),
+        _S.REGISTERING: (_T.INFORMED, _T.CHOSEN, _T.JOINED),
+        _S.CHOOSING: (_T.INFORMED, _T.COMPLETE, _T.JOINED),
+        _S.ACTIVE: (_T.INFORMED, _T.COMPLETE, _T.CHOSEN, _T.JOINED),
+        _S.JOINING: (_T.INFORMED, _T.COMPLETE, _T.CHOSEN),
+        _S.WITHDRAWN: (_T.COMPLETE, _T.CHOSEN, _T.JOINED),
+    },
+)

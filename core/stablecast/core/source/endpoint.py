@@ -1,0 +1,393 @@
+"""The source endpoint: registration at its stores, its stability window, its announcements.
+
+    IDLE --start--> REGISTERING --complete--> ACTIVE --lost--> SUSPENDED --complete--> ACTIVE
+                                        SUSPENDED --overtaken--> OVER
+    IDLE --start--> ACTIVE                                       (no stores configured: a streaming source, P-028)
+    any --withdraw--> WITHDRAWING --left--> OVER
+
+* Registration is complete by the rules of `enrollment`. The first completion fixes the *resume point*: one above the
+  consensus of the stores' newest numbers (T5). Later grants never move it; stores learn it from the SRI and cut back
+  what an older incarnation left above it.
+* While the stores that count do not meet the rules of the groups, sending is refused (P-336) and every send would be
+  unsafe.
+* **Overtaken.** Meanwhile another life may have registered. If a store that answers then tells of a later one, this
+  life is over: stores would cut back what the other got stable if it announced itself again (formal design, 7.6). So it
+  is under `Repair.LEASE`; round robin, where no two stores share a history, cannot tell.
+* An SRI goes out after every change of registration (`announcing`); its version rises, and so does the version of the
+  store concerned (P-222).
+* A source with an `election` token is a proxy: it registers and announces like any other, serves what it is asked for,
+  and never sends data of its own (P-549, C-35). Refused, it waits and asks again.
+* A source that withdrew is of no more use: what it sends is dropped, and it waits only for its stores (P-587).
+"""
+
+from enum import IntEnum
+from typing import assert_never, cast
+
+import attrs
+from statemachine.states import States
+
+from stablecast.core import inputs
+from stablecast.core import messages as msg
+from stablecast.core.chart import Chart, fire, lower
+from stablecast.core.effects import Broadcast, Effect, Notify, SourceEffect
+from stablecast.core.enrollment import Enrollment
+from stablecast.core.errors import ConfigError, MisuseError
+from stablecast.core.events import (
+    Oddity,
+    Overtaken,
+    QuorumLost,
+    RegistrationComplete,
+    RegistrationFlag,
+    StoreMoved,
+)
+from stablecast.core.messages import Message, Registered
+from stablecast.core.relations import relations
+from stablecast.core.repairs import Repair
+from stablecast.core.resume import offer
+from stablecast.core.settings import SourceConfig
+from stablecast.core.source.announcing import Announcing
+from stablecast.core.source.answering import resend, tell_range
+from stablecast.core.source.lineage import Lineage
+from stablecast.core.source.parts import enrollment_of, offers_late_join, success, wants_every_group
+from stablecast.core.source.sending import Sending
+from stablecast.core.source.stability import StabilityWindow
+
+
+class SourceState(IntEnum):
+    """Whether the source may send."""
+
+    IDLE = 0
+    REGISTERING = 1
+    ACTIVE = 2
+    SUSPENDED = 3
+    OVER = 4
+    WITHDRAWING = 5
+
+
+class SourceStep(IntEnum):
+    """What moves a source between its states."""
+
+    START = 0
+    COMPLETE = 1
+    LOST = 2
+    OVERTAKEN = 3
+    WITHDRAW = 4
+    LEFT = 5
+
+
+class SourceChart(Chart):
+    """A source's right to send."""
+
+    states = States.from_enum(SourceState, initial=SourceState.IDLE, final=SourceState.OVER, use_enum_instance=True)
+
+    start = states.IDLE.to(states.REGISTERING, cond="persistent", on="register") | states.IDLE.to(
+        states.ACTIVE, unless="persistent", on="open"
+    )
+    complete = states.REGISTERING.to(states.ACTIVE, on=["resume", "report_complete"])
+    complete |= states.SUSPENDED.to(states.ACTIVE, on="report_complete")
+    lost = states.ACTIVE.to(states.SUSPENDED, on="report_lost")
+    overtaken = states.SUSPENDED.to(states.OVER, on="report_overtaken")
+    withdraw = states.WITHDRAWING.from_(
+        states.IDLE, states.REGISTERING, states.ACTIVE, states.SUSPENDED, on="take_leave"
+    )
+    left = states.WITHDRAWING.to(states.OVER)
+
+
+@attrs.define
+class SourceEndpoint:
+    """One life of one source on one topic. Driver contract: `stablecast.core` package docs."""
+
+    config: SourceConfig
+    enrollment: Enrollment
+    sending: Sending
+    announcing: Announcing
+    lineage: Lineage = attrs.field(factory=Lineage)
+    state: SourceState = SourceState.IDLE
+    outbox: list[Effect] = attrs.field(factory=list, eq=False)
+
+    @classmethod
+    def create(cls, config: SourceConfig) -> "SourceEndpoint":
+        """A source that has not started. Raises ConfigError for a configuration that cannot work (`relations`)."""
+        fatal = [finding.text for finding in relations(config) if finding.fatal]
+        if fatal:
+            raise ConfigError("; ".join(fatal))
+        enrollment = enrollment_of(config)
+        return cls(config, enrollment, Sending.create(config, enrollment.quorums), Announcing(config))
+
+    # The machine contract.
+
+    def receive(self, event: inputs.SourceInput, now: int) -> None:
+        """Feed one input. Raises MisuseError when the driver sent what it was never granted.
+
+        Credit granted before a quorum was lost may still be reported as sent afterwards.
+        """
+        if self.state is SourceState.OVER:
+            return
+        self.window.now = now
+        match event:
+            case inputs.Sent():
+                self._on_sent(event, now)
+            case inputs.Arrived():
+                self._on_message(event.message, now)
+            case inputs.Tick():
+                self.handle_timeout(now)
+            case inputs.Reset() | inputs.Gone():
+                self.enrollment.on_broken(event, now, self.outbox)
+                self._review(now)
+            case inputs.Blocked():
+                self.sending.on_blocked(event.count, event.payload_bytes, self.outbox)
+            case inputs.Located():
+                self._on_located(event, now)
+            case inputs.Departed():
+                self.sending.liveness.on_departed(event.context, self.outbox)
+            case inputs.Withdraw():
+                fire(SOURCE, self, SourceStep.WITHDRAW, now)
+                self._review(now)
+            case inputs.Start():
+                fire(SOURCE, self, SourceStep.START, now)
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Do what is due; spurious and late calls are harmless."""
+        if self.state is SourceState.OVER:
+            return
+        self.window.now = now
+        self.enrollment.handle_timeout(now, self.outbox)
+        self.sending.handle_timeout(self.enrollment, now, self.outbox)
+        self._announce(now)
+        self._review(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` wants to be called."""
+        if self.state is SourceState.OVER:
+            return None
+        due = (self.enrollment.next(), self.sending.next(), self.announcing.due)
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def take_effects(self) -> list[SourceEffect]:
+        """What the driver must do, in order."""
+        effects, self.outbox = self.outbox, []
+        return cast("list[SourceEffect]", effects)
+
+    # What the driver may ask.
+
+    @property
+    def window(self) -> StabilityWindow:
+        """What was sent and is not released yet."""
+        return self.sending.window
+
+    @property
+    def resume_point(self) -> int:
+        """The first number of this life."""
+        return self.lineage.resume_point
+
+    @property
+    def can_send(self) -> bool:
+        """Whether enough stores are registered; a proxy never sends."""
+        return self.state is SourceState.ACTIVE and self.config.election is None
+
+    @property
+    def credit_messages(self) -> int:
+        """Messages that may be sent before the flight is full."""
+        return self.sending.flight.credit_messages(self.window)
+
+    @property
+    def credit_bytes(self) -> int | None:
+        """Payload bytes that may be sent before the flight is full; None without such a limit."""
+        return self.sending.flight.credit_bytes(self.window)
+
+    def check_size(self, payload_bytes: int, count: int = 1) -> None:
+        """Raise OversizeError for a message of so many bytes and fragments that could never be sent (T14)."""
+        self.sending.flight.check_size(payload_bytes, count)
+
+    def info(self) -> msg.SourceInfo:
+        """The SRI as of now."""
+        return self.announcing.info(self.enrollment, self.lineage, self.window.next - 1)
+
+    # Inputs.
+
+    def _on_sent(self, event: inputs.Sent, now: int) -> None:
+        if self.state is SourceState.WITHDRAWING:
+            return
+        if self.state in (SourceState.IDLE, SourceState.REGISTERING):
+            raise MisuseError("the source is not registered with enough stores")
+        if self.config.election is not None:
+            raise MisuseError("a proxy sends no data of its own")
+        self.sending.on_sent(event, now, self.outbox)
+
+    def _on_message(self, message: Message, now: int) -> None:
+        if message.incarnation != self.config.incarnation:
+            self._odd("late-message", f"{type(message).__name__} for incarnation {message.incarnation:#x}")
+            return
+        if self.state is SourceState.WITHDRAWING and not isinstance(message, msg.Deregistered):
+            return
+        match message:
+            case msg.StableAck():
+                self._on_stable(message, now)
+            case Registered() | msg.Refused() | msg.Deregistered():
+                self._on_answer(message, now)
+            case msg.Keepalive():
+                self.enrollment.on_keepalive(message, now, self.outbox)
+            case msg.ConsumptionAck():
+                self.sending.on_confirmed(message, now, self.outbox)
+            case msg.ReceiverAlive():
+                who = (message.receiver_reg_id, message.session_id, message.context)
+                self.sending.liveness.on_alive(*who, now)
+            case msg.RetransmitRequest():
+                resend(message, self.window, offers_late_join(self.config), self.outbox)
+            case msg.LateJoinRequest():
+                stores = [registration.address for registration in self.enrollment.registrations.values()]
+                tell_range(message, self.window, stores, offers_late_join(self.config), self.outbox)
+            case msg.SourceInfoRequest():
+                if self.state is SourceState.ACTIVE:
+                    self.outbox.append(Broadcast(self.info()))
+            case _:
+                self._odd("unexpected-message", f"{type(message).__name__} is not for this source")
+
+    def _on_stable(self, ack: msg.StableAck, now: int) -> None:
+        registration = self.enrollment.registrations.get(ack.store_index)
+        if registration is None or not self.sending.on_stable(ack, self.resume_point, self.outbox):
+            self._odd("wild-ack", f"store {ack.store_index} acknowledged {ack.first}..{ack.last}, never sent")
+        else:
+            registration.on_traffic(now)
+
+    def _on_answer(self, answer: Registered | msg.Refused | msg.Deregistered, now: int) -> None:
+        registration = self.enrollment.on_answer(answer, now, self.outbox, self.window.next)
+        if registration is None or not isinstance(answer, Registered):
+            self._review(now)
+            return
+        if self.state is SourceState.SUSPENDED:
+            if self._succeeded(answer):
+                fire(SOURCE, self, SourceStep.OVERTAKEN, now)
+                return
+            self.lineage.on_term(answer.term)
+        self.enrollment.returning |= answer.old and wants_every_group(self.config, self.enrollment.quorums)
+        announced = self.state is SourceState.ACTIVE
+        newest = offer(answer, self.window.next)[1]
+        if self.state is not SourceState.REGISTERING:
+            self.window.forget_store(answer.store_index, newest + 1)
+        self.outbox.append(Notify(success(answer, registration, newest)))
+        self._review(now)
+        if announced:
+            self._change_info(now)
+
+    def _on_located(self, event: inputs.Located, now: int) -> None:
+        """A store that has a name is somewhere, or somewhere else (P-203, P-207)."""
+        for index, registration in self.enrollment.registrations.items():
+            before = registration.address
+            if self.config.stores[index].name == event.name and before != event.address:
+                registration.move(event.address, now, self.outbox)
+                if before:
+                    self.outbox.append(Notify(StoreMoved(event.name, before, event.address)))
+        self._review(now)
+
+    # Rules.
+
+    def _review(self, now: int) -> None:
+        """Stores came, went or answered: what becomes stable, whose turn it is, and whether this is enough."""
+        enrollment = self.enrollment
+        if self.state is SourceState.WITHDRAWING:
+            if enrollment.left:
+                fire(SOURCE, self, SourceStep.LEFT, now)
+        elif self.state is not SourceState.IDLE:
+            enrollment.ask(now, self.outbox)
+            self.sending.on_stores(enrollment, self.outbox)
+            self._judge(now)
+
+    def _judge(self, now: int) -> None:
+        """Registration is complete, or no longer (T1, P-217, P-336)."""
+        enrollment = self.enrollment
+        if self.state is SourceState.ACTIVE and not enrollment.enough:
+            fire(SOURCE, self, SourceStep.LOST, now)
+        elif (self.state is SourceState.SUSPENDED and enrollment.enough) or (
+            self.state is SourceState.REGISTERING and enrollment.complete
+        ):
+            fire(SOURCE, self, SourceStep.COMPLETE, now)
+
+    def _succeeded(self, answer: Registered) -> bool:
+        told = Repair.LEASE in self.config.repairs and self.enrollment.rotation is None
+        return told and self.lineage.succeeded(answer)
+
+    def _change_info(self, now: int) -> None:
+        self.announcing.on_change(now)
+        self._announce(now)
+
+    def _announce(self, now: int) -> None:
+        if self.announcing.take_due(now):
+            self.outbox.append(Broadcast(self.info()))
+
+    def _odd(self, code: str, text: str) -> None:
+        self.outbox.append(Notify(Oddity(code, text)))
+
+    # Guards and actions of the chart.
+
+    def persistent(self, now: int) -> bool:
+        """Whether stores are configured."""
+        return bool(self.enrollment)
+
+    def register(self, now: int) -> None:
+        """Ask every store at once."""
+        self.enrollment.ask(now, self.outbox)
+        self.enrollment.open(now + self.config.times.interval_ns)
+
+    def open(self, now: int) -> None:
+        """A streaming source may send at once."""
+        self._report_complete(RegistrationFlag.NONE)
+
+    def resume(self, now: int) -> None:
+        """Fix the resume point by consensus (T5, P-415)."""
+        answers = [r.granted for r in self.enrollment.counting if r.granted is not None]
+        self.lineage.begin(answers, self.config.incarnation, self.config.consensus, self.enrollment.quorums)
+        self.window.begin(self.resume_point)
+
+    def report_complete(self, now: int) -> None:
+        """Tell joiners, then the application that it may send, and from which number."""
+        self._change_info(now)
+        self._report_complete(RegistrationFlag.NONE if self.enrollment.everyone else RegistrationFlag.QUORUM)
+
+    def report_lost(self, now: int) -> None:
+        """Too few stores are left: sending is refused until enough have answered."""
+        self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
+
+    def report_overtaken(self, now: int) -> None:
+        """Another life has taken our place."""
+        self.outbox.append(Notify(Overtaken()))
+
+    def take_leave(self, now: int) -> None:
+        """Deregister everywhere; nothing else is of interest any more."""
+        self.announcing.due = None
+        self.sending.stop()
+        self.enrollment.withdraw(now, self.outbox)
+
+    def _report_complete(self, flags: RegistrationFlag) -> None:
+        self.outbox.append(Notify(RegistrationComplete(self.window.next, flags)))
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        self.window.check_invariants()
+        assert not self.outbox or self.state is not SourceState.IDLE
+
+    def abstract(self) -> tuple[object, ...]:
+        """What the models see: the right to send, the resume point, the registrations, the window."""
+        return (self.state.name, self.resume_point, self.enrollment.abstract(), self.window.abstract())
+
+
+SOURCE = lower(
+    SourceChart,
+    SourceEndpoint,
+    SourceState,
+    SourceStep,
+    ignore={SourceState.WITHDRAWING: (SourceStep.WITHDRAW,)},
+    reject={
+        state: set(SourceStep) - steps
+        for state, steps in {
+            SourceState.IDLE: {SourceStep.START, SourceStep.WITHDRAW},
+            SourceState.REGISTERING: {SourceStep.COMPLETE, SourceStep.WITHDRAW},
+            SourceState.ACTIVE: {SourceStep.LOST, SourceStep.WITHDRAW},
+            SourceState.SUSPENDED: {SourceStep.COMPLETE, SourceStep.OVERTAKEN, SourceStep.WITHDRAW},
+            SourceState.WITHDRAWING: {SourceStep.LEFT, SourceStep.WITHDRAW},
+            SourceState.OVER: set[SourceStep](),
+        }.items()
+    },
+)

@@ -1,0 +1,330 @@
+"""The source's window: what is in flight, what is stable and confirmed, and which copies may go.
+
+Numbers are extended. A message is
+
+* *stable* when the stores that hold it satisfy the rules of the groups (P-023, P-515). What was stable stays so. The
+  rules that speak of active stores are applied anew when a store falls silent or comes back: then messages may become
+  stable without an acknowledgement, for a store that is away does not impede stability (P-521, P-523, P-524);
+* *settled* when it is stable and `unique_confirmations` receivers have consumed it. Where no store acknowledges
+  (`unruled`: none is configured, or all that are registered keep no messages) confirmations alone settle (P-321);
+* *in flight* from sending until it is settled (P-307);
+* *retained* until it is released: oldest first, settled, older than `age_ns`, and more bytes retained than the
+  threshold (P-319..P-321, T11). More than the limit forces the oldest out, settled or not (P-323, T12), and so does
+  the stability lifetime (P-324, P-438). What was forced out is not in flight either (C-36).
+
+The unit is the run: the messages of one flush. Stability is counted message by message, bytes run by run: a run gives
+its bytes back only when all of it is settled, so the byte limit is never exceeded, at worst used late.
+
+Of stability the application hears once for each store, once for each group that a store's acknowledgement completed,
+and once when all rules are met (P-331, P-517, U17); for numbers, for whole messages, for both or not at all (U1).
+"""
+
+from collections import deque
+
+import attrs
+
+from stablecast.core.effects import Effect, Notify, Release
+from stablecast.core.events import Confirmed, ConfirmFlag, NotStable, NotStableFlag, Reclaimed, Stable, StableFlag
+from stablecast.core.messages import ANY_STORE
+from stablecast.core.quorum import Quorums
+from stablecast.core.ranges import RangeSet
+from stablecast.core.settings import Retention
+from stablecast.core.source.confirmations import Confirmations
+from stablecast.core.source.large import LargeMessages
+
+OVERHEAD_BYTES = 12
+"""What a retained message costs beside its payload: its header (P-319: the threshold counts payload and headers)."""
+
+_ACROSS = StableFlag.INTERGROUP | StableFlag.STABLE
+_ALL_RULES = StableFlag.INTRAGROUP | _ACROSS
+
+
+@attrs.define
+class Run:
+    """Messages of one flush, [first, stop), their payload bytes, and when they were sent (ns)."""
+
+    first: int
+    stop: int
+    payload_bytes: int
+    sent_at: int
+
+    @property
+    def size(self) -> int:
+        """Bytes that the run costs while it is retained."""
+        return self.payload_bytes + OVERHEAD_BYTES * (self.stop - self.first)
+
+
+@attrs.frozen
+class Notices:
+    """Whether the application hears of numbers, and of whole messages."""
+
+    numbers: bool = True
+    messages: bool = False
+
+
+def _sets(count: int) -> list[RangeSet]:
+    return [RangeSet() for _ in range(count)]
+
+
+@attrs.define
+class StabilityWindow:
+    """Sent messages from `trail` (oldest retained) to `next` (not yet sent).
+
+    `kept` are the runs settled up to there but still retained, `runs` those behind them. By store: what it `acked` and
+    what is `lost` there; by group: what is stable in it (`grouped`). `registered` are the stores that are there and
+    acknowledge. `now` is the time of the input at work; whoever feeds the window sets it.
+    """
+
+    quorums: Quorums
+    retention: Retention
+    acked: list[RangeSet]
+    next: int = 0
+    trail: int = 0
+    now: int = 0
+    kept: deque[Run] = attrs.field(factory=deque)
+    runs: deque[Run] = attrs.field(factory=deque)
+    retained_bytes: int = 0
+    unsettled_bytes: int = 0
+    unsettled_messages: int = 0
+    stable: RangeSet = attrs.field(factory=RangeSet)
+    settled: RangeSet = attrs.field(factory=RangeSet)
+    registered: int = 0
+    unruled: bool = False
+    lost: list[RangeSet] = attrs.field(default=attrs.Factory(lambda self: _sets(len(self.acked)), takes_self=True))
+    grouped: list[RangeSet] = attrs.field(
+        default=attrs.Factory(lambda self: _sets(len(self.quorums.members)), takes_self=True)
+    )
+    confirmations: Confirmations = attrs.field(
+        default=attrs.Factory(lambda self: Confirmations(self.retention.unique_confirmations), takes_self=True)
+    )
+    large: LargeMessages = attrs.field(factory=LargeMessages)
+    stable_notices: Notices = Notices()
+    confirmed_notices: Notices = Notices()
+
+    @classmethod
+    def create(cls, quorums: Quorums, retention: Retention, stores: int) -> "StabilityWindow":
+        """An empty window; without stores nothing needs to be stable."""
+        return cls(quorums, retention, _sets(stores), unruled=stores == 0)
+
+    def begin(self, number: int) -> None:
+        """Start (again) at `number`, with nothing sent."""
+        self.next = self.trail = number
+        self.confirmations.begin(number)
+
+    def sent(self, count: int, payload_bytes: int, out: list[Effect]) -> None:
+        """Account for a run that starts at `next`."""
+        run = Run(self.next, self.next + count, payload_bytes, self.now)
+        self.runs.append(run)
+        self.next += count
+        self.unsettled_messages += count
+        self.unsettled_bytes += payload_bytes
+        self.retained_bytes += run.size
+        if self.unruled:
+            self._settle(out)
+        else:
+            self._release(out)
+
+    def on_acked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
+        """Store number `store` holds [start, stop)."""
+        news = self.acked[store].add(max(start, self.trail), min(stop, self.next))
+        if not news:
+            return
+        if self.lost[store]:
+            self.lost[store].remove(start, stop)
+        if self.stable_notices.numbers:
+            for first, end in news:
+                out.append(Notify(Stable(first, end - 1, store, StableFlag.STORE)))
+        for first, end in news:
+            self._judge(first, end, store, out)
+        self._settle(out)
+
+    def on_nacked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
+        """[start, stop) are lost at a store for good (P-441, T16)."""
+        for first, end in self.lost[store].add(max(start, self.trail), min(stop, self.next)):
+            flags = NotStableFlag.STORE | NotStableFlag.LOSS
+            out.append(Notify(NotStable(first, end - 1, store, flags)))
+
+    def on_confirmed(
+        self, receiver: int, number: int, out: list[Effect], flags: ConfirmFlag = ConfirmFlag.NONE
+    ) -> None:
+        """A receiver consumed everything up to `number`."""
+        number = min(number, self.next - 1)
+        news = self.confirmations.on_confirmed(receiver, number)
+        if news is None:
+            return
+        first, enough = news
+        flags |= ConfirmFlag.UNIQUE if enough else ConfirmFlag.NONE
+        if self.confirmed_notices.numbers:
+            out.append(Notify(Confirmed(first, number, receiver, flags)))
+        if self.confirmed_notices.messages:
+            start, last = self.large.whole_through(first - 1) + 1, self.large.whole_through(number)
+            if start <= last:
+                out.append(Notify(Confirmed(start, last, receiver, flags | ConfirmFlag.WHOLE_MESSAGE)))
+        if enough:
+            self._settle(out)
+
+    def on_stores(self, registered: int, unruled: bool, out: list[Effect]) -> None:
+        """Other stores are there than before: look at what is not stable again."""
+        if (registered, unruled) == (self.registered, self.unruled):
+            return
+        self.registered, self.unruled = registered, unruled
+        for first, stop in self.stable.missing(self.trail, self.next):
+            self._judge(first, stop, ANY_STORE, out)
+        self._settle(out)
+
+    def forget_store(self, store: int, stop: int) -> None:
+        """The store came back and holds nothing from `stop` on: what it acknowledged there no longer counts."""
+        self.acked[store].remove(stop, self.next)
+        self.lost[store].remove(stop, self.next)
+
+    def give_up(self, before: int, out: list[Effect]) -> None:
+        """Force out what was sent up to instant `before` (ns) and is not settled yet (P-324, P-438)."""
+        if not self.runs or self.runs[0].sent_at > before:
+            return
+        self._reclaim(len(self.kept), out)
+        first = self.trail
+        while self.runs and self.runs[0].sent_at <= before:
+            self._force(self.runs[0])
+            self._drop(self.runs.popleft())
+        for low, high in self.stable.missing(first, self.trail):
+            out.append(Notify(NotStable(low, high - 1, ANY_STORE, NotStableFlag.TIMEOUT)))
+        out.append(Notify(Reclaimed(first, self.trail - 1, forced=True)))
+        self._trim(out)
+
+    def review(self, out: list[Effect]) -> None:
+        """Time has passed: let go of what is old enough by now."""
+        self._release(out)
+
+    def retained(self, start: int, stop: int) -> tuple[int, int]:
+        """The part of [start, stop) that is still retained, empty if none."""
+        low, high = max(start, self.trail), min(stop, self.next)
+        return (low, max(low, high))
+
+    def unacknowledged(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """Parts of [start, stop) that a store which is there neither acknowledged nor lost: (store, first, stop)."""
+        return [
+            (store, low, high)
+            for store, held in enumerate(self.acked)
+            if self.registered >> store & 1
+            for first, end in held.missing(start, stop)
+            for low, high in self.lost[store].missing(first, end)
+        ]
+
+    def _judge(self, start: int, stop: int, store: int, out: list[Effect]) -> None:
+        """Apply the rules to [start, stop), which a store acknowledged or for which stores came or went."""
+        groups = range(len(self.grouped)) if store == ANY_STORE else (self.quorums.group_of(store),)
+        for low, high, held in self._pieces(start, stop):
+            across = self.stable.add(low, high) if self.quorums.stable(held, self.registered) else []
+            for group in groups:
+                met = self.quorums.intragroup(group, held, self.registered)
+                inside = self.grouped[group].add(low, high) if met else []
+                if inside and inside == across:
+                    self._report(across, store, _ALL_RULES, out)
+                    across = []
+                else:
+                    self._report(inside, store, StableFlag.INTRAGROUP, out)
+            self._report(across, store, _ACROSS, out)
+
+    def _report(self, parts: list[tuple[int, int]], store: int, flags: StableFlag, out: list[Effect]) -> None:
+        if self.stable_notices.numbers:
+            for first, stop in parts:
+                out.append(Notify(Stable(first, stop - 1, store, flags)))
+        if self.stable_notices.messages and flags & StableFlag.STABLE:
+            for first, stop in self.large.whole(parts, self.stable):
+                out.append(Notify(Stable(first, stop - 1, ANY_STORE, _ALL_RULES | StableFlag.WHOLE_MESSAGE)))
+
+    def _pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """[start, stop) cut where the stores that hold it change: (first, stop, mask of stores)."""
+        pieces = [(start, stop, 0)]
+        for store, held in enumerate(self.acked):
+            pieces = [piece for low, high, mask in pieces for piece in _split(held, low, high, mask, 1 << store)]
+        return pieces
+
+    def _settle(self, out: list[Effect]) -> None:
+        stop = self.confirmations.stop(self.next)
+        for low, high in [(self.trail, stop)] if self.unruled else self.stable.within(self.trail, stop):
+            for first, end in self.settled.add(low, high):
+                self.unsettled_messages -= end - first
+        self._release(out)
+
+    def _release(self, out: list[Effect]) -> None:
+        """Let go of what may go, oldest first, and of what must."""
+        before = self.trail
+        while True:
+            self._keep_settled()
+            self._reclaim(0, out)
+            if not self.runs or self.retained_bytes <= self.retention.limit_bytes:
+                break
+            first = self.trail
+            self._force(self.runs[0])
+            self._drop(self.runs.popleft())
+            out.append(Notify(Reclaimed(first, self.trail - 1, forced=True)))
+        if self.trail != before:
+            self._trim(out)
+
+    def _keep_settled(self) -> None:
+        reached = self.settled.contiguous_from(self.kept[-1].stop if self.kept else self.trail)
+        while self.runs and self.runs[0].stop <= reached:
+            run = self.runs.popleft()
+            self.unsettled_bytes -= run.payload_bytes
+            self.kept.append(run)
+
+    def _reclaim(self, runs: int, out: list[Effect]) -> None:
+        """Drop the oldest `runs` settled runs, and what the rules let go beyond."""
+        first = self.trail
+        while self.kept and (runs > 0 or self._may_go(self.kept[0])):
+            runs -= 1
+            self._drop(self.kept.popleft())
+        if self.trail != first:
+            out.append(Notify(Reclaimed(first, self.trail - 1, forced=False)))
+
+    def _may_go(self, run: Run) -> bool:
+        rules = self.retention
+        old = run.sent_at + rules.age_ns <= self.now
+        return self.retained_bytes > rules.limit_bytes or (old and self.retained_bytes > rules.threshold_bytes)
+
+    def _drop(self, run: Run) -> None:
+        self.retained_bytes -= run.size
+        self.trail = run.stop
+
+    def _force(self, run: Run) -> None:
+        """A run leaves although it is not settled: it no longer counts as in flight either (T12)."""
+        done = sum(high - low for low, high in self.settled.within(run.first, run.stop))
+        self.unsettled_messages -= run.stop - run.first - done
+        self.unsettled_bytes -= run.payload_bytes
+
+    def _trim(self, out: list[Effect]) -> None:
+        """Nothing below the trail is remembered: windows are a few ranges, whatever was sent before."""
+        for held in (self.stable, self.settled, *self.acked, *self.lost, *self.grouped):
+            held.forget(self.trail)
+        self.large.forget(self.trail)
+        out.append(Release(self.trail))
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        in_window = self.next - self.trail
+        assert self.unsettled_messages == in_window - self.settled.total()
+        assert self.retained_bytes == sum(run.size for run in (*self.kept, *self.runs))
+        assert self.unsettled_bytes == sum(run.payload_bytes for run in self.runs)
+        assert 0 <= self.unsettled_messages <= in_window
+
+    def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
+        """Trail, next, stable ranges and what each store acknowledged: what the stability model sees."""
+        return (self.trail, self.next, tuple(self.stable), tuple(tuple(held) for held in self.acked))
+
+
+def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:
+    """[low, high) cut where membership in `held` changes, with `bit` set in the mask where it is held."""
+    inside = held.within(low, high)
+    if inside == [(low, high)]:
+        return [(low, high, mask | bit)]
+    pieces: list[tuple[int, int, int]] = []
+    at = low
+    for first, stop in inside:
+        if at < first:
+            pieces.append((at, first, mask))
+        pieces.append((first, stop, mask | bit))
+        at = stop
+    if at < high:
+        pieces.append((at, high, mask))
+    return pieces

@@ -1,0 +1,278 @@
+"""Who is registered with a store: RegIDs, session ids, and who holds them.
+
+A RegID names one source or one receiver at one store (P-017..P-019); a session id stands for (topic, role) and is
+looked up here (P-244). If a client gives both, the RegID is ignored (U20). A RegID that was given to a session is that
+session's: nobody else registers with the bare number (P-246).
+
+Whoever is silent for the keepalive interval is asked for a sign of life, once an interval (P-538, P-836). Timers are
+kept in an agenda: with ten thousand clients a check costs what is due (P-835).
+"""
+
+from bisect import insort
+
+import attrs
+
+from stablecast.core.effects import Client
+from stablecast.core.messages import Address, Deregister, Refusal, Register, Role
+from stablecast.core.seeded import Seeded
+from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
+from stablecast.core.store.agenda import Agenda
+from stablecast.core.store.lifetime import Lifetime
+from stablecast.core.units import MILLISECOND
+
+MAX_CLIENTS = 100_000
+"""Sources and receivers that one store keeps."""
+
+LAST_REG_ID = 0xFFFF_FFFF
+
+
+@attrs.define
+class ClientRecord:
+    """A client, its timers; `client` is what the journal holds of it.
+
+    `asked_at` (ns): when it was asked for a sign of life. `warned`: it was said that something unread had to go.
+    """
+
+    client: Client
+    lifetime: Lifetime
+    asked_at: int = 0
+    warned: bool = False
+
+    def silent_at(self, keepalive_ns: int) -> int | None:
+        """When to ask for a sign of life, if it gives none before; None: never."""
+        if not keepalive_ns or not self.lifetime.active:
+            return None
+        return max(self.lifetime.heard_at, self.asked_at) + keepalive_ns
+
+
+@attrs.define
+class Clients:
+    """All clients of a store, by RegID. `readers`: the receivers of each source; `contexts`: who listens where."""
+
+    config: StoreConfig
+    seeded: Seeded
+    records: dict[int, ClientRecord] = attrs.field(factory=dict)
+    sessions: dict[str, int] = attrs.field(factory=dict)
+    readers: dict[int, list[int]] = attrs.field(factory=dict)
+    contexts: dict[str, int] = attrs.field(factory=dict)
+    agenda: Agenda = attrs.field(factory=Agenda)
+    next_reg_id: int = 0
+
+    def find(self, request: Register, admitted: bool | None = None) -> ClientRecord | Refusal | None:
+        """The client that this registration continues, None if it is a new one, or why it is refused.
+
+        `admitted`: whether an election lets it have the RegID; None: the holder's activity decides.
+        """
+        record = self.holder(request)
+        if record is None:
+            return Refusal.INCOMPATIBLE if len(self.records) >= MAX_CLIENTS else None
+        client = record.client
+        if client.role is not request.role:
+            return Refusal.HELD_BY_RECEIVER if client.role is Role.RECEIVER else Refusal.HELD_BY_SOURCE
+        if client.topic != request.topic:
+            return Refusal.OTHER_TOPIC
+        if request.role is Role.RECEIVER and client.source_reg_id != request.source_reg_id:
+            return Refusal.UNKNOWN_SOURCE
+        foreign = client.session_id != request.session_id
+        held = record.lifetime.active and not _same(client, request)
+        if foreign or (held if admitted is None else not admitted):
+            return Refusal.HELD_BY_SOURCE if client.role is Role.SOURCE else Refusal.HELD_BY_RECEIVER
+        return record
+
+    def holder(self, request: Register) -> ClientRecord | None:
+        """Whoever has the RegID or session that is asked for."""
+        reg_id = self.sessions.get(_session(request), 0) if request.session_id else request.reg_id
+        return self.records.get(reg_id)
+
+    def add(self, request: Register, now: int) -> ClientRecord:
+        """A new client, with the RegID it asks for or one of the store's choice (P-234)."""
+        reg_id = 0 if request.session_id else request.reg_id
+        client = Client(
+            role=request.role,
+            reg_id=reg_id or self._choose(),
+            store_index=request.store_index,
+            topic=request.topic,
+            session_id=request.session_id,
+            incarnation=request.incarnation,
+            source_reg_id=request.source_reg_id,
+            reply_to=request.reply_to,
+            transport=request.transport,
+            activity_timeout_ms=request.activity_timeout_ms,
+            state_lifetime_ms=request.state_lifetime_ms,
+            acknowledged=-1,
+            lives=(),
+            term=1,
+            context=request.context,
+            pace=request.pace,
+            wishes=request.wishes,
+            wants_proxy=request.wishes_proxy,
+            election=request.election,
+        )
+        return self.restore(client, now)
+
+    def restore(self, client: Client, now: int) -> ClientRecord:
+        """A client as the journal has it; its timers start anew."""
+        record = ClientRecord(client, Lifetime(*self._spans(client), heard_at=now))
+        self.records[client.reg_id] = record
+        if client.session_id:
+            self.sessions[_session(client)] = client.reg_id
+        if client.role is Role.RECEIVER:
+            insort(self.readers.setdefault(client.source_reg_id, []), client.reg_id)
+        self._schedule(record)
+        return record
+
+    def renew(self, record: ClientRecord, request: Register, now: int) -> None:
+        """A client registered again: where it listens may change, its timeouts may not (T8)."""
+        record.client = attrs.evolve(
+            record.client,
+            incarnation=request.incarnation,
+            reply_to=request.reply_to,
+            transport=request.transport,
+            store_index=request.store_index,
+            context=request.context,
+            election=request.election,
+            term=record.client.term + (record.client.incarnation != request.incarnation),
+        )
+        record.warned = False
+        self.on_heard(record, now)
+
+    def on_heard(self, record: ClientRecord, now: int) -> None:
+        """A client gave a sign of life."""
+        returned = not record.lifetime.active
+        record.lifetime.on_heard(now)
+        if returned:
+            self._schedule(record)
+
+    def on_acknowledged(self, record: ClientRecord, number: int) -> bool:
+        """A receiver consumed everything up to `number`; returns whether that is news.
+
+        Its first acknowledgement may lie below where it was let begin: elsewhere it is known for longer.
+        """
+        client = record.client
+        if client.has_acknowledged and number <= client.acknowledged:
+            return False
+        record.client = attrs.evolve(client, acknowledged=number, has_acknowledged=True)
+        return True
+
+    def on_term(self, record: ClientRecord, term: int) -> None:
+        """The source's life has this term; the count of lives never falls below one that got to send."""
+        record.client = attrs.evolve(record.client, term=max(record.client.term, term))
+
+    def cut_back(self, record: ClientRecord, number: int) -> bool:
+        """What was acknowledged from `number` on is gone; returns whether there was any."""
+        if record.client.acknowledged < number:
+            return False
+        record.client = attrs.evolve(record.client, acknowledged=number - 1)
+        return True
+
+    def is_holder(self, record: ClientRecord, request: Deregister) -> bool:
+        """Whether this client deregisters, not one that had the RegID before or has it elsewhere."""
+        client = record.client
+        if client.role is not request.role:
+            return False
+        if client.role is Role.SOURCE:
+            return client.incarnation == request.incarnation
+        return (client.source_reg_id, client.reply_to) == (request.source_reg_id, request.reply_to)
+
+    def remove(self, record: ClientRecord) -> None:
+        """Forget a client."""
+        client = record.client
+        if self.records.pop(client.reg_id, None) is None:
+            return
+        self.agenda.drop(client.reg_id)
+        if client.session_id:
+            self.sessions.pop(_session(client), None)
+        if client.role is Role.RECEIVER:
+            readers = self.readers[client.source_reg_id]
+            readers.remove(client.reg_id)
+            if not readers:
+                del self.readers[client.source_reg_id]
+
+    def on_gone(self, address: Address, now: int) -> None:
+        """Nobody listens at this address any more: who did has ended."""
+        for record in self.records.values():
+            if address in (record.client.reply_to, record.client.transport):
+                record.lifetime.on_gone(now)
+
+    def on_heard_from(self, address: Address, context: int, now: int) -> None:
+        """This context listens at the address: whoever registered from there before has ended, a port has one owner."""
+        if not context or self.contexts.get(address) == context:
+            return
+        if len(self.contexts) >= MAX_CLIENTS:
+            self.contexts.clear()
+        self.contexts[address] = context
+        for record in self.records.values():
+            client = record.client
+            if client.reply_to == address and client.context not in (0, context):
+                record.lifetime.on_gone(now)
+
+    def check(self, now: int) -> tuple[list[ClientRecord], list[ClientRecord]]:
+        """Look at those whose time has come: who is to be deleted, and who is to be asked for a sign of life."""
+        expired: list[ClientRecord] = []
+        silent: list[ClientRecord] = []
+        for reg_id in self.agenda.due(now):
+            record = self.records[reg_id]
+            if record.lifetime.check(now):
+                expired.append(record)
+                continue
+            silent_at = record.silent_at(self.config.keepalive_ns)
+            if silent_at is not None and silent_at <= now:
+                record.asked_at = now
+                silent.append(record)
+            self._schedule(record)
+        return expired, silent
+
+    def sources(self) -> list[ClientRecord]:
+        """The sources, by RegID."""
+        return [record for _, record in sorted(self.records.items()) if record.client.role is Role.SOURCE]
+
+    def receivers_of(self, source_reg_id: int) -> list[ClientRecord]:
+        """The receivers of one source, by RegID."""
+        return [self.records[reg_id] for reg_id in self.readers.get(source_reg_id, [])]
+
+    def _schedule(self, record: ClientRecord) -> None:
+        """Look at it when its state may change, or when it has been silent for long."""
+        self.agenda.wake(record.client.reg_id, record.lifetime.next_timeout())
+        self.agenda.wake(record.client.reg_id, record.silent_at(self.config.keepalive_ns))
+
+    def _choose(self) -> int:
+        """The next free RegID: from a random start, counting up, never 0 (P-235)."""
+        if not self.next_reg_id:
+            self.next_reg_id = self.seeded.between(1, LAST_REG_ID)
+        while self.next_reg_id in self.records:
+            self.next_reg_id = self.next_reg_id % LAST_REG_ID + 1
+        chosen = self.next_reg_id
+        self.next_reg_id = chosen % LAST_REG_ID + 1
+        return chosen
+
+    def _spans(self, client: Client) -> tuple[int, int]:
+        """Activity timeout: a client's own value counts; state lifetime: the shorter one that is set (P-531, P-534)."""
+        source = client.role is Role.SOURCE
+        kept = repository_for(self.config, client.topic) or RepositoryConfig()
+        activity = kept.source_activity_ns if source else kept.receiver_activity_ns
+        lifetime = kept.source_lifetime_ns if source else kept.receiver_lifetime_ns
+        asked = client.state_lifetime_ms * MILLISECOND
+        shorter = min((span for span in (lifetime, asked) if span), default=0)
+        return (client.activity_timeout_ms * MILLISECOND or activity, shorter)
+
+    def abstract(self) -> tuple[tuple[int, str, str, int, int], ...]:
+        """RegID, role, lifetime state, incarnation and acknowledged number of every client."""
+        return tuple(
+            (reg_id, r.client.role.name, r.lifetime.abstract(), r.client.incarnation, r.client.acknowledged)
+            for reg_id, r in sorted(self.records.items())
+        )
+
+
+def _session(who: Register | Client) -> str:
+    """What a session id stands for: one source of a topic, or one receiver of each of its sources (P-242, P-250)."""
+    return f"{who.role.name}:{who.session_id}:{who.source_reg_id}:{who.topic}"
+
+
+def _same(client: Client, request: Register) -> bool:
+    """Whether the request comes from the process that holds the RegID, or proves that it has ended.
+
+    A source is the same while its incarnation is; a receiver while it listens at the same address. A new source
+    listening where the old one did proves that the old one has gone: a port has one owner.
+    """
+    same_life = client.role is Role.SOURCE and client.incarnation == request.incarnation
+    return same_life or client.reply_to == request.reply_to

@@ -1,0 +1,278 @@
+"""The store endpoint: what arrives goes to who keeps it, what the disk has taken to who waits for it.
+
+* **Sync first.** A grant is answered, a message acknowledged and a deregistration confirmed only when everything
+  written before is synced: effects carry tickets, `Persisted` brings them back. What a store says it holds it holds
+  after a power cut.
+* **One holder per RegID.** A registration for a RegID whose holder is active is refused (T6), unless it is the same
+  life asking again, or comes from the very address the holder listens at: a port has one owner, so the old one is gone.
+* A client whose process is known to have ended (connection refused) gives its RegID up at once; otherwise the activity
+  timeout decides (T7). All timers start anew when a store restarts (C-37).
+* A tick costs what is due: repositories and clients stand on agendas, and are looked at when their time has come.
+
+Clients and repositories are the registry's (`registry`), messages a repository's (`repository`), retransmissions the
+service's (`serving`).
+"""
+
+from collections.abc import Iterable
+from typing import assert_never, cast
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
+from stablecast.core.events import Oddity
+from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput, Tick
+from stablecast.core.messages import (
+    ConsumptionAck,
+    Deregister,
+    Keepalive,
+    LateJoinInfo,
+    Message,
+    Register,
+    RetransmitRequest,
+    Role,
+    SourceInfo,
+)
+from stablecast.core.seeded import Seeded
+from stablecast.core.settings import StoreConfig
+from stablecast.core.store.clients import Clients
+from stablecast.core.store.elections import Elections
+from stablecast.core.store.registry import Registry
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.serving import Serving
+from stablecast.core.store.tickets import Tickets
+
+
+@attrs.define
+class StoreEndpoint:
+    """One store. Driver contract: `stablecast.core` package docs. `check_at` (ns): when to look at the clients."""
+
+    config: StoreConfig
+    registry: Registry
+    serving: Serving
+    check_at: int | None = None
+    outbox: list[Effect] = attrs.field(factory=list, eq=False)
+
+    @classmethod
+    def create(cls, config: StoreConfig) -> "StoreEndpoint":
+        """A store that is known to be new."""
+        elections = Elections(config, Seeded(Seeded(config.seed).next_u64()))
+        registry = Registry(config, Clients(config, Seeded(config.seed)), elections)
+        return cls(config, registry, Serving(config.request_rate))
+
+    def recover(
+        self,
+        clients: Iterable[Client],
+        extents: Iterable[tuple[int, int, int, int]],
+        trails: dict[int, int],
+        now: int,
+        memory: bool = True,
+    ) -> None:
+        """Take what the journal kept; all of it is synced. Timers start anew at `now`.
+
+        Args:
+            clients: The newest state of each.
+            extents: Of stored messages: source RegID, first number, count, bytes of payload.
+            trails: The oldest number kept, by source RegID.
+            now: In ns.
+            memory: Whether this is all there was; False when an earlier journal may have been lost.
+        """
+        for client in clients:
+            self.registry.restore(client, trails.get(client.reg_id, 0), now)
+        for reg_id, first, count, payload_bytes in extents:
+            known = self.repositories.get(reg_id)
+            if known is not None:
+                known.restore(first, first + count, payload_bytes)
+        for repository in self.repositories.values():
+            self.registry.on_receivers(repository, now, self.outbox)
+        if not memory:
+            self.registry.mute(now)
+        self._arm(now)
+
+    @property
+    def clients(self) -> Clients:
+        """Who is registered."""
+        return self.registry.clients
+
+    @property
+    def repositories(self) -> dict[int, Repository]:
+        """What is kept, by source RegID."""
+        return self.registry.repositories
+
+    @property
+    def streams(self) -> dict[int, int]:
+        """The RegID of each source's current life."""
+        return self.registry.streams
+
+    @property
+    def tickets(self) -> Tickets:
+        """What waits for the disk."""
+        return self.registry.tickets
+
+    # The machine contract.
+
+    def receive(self, event: StoreInput, now: int) -> None:
+        """Feed one input."""
+        match event:
+            case Data():
+                self._on_data(event, now)
+            case Persisted():
+                self._on_persisted(event.ticket, now)
+            case Arrived():
+                self._on_message(event.message, now)
+            case Tick():
+                self.handle_timeout(now)
+            case Gone():
+                self.clients.on_gone(event.address, now)
+            case Start():
+                for record in self.clients.sources():
+                    self.outbox.append(Join(record.client.incarnation, record.client.transport))
+            case Lost():
+                repository = self.registry.of_stream(event.session)
+                if repository is not None:
+                    repository.on_lost(event, now, self.outbox)
+                    self.registry.after(repository, now, self.outbox)
+            case Reset() | Ended():
+                pass  # A broken connection alone proves nothing: refusal or the activity timeout decide.
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Do what is due; spurious and late calls are harmless."""
+        for reg_id in self.registry.agenda.due(now):
+            repository = self.repositories[reg_id]
+            repository.handle_timeout(self.tickets, now, self.outbox)
+            self.registry.after(repository, now, self.outbox)
+        self.serving.serve(self.repositories, now, self.outbox)
+        if self.check_at is None or now < self.check_at:
+            return
+        expired, silent = self.clients.check(now)
+        expired += self.registry.elections.check(self.clients.records, now, self.outbox)
+        for record in expired:
+            if record.client.reg_id in self.clients.records:  # A receiver may have gone with its source.
+                self.registry.delete(record, now, self.outbox)
+        for record in silent:
+            if record.client.reg_id in self.clients.records:
+                self.registry.probe(record.client, self.outbox)
+        self.check_at = None
+        self._arm(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` wants to be called."""
+        times = (self.check_at, self.registry.agenda.next(), self.serving.next())
+        return min((time for time in times if time is not None), default=None)
+
+    def take_effects(self) -> list[StoreEffect]:
+        """What the driver must do, in order."""
+        effects, self.outbox = self.outbox, []
+        return cast("list[StoreEffect]", effects)
+
+    def checkpoint(self) -> list[Client]:
+        """Every client as it must survive a restart."""
+        return [self.registry.durable(record) for record in self.clients.records.values()]
+
+    # Inputs.
+
+    def _on_data(self, data: Data, now: int) -> None:
+        repository = self.registry.of_stream(data.session)
+        if repository is None:
+            self.outbox.append(Discard(data.token))
+            return
+        self.clients.on_heard(self.clients.records[repository.reg_id], now)
+        repository.on_data(data, self.tickets, now, self.outbox)
+        self.registry.after(repository, now, self.outbox)
+
+    def _on_persisted(self, ticket: int, now: int) -> None:
+        for due in self.tickets.due(ticket):
+            repository = self.repositories.get(due.reg_id)
+            if due.farewell is not None:
+                self.outbox.append(Send(due.to, due.farewell))
+            elif due.generation >= 0:
+                self.registry.answer(due, now, self.outbox)
+            elif repository is not None:
+                repository.on_synced(due.incarnation, due.first, due.stop, self.tickets, now, self.outbox)
+                self.registry.after(repository, now, self.outbox)
+
+    def _on_message(self, message: Message, now: int) -> None:
+        match message:
+            case Register():
+                self.registry.register(message, now, self.outbox)
+                self._arm(now)
+            case Deregister():
+                self.registry.deregister(message, now, self.outbox)
+            case ConsumptionAck():
+                self._on_consumed(message, now)
+            case RetransmitRequest(by=Role.RECEIVER):
+                self._on_request(message, now)
+            case Keepalive():
+                self._on_keepalive(message, now)
+            case SourceInfo():
+                self.registry.on_info(message, now, self.outbox)
+            case LateJoinInfo():
+                repository = self.registry.of_stream(message.incarnation)
+                if repository is not None:
+                    repository.on_late_join(message, now, self.outbox)
+                    self.registry.after(repository, now, self.outbox)
+            case _:
+                self._odd("unexpected-message", f"{type(message).__name__} is not for a store")
+
+    def _on_consumed(self, ack: ConsumptionAck, now: int) -> None:
+        record = self.clients.records.get(ack.receiver_reg_id)
+        repository = self.repositories.get(ack.source_reg_id)
+        if (
+            record is None
+            or repository is None
+            or record.client.role is not Role.RECEIVER
+            or record.client.source_reg_id != ack.source_reg_id
+            or repository.incarnation != ack.incarnation
+        ):
+            self._odd("late-ack", f"consumption ack of receiver {ack.receiver_reg_id} for source {ack.source_reg_id}")
+            return
+        self.clients.on_heard(record, now)
+        if self.clients.on_acknowledged(record, serial.extend(ack.number, record.client.acknowledged)):
+            self.registry.persist(record, self.outbox)
+            self.registry.on_receivers(repository, now, self.outbox)
+
+    def _on_request(self, request: RetransmitRequest, now: int) -> None:
+        repository = self.repositories.get(request.source_reg_id)
+        if repository is None or repository.incarnation != request.incarnation:
+            self._odd("wild-request", f"retransmission request for source {request.source_reg_id}")
+            return
+        self.serving.on_request(request, repository, self.outbox)
+        self.serving.serve(self.repositories, now, self.outbox)
+
+    def _on_keepalive(self, message: Keepalive, now: int) -> None:
+        record = self.clients.records.get(message.reg_id)
+        if (
+            record is None
+            or record.client.role is not message.role
+            or record.client.incarnation != message.incarnation
+            or not record.lifetime.active
+        ):
+            self._odd("late-keepalive", f"keepalive of {message.role.name} {message.reg_id}")
+            return
+        self.clients.on_heard(record, now)
+        if message.respond:
+            client = record.client
+            alive = Keepalive(Role.STORE, client.incarnation, client.reg_id, False, client.store_index)
+            self.outbox.append(Send(client.reply_to, alive))
+
+    # Rules.
+
+    def _arm(self, now: int) -> None:
+        if self.check_at is None and self.clients.records:
+            self.check_at = now + self.config.check_ns
+
+    def _odd(self, code: str, text: str) -> None:
+        self.outbox.append(Notify(Oddity(code, text)))
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        self.registry.check_invariants()
+
+    def abstract(self) -> tuple[object, ...]:
+        """What the models see: clients with their timers, and the repositories."""
+        return (
+            self.clients.abstract(),
+            tuple((reg_id, repository.abstract()) for reg_id, repository in sorted(self.repositories.items())),
+        )

@@ -1,0 +1,298 @@
+"""Who is registered with a store and what it keeps for them: clients and repositories, entered and left together.
+
+* A registration that is granted changes the client, its repository and the streams at once; the answer waits until the
+  record is on disk.
+* **No memory, no grants.** A store that may have forgotten whom it granted what answers no registration until the
+  longest of its activity timeouts has passed; clients repeat their requests (formal design, 7.6).
+* A receiver that comes before the SRI of its source waits for it (T22).
+* When a source goes, by timeout or by deregistration, its messages and its receivers go with it (P-584, P-587).
+  Deregistering what is not known is confirmed as well; only the log tells the difference (P-586).
+"""
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
+from stablecast.core.events import Oddity, ReleasedUnread
+from stablecast.core.messages import (
+    Deregister,
+    Deregistered,
+    Incarnation,
+    Keepalive,
+    Refusal,
+    Refused,
+    Register,
+    Role,
+    SourceInfo,
+)
+from stablecast.core.repairs import Repair
+from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
+from stablecast.core.store.admission import first_number, grant, verdict
+from stablecast.core.store.agenda import Agenda
+from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.elections import Elections
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.terms import Terms, terms_of
+from stablecast.core.store.tickets import Tickets, Waiting
+
+MAX_EARLY = 1000
+"""Receivers whose registration waits for their source's SRI; the oldest goes, and asks again after its interval."""
+
+
+@attrs.define
+class Registry:
+    """The clients of a store and their repositories, by RegID; `streams` names the RegID of each life.
+
+    `agenda` says when to look at which repository. Until `mute_until` (ns) nothing is granted.
+    """
+
+    config: StoreConfig
+    clients: Clients
+    elections: Elections
+    repositories: dict[int, Repository] = attrs.field(factory=dict)
+    streams: dict[int, int] = attrs.field(factory=dict)
+    tickets: Tickets = attrs.field(factory=Tickets)
+    agenda: Agenda = attrs.field(factory=Agenda)
+    early: list[Register] = attrs.field(factory=list)
+    mute_until: int | None = None
+
+    def of_stream(self, incarnation: Incarnation) -> Repository | None:
+        """The repository of the source whose current life this is."""
+        reg_id = self.streams.get(incarnation)
+        return None if reg_id is None else self.repositories[reg_id]
+
+    def restore(self, client: Client, trail: int, now: int) -> None:
+        """A client as the journal has it."""
+        record = self.clients.restore(client, now)
+        record.lifetime.kept = self.elections.enter(record, now)
+        if client.role is Role.SOURCE:
+            self.repositories[client.reg_id] = Repository.recover(self.config, client, trail, self._terms(client))
+            self.streams[client.incarnation] = client.reg_id
+            self.agenda.wake(client.reg_id, now)
+
+    def mute(self, now: int) -> None:
+        """The store may have forgotten what it granted."""
+        if Repair.MEMORY in self.config.repairs:
+            kept = [rule.repository for rule in self.config.topics] + [self.config.repository or RepositoryConfig()]
+            self.mute_until = now + max(max(one.source_activity_ns, one.receiver_activity_ns) for one in kept)
+
+    # Registrations.
+
+    def register(self, request: Register, now: int, out: list[Effect]) -> None:
+        """A client asks to be kept."""
+        if self.mute_until is not None and now < self.mute_until:
+            return
+        source = self.repositories.get(request.source_reg_id) if request.role is Role.RECEIVER else None
+        if source is not None and source.incarnation == request.incarnation and source.resume_point is None:
+            # Before the SRI what is held may be a dead tail, so nothing can be offered.
+            if request not in self.early:
+                self.early.append(request)
+                del self.early[:-MAX_EARLY]
+            return
+        self.clients.on_heard_from(request.reply_to, request.context, now)
+        admitted = self.elections.admits(request, self.clients.holder(request)) if source is None else None
+        found = verdict(request, self.clients, source, self.config, admitted)
+        if isinstance(found, Refusal):
+            self._refuse(request, found, out)
+        elif source is None:
+            self._enter_source(found, request, now, out)
+        else:
+            self._enter_receiver(found, source, request, now, out)
+
+    def answer(self, due: Waiting, now: int, out: list[Effect]) -> None:
+        """A registration is on disk: grant it, with what the store holds."""
+        record = self.clients.records.get(due.reg_id)
+        if record is None or record.client.incarnation != due.incarnation:
+            return
+        client = record.client
+        own = client.role is Role.SOURCE
+        repository = self.repositories[client.reg_id if own else client.source_reg_id]
+        out.append(Send(client.reply_to, grant(record, repository, due.generation, due.old)))
+        if own:
+            repository.acknowledge_all(now, out)
+
+    def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
+        """The SRI of a source; if it tells where a life resumes, the receivers that waited for that come in."""
+        repository = self.of_stream(info.incarnation)
+        if repository is None:
+            return
+        record = self.clients.records[repository.reg_id]
+        self.clients.on_heard(record, now)
+        self._learn_stores(record, info, out)
+        cut = repository.on_info(info, self.tickets, now, out)
+        if cut is not None:
+            # Receivers first: what a crash leaves of this is all done again unless the source's record is there.
+            for receiver in self.clients.receivers_of(repository.reg_id):
+                if self.clients.cut_back(receiver, cut):
+                    self.persist(receiver, out)
+            self.on_receivers(repository, now, out)
+            self.clients.on_term(record, info.term)
+            self.persist(record, out)
+            early, self.early = self.early, []
+            for request in early:
+                self.register(request, now, out)
+        self.after(repository, now, out)
+
+    def deregister(self, request: Deregister, now: int, out: list[Effect]) -> None:
+        """A client asks to be forgotten."""
+        record = self.clients.records.get(request.reg_id)
+        number = -1
+        if record is None or not self.clients.is_holder(record, request):
+            text = f"{request.role.name} {request.reg_id} is not registered"
+            out.append(Notify(Oddity("unknown-deregistration", text)))
+        else:
+            own = request.role is Role.SOURCE
+            number = self.repositories[request.reg_id].newest if own else record.client.acknowledged
+            self.delete(record, now, out)
+        farewell = Deregistered(
+            request.role,
+            request.store_index,
+            request.generation,
+            request.reg_id,
+            request.incarnation,
+            serial.wire(number),
+        )
+        if self.tickets.pending:
+            self.tickets.wait(Waiting(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
+        else:
+            out.append(Send(request.reply_to, farewell))
+
+    def delete(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """State goes, and with a source its messages and its receivers."""
+        client = record.client
+        self.clients.remove(record)
+        self.elections.forget(record, out)
+        out.append(Forget(self.tickets.draw(), client.role, client.reg_id))
+        if client.role is Role.SOURCE:
+            del self.repositories[client.reg_id]
+            self.agenda.drop(client.reg_id)
+            self.streams.pop(client.incarnation, None)
+            out.append(Leave(client.incarnation))
+            for receiver in self.clients.receivers_of(client.reg_id):
+                self.delete(receiver, now, out)
+        elif client.source_reg_id in self.repositories:
+            self.on_receivers(self.repositories[client.source_reg_id], now, out)
+
+    # What follows from changes.
+
+    def on_receivers(self, repository: Repository, now: int, out: list[Effect]) -> None:
+        """A receiver of this source came, went or acknowledged."""
+        if repository.paced is not None:
+            receivers = [record.client for record in self.clients.receivers_of(repository.reg_id)]
+            repository.on_receivers(receivers, self.tickets, now, out)
+            self.after(repository, now, out)
+
+    def after(self, repository: Repository, now: int, out: list[Effect]) -> None:
+        """Something happened to a repository: see to its timer, and say whose unread messages had to go (P-122)."""
+        self.agenda.wake(repository.reg_id, repository.next_timeout())
+        trail = repository.trail
+        if trail > repository.noticed:
+            repository.noticed = trail
+            for record in self.clients.receivers_of(repository.reg_id) if repository.keeps else ():
+                if record.client.acknowledged + 1 < trail and not record.warned:
+                    record.warned = True
+                    out.append(Notify(ReleasedUnread(repository.reg_id, record.client.reg_id, trail)))
+
+    def persist(self, record: ClientRecord, out: list[Effect]) -> None:
+        """Write the newest state of a client."""
+        out.append(PersistClient(self.tickets.draw(), self.durable(record)))
+
+    def durable(self, record: ClientRecord) -> Client:
+        """A client as it must survive a restart."""
+        repository = self.repositories.get(record.client.reg_id)
+        if repository is None:
+            return record.client
+        life = repository.life
+        freed = repository.trail if repository.terms.paced else 0
+        return attrs.evolve(record.client, lives=tuple(life.lives), lives_term=life.term, freed=freed)
+
+    def probe(self, client: Client, out: list[Effect]) -> None:
+        """Ask a client for a sign of life."""
+        keepalive = Keepalive(Role.STORE, client.incarnation, client.reg_id, True, client.store_index)
+        out.append(Send(client.reply_to, keepalive))
+
+    def _refuse(self, request: Register, why: Refusal, out: list[Effect]) -> None:
+        """Refuse, and ask the holder of the RegID for a sign of life: if its process has ended, its port says so."""
+        refused = Refused(
+            request.role, request.store_index, request.generation, request.reg_id, request.incarnation, why
+        )
+        out.append(Send(request.reply_to, refused))
+        holder = self.clients.holder(request)
+        if holder is not None and holder.lifetime.active:
+            self.probe(holder.client, out)
+
+    def _enter_source(self, record: ClientRecord | None, request: Register, now: int, out: list[Effect]) -> None:
+        old = record is not None
+        if record is None:
+            record = self.clients.add(request, now)
+            record.lifetime.kept = self.elections.enter(record, now)
+            client = record.client
+            self.repositories[client.reg_id] = Repository.create(
+                self.config,
+                client.reg_id,
+                request.store_index,
+                request.reply_to,
+                request.incarnation,
+                self._terms(client),
+            )
+        elif record.client.incarnation != request.incarnation:
+            self.streams.pop(record.client.incarnation, None)
+            out.append(Leave(record.client.incarnation))
+        self.clients.renew(record, request, now)
+        self.elections.on_registered(request, record, now, out)
+        repository = self.repositories[record.client.reg_id]
+        repository.begin_life(request.incarnation, request.reply_to, request.store_index)
+        if repository.resume_point is not None:
+            self.agenda.wake(repository.reg_id, now)  # The life goes on: what was given up may be had again.
+        self.streams[request.incarnation] = repository.reg_id
+        self._persist_and_answer(record, request, old, out)
+        out.append(Join(request.incarnation, request.transport))
+
+    def _enter_receiver(
+        self, record: ClientRecord | None, source: Repository, request: Register, now: int, out: list[Effect]
+    ) -> None:
+        if record is None:
+            record = self.clients.add(request, now)
+            start = first_number(request, source, self.config)
+            record.client = attrs.evolve(record.client, acknowledged=start - 1)
+            if source.terms.paced:
+                # What went before it came must never be offered to it, whatever a crash takes (formal design, 7.8).
+                self.persist(self.clients.records[source.reg_id], out)
+            self.on_receivers(source, now, out)
+        self.clients.renew(record, request, now)
+        self._persist_and_answer(record, request, record.client.has_acknowledged, out)
+
+    def _persist_and_answer(self, record: ClientRecord, request: Register, old: bool, out: list[Effect]) -> None:
+        self.persist(record, out)
+        self.tickets.wait(
+            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
+        )
+
+    def _learn_stores(self, record: ClientRecord, info: SourceInfo, out: list[Effect]) -> None:
+        """What a proxy would need, from the SRI of the real source; that of a proxy is an echo.
+
+        A life names the stores that granted it. One that an earlier life named is still known: a proxy that does not
+        ask it would never meet the one that it may have (formal design, 7.9).
+        """
+        client = record.client
+        if not client.wants_proxy or client.election is not None:
+            return
+        same = client.group_sizes == info.group_sizes
+        known = {entry.index: entry for entry in (*(client.stores if same else ()), *info.stores)}
+        stores = tuple(entry for _, entry in sorted(known.items()))
+        if (client.stores, client.group_sizes) != (stores, info.group_sizes):
+            record.client = attrs.evolve(client, stores=stores, group_sizes=info.group_sizes)
+            self.persist(record, out)
+
+    def _terms(self, client: Client) -> Terms:
+        """What the store's configuration makes of the wishes that were granted to a source."""
+        kept = repository_for(self.config, client.topic) or RepositoryConfig()
+        return terms_of(kept, client.pace, client.wishes)
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        self.elections.check_invariants()
+        for repository in self.repositories.values():
+            repository.check_invariants()
+        assert set(self.repositories) == {record.client.reg_id for record in self.clients.sources()}
+        assert set(self.streams.values()) == set(self.repositories)

@@ -1,0 +1,400 @@
+"""What a store holds of one source: received, synced, lost, acknowledged.
+
+Numbers are extended. A message is held by (life, number): data of another life than the registered one is refused, and
+so is data of one whose resume point is not known yet; it is fetched again once it is (`lifeline`). What is kept where
+and what goes is the window's (`window`), what is missing and how it is had the filling's (`filling`). Rules that live
+here and nowhere else:
+
+* Stability is reported for what is synced, in contiguous runs from the resume point: a hole holds back everything
+  behind it until it is filled or known to be lost (T15). What is lost is passed over and never acknowledged. Holes
+  below the resume point died with their life; as documented they hold back for ever (formal design, 7.5).
+* A duplicate is acknowledged again if it is synced, or was and had to go, and stored once (P-440, T16). One that comes
+  unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored. What had to go
+  before a restart may have been lost as well: nobody remembers, so it is refused too.
+* A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
+* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is now, written or not,
+  and even if it never came here (T19). While there is less room than a flight acknowledgements are withheld, those of
+  resent messages too (C-32). A repository that is full all the same, because its source restarted, refuses newcomers
+  and asks for them again when something has gone: what it holds unacknowledged counts as under way (formal, 7.8).
+"""
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.effects import Client, Discard, Effect, Notify
+from stablecast.core.events import MessagesDropped
+from stablecast.core.inputs import Data, Lost
+from stablecast.core.messages import Address, Incarnation, LateJoinInfo, SourceInfo
+from stablecast.core.ranges import RangeSet
+from stablecast.core.repairs import Repair
+from stablecast.core.resume import span
+from stablecast.core.settings import RepositoryType, StoreConfig
+from stablecast.core.store.batching import AckBatch
+from stablecast.core.store.filling import Filling
+from stablecast.core.store.lifeline import Lifeline
+from stablecast.core.store.paced import Paced
+from stablecast.core.store.terms import Terms
+from stablecast.core.store.tickets import Tickets
+from stablecast.core.store.window import Window
+
+
+@attrs.define
+class Repository:
+    """One source's messages at one store. `acked` is the next number to acknowledge, `dropped` counts refused ones.
+
+    `noticed` is the trail when receivers were last looked at.
+    """
+
+    repairs: Repair
+    reg_id: int
+    life: Lifeline
+    window: Window
+    filling: Filling
+    acks: AckBatch
+    paced: Paced | None = None
+    acked: int = 0
+    dropped: int = 0
+    noticed: int = 0
+
+    @classmethod
+    def create(
+        cls,
+        config: StoreConfig,
+        reg_id: int,
+        store_index: int,
+        source: Address,
+        incarnation: Incarnation,
+        terms: Terms | None = None,
+    ) -> "Repository":
+        """A repository that holds nothing."""
+        terms = terms or Terms()
+        return cls(
+            config.repairs,
+            reg_id,
+            Lifeline(config.repairs, incarnation),
+            Window(reg_id, terms),
+            Filling.create(config, reg_id, incarnation),
+            AckBatch(terms.ack_minimum, terms.ack_interval_ns, source, store_index, incarnation),
+            Paced() if terms.paced else None,
+        )
+
+    @classmethod
+    def recover(cls, config: StoreConfig, client: Client, trail: int, terms: Terms | None = None) -> "Repository":
+        """A repository as it is known from its source's record, still without messages (`restore`)."""
+        repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation, terms)
+        repository.life = Lifeline.recover(config.repairs, client)
+        freed = client.freed if Repair.PACED in config.repairs else 0
+        repository.window.trail = repository.noticed = max(trail, freed)
+        if repository.resume_point is not None and repository.paced is None:
+            repository.lost.add(repository.resume_point, trail)
+        repository.begin_acks()
+        return repository
+
+    # What others look at.
+
+    @property
+    def terms(self) -> Terms:
+        """What was agreed with the source."""
+        return self.window.terms
+
+    @property
+    def trail(self) -> int:
+        """The oldest number that may still be kept."""
+        return self.window.trail
+
+    @property
+    def newest(self) -> int:
+        """The newest number held; one below the trail when there is none."""
+        return self.window.lead
+
+    @property
+    def held(self) -> RangeSet:
+        """What is kept."""
+        return self.window.held
+
+    @property
+    def synced(self) -> RangeSet:
+        """What of it counts as synced."""
+        return self.window.synced
+
+    @property
+    def lost(self) -> RangeSet:
+        """What was given up."""
+        return self.filling.lost
+
+    @property
+    def keeps(self) -> bool:
+        """Whether messages are kept at all."""
+        return self.terms.kind is not RepositoryType.NO_CACHE
+
+    def available(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
+        return [] if self.resume_point is None else self.held.within(start, stop)
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """The source's current life."""
+        return self.life.incarnation
+
+    @property
+    def resume_point(self) -> int | None:
+        """The first number of the current life, None: not known yet."""
+        return self.life.resume_point
+
+    # A source's life.
+
+    def begin_life(self, incarnation: Incarnation, source: Address, store_index: int) -> None:
+        """The source registered: nothing is accepted until its resume point is known."""
+        self.acks.address(source, store_index, incarnation)
+        self.filling.begin_life(incarnation, self.trail, new=self.life.begin(incarnation))
+
+    def on_info(self, info: SourceInfo, tickets: Tickets, now: int, out: list[Effect]) -> int | None:
+        """Take an SRI; if it set the resume point, returns from where on what older lives left is cut back."""
+        cut = None
+        if self.resume_point is None:
+            number, high = span(info.low, info.high, self.newest)
+            cut = self.life.resume(number, info, self.newest)
+            if self.newest >= cut:
+                self.window.cut(cut, tickets, out)
+            if not self.held and (self.paced is None or number < self.trail):
+                self.window.trail = number  # What a paced store never had it did not let go: others may have it.
+            self.begin_acks()
+            self._acknowledge(now, out)
+        else:
+            high = serial.extend(info.high, self.newest)
+        self._learn(high, now, out)
+        return cut
+
+    def begin_acks(self) -> None:
+        """Everything from the resume point on is to be acknowledged."""
+        if self.resume_point is not None:
+            self.acked = max(self.resume_point, self.trail)
+            if Repair.HOLES not in self.repairs and self.held.missing(self.trail, self.acked):
+                self.acked = self.held.contiguous_from(self.trail)
+            self.filling.high = max(self.newest, self.resume_point - 1)
+
+    # Messages.
+
+    def on_data(self, data: Data, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """A run arrived."""
+        first = serial.extend(data.wire_first, self.newest)
+        stop = first + data.count
+        if self.resume_point is None or first < self.resume_point or not self.life.is_current(data.incarnation):
+            out.append(Discard(data.token))
+        elif not self.keeps:
+            self.window.trail = self.acked = max(self.trail, stop)
+            out.append(Discard(data.token))
+        elif first < self.trail:
+            out.append(Discard(data.token))
+            self._refuse(data, first, min(stop, self.trail), out)
+            self._acknowledge_again(first, min(stop, self.trail), now, out)
+        elif self.paced is not None and stop <= self.paced.floor(stop):
+            out.append(Discard(data.token))
+            self._let_go(stop, tickets, now, out)
+        else:
+            self._keep(data, first, stop, tickets, now, out)
+            self.settle(tickets, now, out)
+
+    def _keep(self, data: Data, first: int, stop: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        expected = self.newest + 1
+        if first - expected > self.filling.burst:
+            self._lose_burst(expected, first, now, out)
+        parts = self.held.missing(first, stop)
+        self._refuse(data, first, stop, out)
+        if data.proactive:
+            parts = [part for low, high in parts for part in self.lost.missing(low, high)]
+        self.filling.got(first, stop)
+        count = sum(high - low for low, high in parts)
+        if not parts:
+            out.append(Discard(data.token))
+            self._acknowledge_again(first, stop, now, out)
+        elif self.window.admits(count, data.payload_bytes * count // data.count, out):
+            self.window.store(data, first, parts, now, tickets, out)
+            self.lost.remove(first, stop)
+            if not self.terms.written:
+                self._on_synced(first, stop, now, out)
+        else:
+            self._drop(data, parts, now, out)
+        if first > expected or data.recovered:
+            self._learn(first - 1, now, out)
+            self.filling.issue(self.acks.source, now, out)
+
+    def on_synced(
+        self, incarnation: Incarnation, start: int, stop: int, tickets: Tickets, now: int, out: list[Effect]
+    ) -> None:
+        """[start, stop) reached the disk."""
+        if self.life.is_current(incarnation) and self.resume_point is not None:
+            self._on_synced(start, stop, now, out)
+        else:
+            self.window.on_synced(start, stop if self.resume_point is None else min(stop, self.resume_point))
+        self.settle(tickets, now, out)
+
+    def on_lost(self, lost: Lost, now: int, out: list[Effect]) -> None:
+        """The transport gave up: the source is asked at once, but for bursts (T30, P-917)."""
+        if self.resume_point is None or not self.keeps:
+            return
+        first = serial.extend(lost.wire_first, self.newest)
+        stop = first + lost.count
+        if lost.burst or lost.count > self.filling.burst:
+            self._lose_burst(max(first, self._bottom), stop, now, out)
+        self._learn(stop - 1, now, out)
+
+    def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
+        """The source says what it can still send."""
+        if self.resume_point is not None:
+            self.filling.on_late_join(info, self.held, self._bottom, self.acks.source, now, out)
+            self._acknowledge(now, out)
+
+    def restore(self, first: int, stop: int, payload_bytes: int) -> None:
+        """[first, stop) was found on disk at a restart: held, synced, and to be acknowledged again when asked."""
+        self.window.restore(first, stop, payload_bytes)
+        self.begin_acks()
+        if self.paced is None:
+            self.acked = self.synced.contiguous_from(self.acked)
+
+    def acknowledge_all(self, now: int, out: list[Effect]) -> None:
+        """The source registered again: acknowledgements may have been lost with a connection."""
+        if self.resume_point is not None:
+            self._advance()
+            oldest = max(self.resume_point, self.acked - serial.HALF + 1)  # One ack cannot span more.
+            self._acknowledge_again(oldest, self.acked, now, out)
+
+    # Time and space.
+
+    def handle_timeout(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Do what is due; looking too early is harmless."""
+        if self.filling.handle_timeout(self.acks.source, now, out):
+            self._acknowledge(now, out)
+        if self.filling.high is not None:
+            self._learn(self.filling.high, now, out)
+        self.filling.issue(self.acks.source, now, out)
+        self.window.write_delayed(self.incarnation, now, tickets, out)
+        self.acks.flush(now, out)
+        self.settle(tickets, now, out)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, None: not before something else happens."""
+        times = (self.filling.next_timeout(), self.window.next_timeout(), self.acks.due)
+        return min((time for time in times if time is not None), default=None)
+
+    def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Let go of what is too much, or consumed by all."""
+        window = self.window
+        if self.paced is None:
+            number = window.overflow(now)
+            if number > window.trail:
+                self._let_go(number, tickets, now, out)
+            window.shrink(0, now, out)
+            return
+        window.shrink(self.terms.flight_bytes, now, out)
+        stop = window.lead + 1
+        number = self.paced.floor(stop)
+        if number > window.trail:
+            self._let_go(number, tickets, now, out)
+        if not self._has_room():
+            missing = self.paced.missing(self.terms, window.kept.messages)
+            crowded = max(window.short_of(self.terms.flight_bytes), window.trail + missing)
+            number = min(crowded, self.paced.required_floor(stop))
+            if number > window.trail:
+                self._let_go(number, tickets, now, out)
+
+    def on_receivers(self, receivers: list[Client], tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """A receiver came, went, or acknowledged."""
+        if self.paced is not None:
+            self.paced.update(receivers)
+            self.settle(tickets, now, out)
+
+    def _let_go(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Everything below `number` goes: a limit says so, or who paces has consumed it, and then it is stable."""
+        withheld = max(self.acked, self.trail)
+        if self.paced is None and self.resume_point is not None:
+            for low, high in self.held.missing(self._bottom, number):
+                self.filling.give_up(low, high)
+            self._acknowledge(now, out)
+        self.filling.got(self.trail, number)
+        self.window.let_go(number, tickets, out)
+        self.filling.tidy(number)
+        self.acked = max(self.acked, number)
+        if self.paced is not None:
+            self._acknowledge_again(withheld, number, now, out)
+        if self.paced is not None and Repair.PACED in self.repairs:
+            self.filling.paused = False
+            self._learn(number - 1, now, out)
+            self._acknowledge(now, out)
+
+    def _drop(self, data: Data, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
+        """There is no room (C-31): a paced repository asks for it again when there is, any other gives it up."""
+        out.append(Discard(data.token))
+        first, stop = parts[0][0], parts[-1][1]
+        self.dropped += sum(high - low for low, high in parts)
+        out.append(Notify(MessagesDropped(self.reg_id, first, stop - 1)))
+        if self.paced is not None and Repair.PACED in self.repairs:
+            self.filling.pause()
+            self._learn(stop - 1, now, out)
+            return
+        for low, high in parts:
+            self.filling.give_up(low, high)
+        self._acknowledge(now, out)
+
+    # Rules.
+
+    @property
+    def _bottom(self) -> int:
+        """From here on holes are filled."""
+        assert self.resume_point is not None
+        return max(self.resume_point, self.trail)
+
+    def _learn(self, high: int, now: int, out: list[Effect]) -> None:
+        if self.resume_point is not None and self.keeps:
+            self.filling.learn(high, self.held, self._bottom, self.acks.source, now, out)
+
+    def _lose_burst(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
+        gaps = self.held.missing(first, stop)
+        if gaps:
+            self.filling.lose_burst(gaps, out)
+            self._acknowledge(now, out)
+
+    def _on_synced(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
+        self.window.on_synced(start, stop)
+        self._acknowledge_again(start, stop, now, out)  # Only what came after it had been given up.
+        self._acknowledge(now, out)
+
+    def _has_room(self) -> bool:
+        paced, window = self.paced, self.window
+        return paced is None or paced.has_room(window.terms, window.free_bytes(), window.kept.messages)
+
+    def _advance(self) -> int:
+        """Pass over what is newly stable in contiguous order, while there is room (T17); returns where that began."""
+        first, stop = self.acked, self.window.contiguous_from(self.acked, self.lost)
+        if stop > first and self._has_room():
+            self.acked = stop
+        return first
+
+    def _acknowledge(self, now: int, out: list[Effect]) -> None:
+        """Report what is newly stable."""
+        first = self._advance()
+        if first < self.acked:
+            self._acknowledge_again(first, self.acked, now, out)
+
+    def _acknowledge_again(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
+        """Acknowledge what of [start, stop) is stable and not withheld; what had to go was stable unless lost."""
+        if self.resume_point is None or not self.keeps:
+            return
+        start, stop = max(start, self.resume_point), min(stop, self.acked)
+        for low, high in self.lost.missing(start, min(stop, self.trail)):
+            self.acks.add(low, high, now, out)
+        for low, high in self.synced.within(max(start, self.trail), stop):
+            self.acks.add(low, high, now, out)
+
+    def _refuse(self, data: Data, start: int, stop: int, out: list[Effect]) -> None:
+        for low, high in self.lost.within(start, stop) if data.proactive else ():
+            self.acks.refuse(low, high, out)
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        self.window.check_invariants()
+        assert all(not self.held.within(low, high) for low, high in self.lost)
+
+    def abstract(self) -> tuple[object, ...]:
+        """What the stability model sees of a store: life, resume point, held, synced, acknowledged."""
+        return (self.incarnation, self.resume_point, tuple(self.held), tuple(self.synced), self.acked)

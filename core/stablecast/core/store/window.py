@@ -1,0 +1,243 @@
+"""The messages of one source that a store keeps: in memory, on disk, and what goes when there is too much.
+
+    trail ....... mem_trail ....... lead          (P-911)
+      on disk only      in memory
+
+Rules that live here and nowhere else:
+
+* **On disk** (P-103) a message is held in memory first, and written at once or after the write delay (P-576, P-579).
+  Beyond the size threshold or the age the oldest leave the memory once they are synced; on disk they remain (P-116).
+  Beyond the disk limit the oldest go for good (P-118).
+* **In memory** (P-102), and where the source has acknowledgement on reception (P-577), nothing is written; what was
+  received counts as synced. That promise is weaker: a store that ends forgets. Beyond threshold or age the oldest go.
+* The size limit keeps newcomers out (C-31). Of a repository on disk only what is not synced yet counts, because the
+  rest can leave the memory (P-115, P-117).
+* A receiver-paced repository never lets go by size or age; its owner says what has been consumed (P-012).
+"""
+
+from collections import deque
+
+import attrs
+
+from stablecast.core.effects import CacheMessages, Cut, Effect, PersistCached, PersistMessages, Reclaim, Uncache
+from stablecast.core.inputs import Data
+from stablecast.core.ranges import RangeSet
+from stablecast.core.store.extents import OVERHEAD_BYTES, Extent, Extents
+from stablecast.core.store.terms import MAX_NUMBERS, Terms
+from stablecast.core.store.tickets import Tickets, Waiting
+
+
+@attrs.define
+class Delayed:
+    """[first, stop) is to be written at `due` (ns)."""
+
+    due: int
+    first: int
+    stop: int
+
+
+@attrs.define
+class Window:
+    """What is kept of one source. `trail` is the oldest number that may be kept, `lead` the newest."""
+
+    reg_id: int
+    terms: Terms
+    trail: int = 0
+    held: RangeSet = attrs.field(factory=RangeSet)
+    synced: RangeSet = attrs.field(factory=RangeSet)
+    memory: Extents = attrs.field(factory=Extents)
+    disk: Extents = attrs.field(factory=Extents)
+    delayed: deque[Delayed] = attrs.field(factory=deque)
+
+    @property
+    def lead(self) -> int:
+        """The newest number kept; one below the trail when there is none."""
+        ranges = self.held.ranges
+        return ranges[-1][1] - 1 if ranges else self.trail - 1
+
+    @property
+    def kept(self) -> Extents:
+        """All that is kept: what is on disk or on its way there, or what is in memory."""
+        return self.disk if self.terms.written else self.memory
+
+    @property
+    def mem_trail(self) -> int:
+        """The oldest number in memory; one above the lead when there is none."""
+        return self.memory.oldest.first if self.memory else self.lead + 1
+
+    def sync(self, lost: RangeSet) -> tuple[int, int, int]:
+        """The newest synced, the newest given to the disk, and the newest up to which all is synced or lost (P-914)."""
+        complete = self.synced.ranges[-1][1] - 1 if self.synced else self.trail - 1
+        initiated = self.lead if not self.delayed else max(complete, self.delayed[0].first - 1)
+        return (complete, initiated, self.contiguous_from(self.trail, lost) - 1)
+
+    def contiguous_from(self, number: int, lost: RangeSet) -> int:
+        """The first number from `number` on that is neither synced nor lost."""
+        while (stop := lost.contiguous_from(self.synced.contiguous_from(number))) != number:
+            number = stop
+        return number
+
+    def bytes(self, extents: Extents) -> int:
+        """What they count against a limit (P-128)."""
+        return extents.bytes(0 if self.terms.paced else OVERHEAD_BYTES)
+
+    def free_bytes(self) -> int | None:
+        """Bytes of payload that still find room, None without a limit."""
+        terms = self.terms
+        rooms = [terms.size_limit - self.bytes(self.memory)] if terms.size_limit else []
+        if terms.disk_limit and terms.written:
+            rooms.append(terms.disk_limit - self.bytes(self.disk))
+        return min(rooms, default=None)
+
+    def admits(self, messages: int, payload_bytes: int, out: list[Effect]) -> bool:
+        """Whether newcomers of this size may be kept; what is synced leaves the memory for them."""
+        terms = self.terms
+        size = payload_bytes + (0 if terms.paced else OVERHEAD_BYTES * messages)
+        if terms.size_limit and self.bytes(self.memory) + size > terms.size_limit:
+            self._uncache(terms.size_limit - size, None, out)
+            if self.bytes(self.memory) + size > terms.size_limit:
+                return False
+        return not (terms.paced and terms.written and 0 < terms.disk_limit < self.bytes(self.disk) + size)
+
+    def store(
+        self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: Tickets, out: list[Effect]
+    ) -> None:
+        """Keep these parts of a run that begins at `first`."""
+        terms = self.terms
+        for low, high in parts:
+            size = data.payload_bytes * (high - low) // data.count
+            done = high == parts[-1][1]
+            self.held.add(low, high)
+            self.memory.add(low, high, size, now)
+            if not terms.written or terms.write_delay_ns:
+                out.append(CacheMessages(self.reg_id, data.incarnation, data.token, low - first, high - low, low, done))
+            else:
+                ticket = tickets.draw()
+                out.append(
+                    PersistMessages(
+                        ticket, self.reg_id, data.incarnation, data.token, low - first, high - low, low, done
+                    )
+                )
+                tickets.wait(Waiting(ticket, self.reg_id, data.incarnation, first=low, stop=high))
+            if not terms.written:
+                self.synced.add(low, high)
+                continue
+            self.disk.add(low, high, size, now)
+            if terms.write_delay_ns:
+                self.delayed.append(Delayed(now + terms.write_delay_ns, low, high))
+
+    def write_delayed(self, life: int, now: int, tickets: Tickets, out: list[Effect]) -> None:
+        """Write what has waited long enough, neighbours together."""
+        while self.delayed and self.delayed[0].due <= now:
+            first, stop = self.delayed[0].first, self.delayed.popleft().stop
+            while self.delayed and self.delayed[0].due <= now and self.delayed[0].first == stop:
+                stop = self.delayed.popleft().stop
+            ticket = tickets.draw()
+            out.append(PersistCached(ticket, self.reg_id, first, stop - 1))
+            tickets.wait(Waiting(ticket, self.reg_id, life, first=first, stop=stop))
+
+    def on_synced(self, first: int, stop: int) -> None:
+        """What is still held of [first, stop) is on disk."""
+        for low, high in self.held.within(first, stop):
+            self.synced.add(low, high)
+
+    def shrink(self, reserve: int, now: int, out: list[Effect]) -> None:
+        """Let the memory go down to its threshold, or so that `reserve` bytes are free below its limit."""
+        terms = self.terms
+        if terms.written:
+            most = [terms.size_threshold] if terms.size_threshold else []
+            if reserve and terms.size_limit:
+                most.append(max(0, terms.size_limit - reserve))
+            self._uncache(min(most, default=None), now - terms.age_ns if terms.age_ns else None, out)
+
+    def overflow(self, now: int) -> int:
+        """The number below which a source-paced repository must let go: of its size, its age, its span.
+
+        What is not on disk yet stays until it is, or it could never be acknowledged.
+        """
+        terms = self.terms
+        number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
+        limit = terms.disk_limit if terms.written else terms.size_threshold
+        excess = self.bytes(self.kept) - limit if limit else 0
+        horizon = now - terms.age_ns if terms.age_ns and not terms.written else None
+        if excess <= 0 and horizon is None:
+            return number
+        stop = self.kept.below(number, excess, OVERHEAD_BYTES, horizon)
+        gaps = (gap for low, high in self.held for gap in self.synced.missing(low, high))
+        return max(number, min(stop, next(gaps, (stop,))[0]))
+
+    def short_of(self, payload_bytes: int) -> int:
+        """The number below which a paced repository must let go to have so many bytes free."""
+        limit = self.terms.disk_limit if self.terms.written else self.terms.size_limit
+        missing = payload_bytes - (limit - self.kept.payload_bytes) if limit else 0
+        return self.kept.below(self.trail, missing, 0)
+
+    def let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+        """Everything below `number` goes for good."""
+        self.trail = number
+        for kept in (self.held, self.synced):
+            kept.forget(number)
+        for extents in (self.memory, self.disk):
+            extents.forget(number)
+        self._drop_delayed(number, None)
+        out.append(Reclaim(tickets.draw(), self.reg_id, number))
+
+    def cut(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+        """Everything from `number` on goes for good: the tail of a dead life."""
+        stop = self.lead + 1
+        for kept in (self.held, self.synced):
+            kept.remove(number, stop)
+        for extents in (self.memory, self.disk):
+            extents.cut(number)
+        self._drop_delayed(self.trail, number)
+        out.append(Cut(tickets.draw(), self.reg_id, number))
+
+    def restore(self, first: int, stop: int, payload_bytes: int) -> None:
+        """[first, stop) was found on disk at a restart: held and synced, and not in memory."""
+        self.terms = self.terms.on_disk()
+        for low, high in self.held.add(max(first, self.trail), stop):
+            self.synced.add(low, high)
+            self.disk.add(low, high, payload_bytes * (high - low) // (stop - first), 0)
+
+    def next_timeout(self) -> int | None:
+        """When something is to be written, or gets too old."""
+        due = [self.delayed[0].due] if self.delayed else []
+        if self.terms.age_ns and self.memory and self._may_leave(self.memory.oldest):
+            due.append(self.memory.oldest.at + self.terms.age_ns)
+        return min(due, default=None)
+
+    def _uncache(self, most: int | None, horizon: int | None, out: list[Effect]) -> None:
+        """What is on disk leaves the memory, the oldest first, while there are more bytes or it came by `horizon`."""
+        memory, number = self.memory, None
+        while memory and self.terms.written and self._may_leave(memory.oldest):
+            small = most is None or self.bytes(memory) <= most
+            if small and (horizon is None or memory.oldest.at > horizon):
+                break
+            number = memory.oldest.stop
+            memory.forget(number)
+        if number is not None:
+            out.append(Uncache(self.reg_id, number))
+
+    def _may_leave(self, run: Extent) -> bool:
+        """Whether a run may leave the memory by itself: it is on disk, or its age is all that counts."""
+        if self.terms.written:
+            return self.synced.contiguous_from(run.first) >= run.stop
+        return not self.terms.paced
+
+    def _drop_delayed(self, first: int, stop: int | None) -> None:
+        """Nothing outside [first, stop) will be written."""
+        end = self.lead + 1 if stop is None else stop
+        self.delayed = deque(
+            attrs.evolve(wait, first=max(wait.first, first), stop=min(wait.stop, end))
+            for wait in self.delayed
+            if wait.stop > first and wait.first < end
+        )
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        assert all(self.held.within(low, high) == [(low, high)] for low, high in self.synced)
+        assert not self.held or self.trail <= self.held.ranges[0][0]
+        assert self.trail <= self.mem_trail <= self.lead + 1
+        for extents in (self.memory, self.disk):
+            assert extents.messages == sum(run.stop - run.first for run in extents.runs)
+            assert all(self.held.within(run.first, run.stop) == [(run.first, run.stop)] for run in extents.runs)

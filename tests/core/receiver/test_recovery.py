@@ -1,0 +1,94 @@
+"""Recovery: history at once, gaps of the stream when they are old enough, nothing twice."""
+
+from typing import Any
+
+from stablecast.core import effects as fx
+from stablecast.core.messages import RetransmitRequest
+from stablecast.core.receiver.recovery import Recovery
+from stablecast.core.requests import Target
+from stablecast.core.settings import OtrTimes, ReceiverConfig
+from tests.core.samples import LIFE, drain, sends
+
+TARGET = [Target("store:1", 50)]
+DELAY_NS = 100
+
+
+def recovery(origin: int = 10, otr: bool = True, delay_ns: int = DELAY_NS, **changes: Any) -> Recovery:
+    config = ReceiverConfig("topic", LIFE, "me:1", retry_ns=20, give_up_ns=50, otr=OtrTimes(delay_ns, 90), **changes)
+    machine = Recovery.of(config)
+    machine.begin(origin, otr)
+    return machine
+
+
+def issued(machine: Recovery, now: int) -> list[tuple[int, int]]:
+    out: list[fx.Effect] = []
+    machine.issue(TARGET, now, out)
+    return [(m.first, m.last) for _, m in sends(drain(out)) if isinstance(m, RetransmitRequest)]
+
+
+def test_history_is_asked_for_at_once_and_gaps_when_they_are_old() -> None:
+    """P-410."""
+    machine = recovery()
+    machine.look([(5, 12), (14, 16)], 0)
+    assert issued(machine, 0) == [(5, 9)]
+    machine.got(5, 10)
+    assert machine.next() == DELAY_NS
+    machine.look([(10, 12), (14, 16), (20, 21)], 50)
+    assert machine.handle_timeout(DELAY_NS, True) == []
+    assert issued(machine, DELAY_NS) == [(10, 11), (14, 15)]
+    assert machine.abstract() == (((), ()), ((), ((10, 12), (14, 16))), ((20, 21),))
+
+
+def test_a_gap_that_the_transport_fills_is_not_asked_for() -> None:
+    machine = recovery()
+    machine.look([(10, 16)], 0)
+    machine.got(10, 16)
+    assert not machine
+    machine.handle_timeout(DELAY_NS, True)
+    assert issued(machine, DELAY_NS) == []
+    assert machine.next() is None
+    machine.got(10, 16)
+
+
+def test_a_gap_that_the_transport_gives_up_is_asked_for_at_once() -> None:
+    machine = recovery()
+    machine.look([(10, 16)], 0)
+    machine.hurry(11, 13)
+    assert issued(machine, 0) == [(11, 12)]
+    assert machine.abstract()[2] == ((10, 11), (13, 16))
+
+
+def test_without_a_delay_gaps_do_not_wait() -> None:
+    machine = recovery(delay_ns=0)
+    machine.look([(12, 14)], 0)
+    assert issued(machine, 0) == [(12, 13)]
+
+
+def test_without_off_transport_recovery_gaps_are_left_to_the_transport() -> None:
+    """P-401."""
+    machine = recovery(otr=False)
+    machine.look([(5, 12), (14, 16)], 0)
+    assert issued(machine, 0) == [(5, 9)]
+    machine.got(5, 10)
+    assert not machine
+
+
+def test_history_and_gaps_have_windows_and_give_up_times_of_their_own() -> None:
+    """P-432, P-433."""
+    machine = recovery(delay_ns=0, window=3)
+    machine.look([(0, 8), (10, 20)], 0)
+    assert issued(machine, 0) == [(0, 2), (10, 12)]
+    lost = []
+    for now in range(20, 140, 20):
+        lost += [(now, gap) for gap in machine.handle_timeout(now, True)]
+        issued(machine, now)
+    assert lost[:2] == [(60, (0, 3)), (100, (10, 13))]
+    assert 0 not in machine.cared
+
+
+def test_nothing_is_given_up_unless_it_may_be() -> None:
+    machine = recovery()
+    machine.look([(0, 3)], 0)
+    for now in range(0, 400, 20):
+        issued(machine, now)
+        assert machine.handle_timeout(now, False) == []

@@ -1,0 +1,130 @@
+"""The source endpoint in its other ways: in turn, all-active, receiver-paced, without late join, several groups."""
+
+from stablecast.core import effects as fx
+from stablecast.core.events import (
+    QuorumLost,
+    RegistrationComplete,
+    RegistrationError,
+    RegistrationFlag,
+    RegistrationSuccess,
+    Stable,
+    StableFlag,
+)
+from stablecast.core.inputs import Gone, Reset, Sent, Start, Tick
+from stablecast.core.messages import (
+    ConsumptionAck,
+    LateJoinInfo,
+    LateJoinRequest,
+    Pace,
+    Register,
+    RetransmitRequest,
+    Role,
+    StableAck,
+)
+from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
+from stablecast.core.settings import Notification, Retention, StoreBehavior, StoreSpec
+from tests.core.drivers import INTERVAL_NS, SourceDriver
+from tests.core.samples import LIFE
+
+GROUP_FLAGS = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
+
+
+def stable(store: int, first: int, last: int) -> StableAck:
+    return StableAck(store, LIFE, first, last)
+
+
+def test_in_turn_one_store_after_the_other() -> None:
+    """P-502, P-503, P-504, P-528: the next one is filled by late join, and decides alone from then on."""
+    driver = SourceDriver(behavior=StoreBehavior.RR)
+    driver.feed(Start())
+    assert [to for to, _ in driver.sent(Register)] == ["store0:1"]
+    assert driver.grant(0)[-1] == RegistrationComplete(0, RegistrationFlag.NONE)
+    driver.feed(Sent(0, 3, 30))
+    assert driver.hear(stable(0, 0, 0))[:2] == [Stable(0, 0, 0, StableFlag.STORE), Stable(0, 0, 0, GROUP_FLAGS)]
+    driver.feed(Gone("store0:1"), 100)
+    told = driver.feed(Tick(), 100 + INTERVAL_NS)
+    assert QuorumLost(0, 1) in told
+    assert [to for to, _ in driver.sent(Register)][-1] == "store1:1"
+    assert driver.grant(1, now=120, lives=((3, 0),), lives_term=9)[-1] == RegistrationComplete(3, RegistrationFlag.NONE)
+    assert [entry.index for info in driver.infos() for entry in info.stores] == [1]
+    driver.hear(LateJoinRequest(LIFE, 9, "store1:1"))
+    assert driver.sent(LateJoinInfo) == [("store1:1", LateJoinInfo(LIFE, 9, 0, 2))]
+    assert Stable(1, 2, 1, GROUP_FLAGS) in driver.hear(stable(1, 1, 2))
+
+
+def test_a_store_that_falls_silent_no_longer_holds_up_all_active() -> None:
+    """P-521, P-524: at once, long before it no longer counts for sending."""
+    rules = GroupRules((3,), Intragroup.ALL_ACTIVE)
+    driver = SourceDriver.active(groups=rules)
+    driver.feed(Sent(0, 3, 30))
+    for store in (0, 1):
+        driver.hear(stable(store, 0, 2))
+    assert driver.machine.window.unsettled_messages == 3
+    assert Stable(0, 2, -1, GROUP_FLAGS) in driver.feed(Reset("store2:1"), 10)
+    assert len(driver.machine.enrollment.counting) == 3
+
+
+def test_without_late_join_the_sri_says_so() -> None:
+    """P-411, P-412: a source with stores always has it."""
+    assert SourceDriver.active(late_join=False).machine.info().late_join
+    driver = SourceDriver(stores=0)
+    driver.feed(Start())
+    assert not driver.machine.info().late_join
+    driver.feed(Sent(0, 5, 50))
+    driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 0, 1, 0, 4, "receiver:1"))
+    driver.hear(LateJoinRequest(LIFE, 9, "receiver:1"))
+    assert driver.effects == [fx.Send("receiver:1", LateJoinInfo(LIFE, 9, 5, 4))]
+
+
+def test_rpp_that_a_store_does_not_know_is_an_error() -> None:
+    """P-573, P-574, P-663: it granted, and does not count."""
+    driver = SourceDriver(stores=1, pace=Pace.RECEIVERS, flight_bytes=10)
+    driver.feed(Start())
+    [event] = driver.grant(0)
+    assert isinstance(event, RegistrationError)
+    assert driver.feed(Tick(), INTERVAL_NS)
+    assert not driver.machine.can_send
+    assert driver.grant(0, now=11, pace=Pace.RECEIVERS)[0] == RegistrationSuccess(
+        0, "store0:1", 50, 0, -1, RegistrationFlag.RPP
+    )
+
+
+def test_thirteen_stores_in_three_groups() -> None:
+    """P-509, P-510, P-516, P-518, P-523: groups of 5, 3 and 5, all-active; the group that dies is left out at once."""
+    groups = [0] * 5 + [1] * 3 + [2] * 5
+    specs = tuple(StoreSpec(f"store{index}:1", group=group) for index, group in enumerate(groups))
+    rules = GroupRules((5, 3, 5), intergroup=Intergroup.ALL_ACTIVE)
+    driver = SourceDriver.active(specs=specs, groups=rules)
+    assert driver.machine.info().group_sizes == (5, 3, 5)
+    assert [entry.group for entry in driver.machine.info().stores] == groups
+    driver.feed(Sent(0, 3, 30))
+    for store in (0, 1, 2, 5, 6):
+        driver.hear(stable(store, 0, 2))
+    assert driver.machine.window.unsettled_messages == 3
+    for store in (8, 9):
+        driver.feed(Gone(f"store{store}:1"), 10)
+    assert driver.machine.window.unsettled_messages == 3
+    told = driver.feed(Gone("store10:1"), 10)
+    assert Stable(0, 2, -1, StableFlag.INTERGROUP | StableFlag.STABLE) in told
+    assert driver.machine.can_send
+
+
+def test_a_source_without_stores_that_acknowledge_waits_for_receivers() -> None:
+    """P-101, P-321, P-332: its stores keep its state only."""
+    driver = SourceDriver(stores=1, retention=Retention(unique_confirmations=1))
+    driver.feed(Start())
+    told = driver.grant(0, no_cache=True)
+    assert told[0] == RegistrationSuccess(0, "store0:1", 50, 0, -1, RegistrationFlag.NO_ACKS)
+    driver.feed(Sent(0, 3, 30))
+    assert driver.machine.window.unsettled_messages == 3
+    driver.hear(ConsumptionAck(LIFE, 0, 70, 2))
+    assert driver.machine.window.unsettled_messages == 0
+
+
+def test_nothing_told_and_everything_freed() -> None:
+    """U1, P-328."""
+    driver = SourceDriver.active(stable_notification=Notification.NONE, confirmed_notification=Notification.NONE)
+    driver.feed(Sent(0, 3, 30))
+    told = [event for store in (0, 1) for event in driver.hear(stable(store, 0, 2))]
+    assert not [event for event in told if isinstance(event, Stable)]
+    assert driver.machine.window.trail == 3

@@ -1,0 +1,121 @@
+"""The flight: credit, who waits for it, and what never fits."""
+
+import pytest
+
+from stablecast.core import effects as fx
+from stablecast.core.errors import MisuseError, OversizeError
+from stablecast.core.events import Event, FlightSize, Wakeup
+from stablecast.core.quorum import GroupRules, Quorums
+from stablecast.core.settings import Retention
+from stablecast.core.source.flight import UNLIMITED, Flight
+from stablecast.core.source.stability import StabilityWindow
+from tests.core.samples import drain, events
+
+
+class Sender:
+    """A flight and the window of one store that it looks at."""
+
+    def __init__(self, messages: int = 0, payload_bytes: int = 0, notify: bool = False) -> None:
+        self.machine = Flight(messages, payload_bytes, notify)
+        self.window = StabilityWindow.create(Quorums.of(GroupRules((1,)), [0]), Retention(), 1)
+        self.window.on_stores(1, False, [])
+        self.out: list[fx.Effect] = []
+
+    def send(self, count: int, payload_bytes: int) -> list[Event]:
+        self.window.sent(count, payload_bytes, [])
+        self.machine.review(self.window, self.out)
+        return events(drain(self.out))
+
+    def ack(self, start: int, stop: int) -> list[Event]:
+        self.window.on_acked(0, start, stop, [])
+        self.machine.review(self.window, self.out)
+        return events(drain(self.out))
+
+    def block(self, payload_bytes: int = 0, count: int = 1) -> list[Event]:
+        self.machine.on_blocked(count, payload_bytes, self.window, self.out)
+        return events(drain(self.out))
+
+    def credit(self) -> tuple[int, int | None]:
+        return (self.machine.credit_messages(self.window), self.machine.credit_bytes(self.window))
+
+
+def test_credit_is_what_is_left() -> None:
+    """P-306, P-314: payload only."""
+    sender = Sender(5, 100)
+    assert sender.credit() == (5, 100)
+    sender.send(3, 80)
+    assert sender.credit() == (2, 20)
+    sender.send(4, 80)
+    assert sender.credit() == (0, 0)
+
+
+def test_no_limit_is_no_limit() -> None:
+    """P-024."""
+    sender = Sender()
+    sender.send(10_000, 10_000_000)
+    assert sender.credit() == (UNLIMITED, None)
+
+
+@pytest.mark.parametrize(("count", "size", "over"), [(2, 20, False), (3, 20, True), (2, 30, True), (4, 40, True)])
+def test_whichever_limit_is_reached_first(count: int, size: int, over: bool) -> None:
+    """P-308, C-02: four rows; P-310, P-661: told once, and once when it is over."""
+    sender = Sender(3, 30, notify=True)
+    assert sender.send(count, size) == ([FlightSize(True)] if over else [])
+    assert sender.ack(0, count) == ([FlightSize(False)] if over else [])
+    assert sender.ack(0, count) == []
+
+
+def test_who_blocked_is_woken_once() -> None:
+    """T13, P-309."""
+    sender = Sender(2)
+    assert sender.send(2, 0) == []
+    assert sender.block() == []
+    assert sender.block() == []
+    assert sender.ack(0, 1) == [Wakeup()]
+    assert sender.ack(1, 2) == []
+
+
+def test_who_blocked_too_late_is_woken_at_once() -> None:
+    """T13: the acknowledgement came between the refusal and the report."""
+    sender = Sender(2)
+    sender.send(2, 0)
+    assert sender.ack(0, 1) == []
+    assert sender.block() == [Wakeup()]
+
+
+def test_a_message_waits_for_room_for_all_of_it() -> None:
+    """P-313, U4: a message counts as many as it has fragments."""
+    sender = Sender(10, 100)
+    sender.send(8, 80)
+    assert sender.block(payload_bytes=50) == []
+    assert sender.block(payload_bytes=30, count=3) == []
+    assert sender.ack(0, 7) == []
+    assert sender.ack(7, 8) == [Wakeup()]
+
+
+def test_the_one_that_needs_least_wakes_all() -> None:
+    sender = Sender(4)
+    sender.send(4, 0)
+    sender.block(count=3)
+    sender.block(count=1)
+    sender.block(count=2)
+    assert sender.machine.waiting == [(1, 0)]
+    assert sender.ack(0, 1) == [Wakeup()]
+
+
+def test_where_sends_succeed_nobody_waits() -> None:
+    sender = Sender(1, notify=True)
+    sender.send(1, 0)
+    assert sender.block() == [Wakeup()]
+
+
+def test_what_never_fits_is_misuse() -> None:
+    """T14: at once, with nothing in flight; never wait for it."""
+    machine = Sender(4, 1000).machine
+    machine.check_size(1000, 4)
+    with pytest.raises(OversizeError, match="2000 bytes exceeds the flight of 1000"):
+        machine.check_size(2000, 1)
+    with pytest.raises(MisuseError, match="5 fragments exceeds the flight of 4"):
+        machine.check_size(10, 5)
+    Sender(4, 1000, notify=True).machine.check_size(2000, 5)
+    Sender().machine.check_size(10**9, 10**6)

@@ -1,0 +1,73 @@
+"""Which receivers are still there."""
+
+import pytest
+
+from stablecast.core import effects as fx
+from stablecast.core.events import LivenessFlag, ReceiverGone
+from stablecast.core.source import liveness
+from stablecast.core.source.liveness import Liveness
+from tests.core.samples import drain, events
+
+TIMEOUT = 100
+
+
+def test_a_silent_receiver_is_gone() -> None:
+    """P-338, P-340: confirmations and signs of life count alike; told once."""
+    machine, out = Liveness(TIMEOUT), list[fx.Effect]()
+    machine.on_alive(70, 9, 5, 0)
+    machine.on_alive(71, 8, 5, 10)
+    machine.on_confirmed(70, 50)
+    assert machine.next() == 10 + TIMEOUT
+    machine.handle_timeout(10 + TIMEOUT - 1, out)
+    assert out == []
+    machine.handle_timeout(10 + TIMEOUT, out)
+    assert events(drain(out)) == [ReceiverGone(71, 8, LivenessFlag.TIMEOUT)]
+    machine.handle_timeout(10**9, out)
+    assert events(drain(out)) == [ReceiverGone(70, 9, LivenessFlag.TIMEOUT)]
+    assert machine.next() is None
+
+
+def test_receivers_whose_connection_ended_are_gone() -> None:
+    """P-338, P-679: all of that process, at once."""
+    machine, out = Liveness(TIMEOUT), list[fx.Effect]()
+    machine.on_alive(70, 9, 5, 0)
+    machine.on_alive(71, 8, 6, 0)
+    machine.on_alive(72, 7, 5, 0)
+    machine.on_departed(5, out)
+    assert events(drain(out)) == [ReceiverGone(70, 9, LivenessFlag.END), ReceiverGone(72, 7, LivenessFlag.END)]
+    machine.on_departed(5, out)
+    assert out == []
+
+
+def test_a_confirmation_is_a_sign_of_life() -> None:
+    machine, out = Liveness(TIMEOUT), list[fx.Effect]()
+    machine.on_confirmed(70, 0)
+    machine.handle_timeout(TIMEOUT, out)
+    assert events(out) == [ReceiverGone(70, 0, LivenessFlag.TIMEOUT)]
+
+
+def test_the_two_false_cases() -> None:
+    """P-341: a path that failed looks like a death, and whoever is heard again is watched again; a receiver that was
+    deleted while its process lives is seen by its silence only.
+    """
+    machine, out = Liveness(TIMEOUT), list[fx.Effect]()
+    machine.on_alive(70, 9, 5, 0)
+    machine.handle_timeout(TIMEOUT, out)
+    machine.on_alive(70, 9, 5, TIMEOUT + 1)
+    assert machine.next() == 2 * TIMEOUT + 1
+
+
+def test_off_watches_nobody() -> None:
+    machine = Liveness(0)
+    machine.on_alive(70, 9, 5, 0)
+    assert machine.next() is None
+
+
+def test_receivers_beyond_the_bound_are_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "MAX_RECEIVERS", 1)
+    machine = Liveness(TIMEOUT)
+    machine.on_alive(70, 9, 5, 0)
+    machine.on_alive(71, 9, 5, 0)
+    machine.on_alive(70, 9, 5, 7)
+    assert list(machine.watched) == [70]
+    assert machine.next() == 7 + TIMEOUT

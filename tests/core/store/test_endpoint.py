@@ -1,0 +1,266 @@
+"""The store endpoint: sync first, one holder per RegID, what a restart finds."""
+
+import pytest
+
+from stablecast.core import effects as fx
+from stablecast.core.inputs import Ended, Gone, Lost, Persisted, Reset, Start, Tick
+from stablecast.core.messages import (
+    ConsumptionAck,
+    Deregister,
+    Deregistered,
+    Keepalive,
+    LateJoinInfo,
+    LateJoinRequest,
+    Message,
+    Registered,
+    RetransmitRequest,
+    Role,
+    StableAck,
+)
+from stablecast.core.store.serving import MAX_REQUEST_MESSAGES
+from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
+from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
+
+
+def test_messages_are_acknowledged_when_they_are_on_disk() -> None:
+    driver = StoreDriver.with_source()
+    assert driver.machine.streams == {LIFE: 50}
+    driver.data(0, 5)
+    assert driver.sent(StableAck) == []
+    driver.feed(Persisted(driver.machine.tickets.last - 1))
+    assert driver.sent(StableAck) == []
+    driver.sync()
+    assert driver.sent(StableAck) == [("source:1", StableAck(0, LIFE, 0, 4))]
+
+
+def test_data_of_nobody_is_dropped() -> None:
+    driver = StoreDriver()
+    driver.data(0, 5)
+    assert driver.effects == [fx.Discard(1)]
+
+
+@pytest.mark.parametrize(
+    "ack",
+    [
+        ConsumptionAck(LIFE, 50, 71, 5),
+        ConsumptionAck(LIFE, 51, 70, 5),
+        ConsumptionAck(LIFE, 50, 50, 5),
+        ConsumptionAck(OLDER_LIFE, 50, 70, 5),
+    ],
+)
+def test_acknowledgements_of_others_are_dropped(ack: ConsumptionAck) -> None:
+    driver = StoreDriver.with_receiver()
+    assert code(driver.hear(ack)) == ["late-ack"]
+    assert driver.persisted() == []
+
+
+def test_an_acknowledgement_for_another_source_is_dropped() -> None:
+    driver = StoreDriver.with_receiver()
+    driver.hear(register(reg_id=51, incarnation=9))
+    assert code(driver.hear(ConsumptionAck(9, 51, 70, 5))) == ["late-ack"]
+
+
+def test_what_is_stored_is_sent_again_where_it_is_held() -> None:
+    driver = StoreDriver.with_receiver()
+    driver.data(12, 3)
+    driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, 8, 13, "receiver:1"))
+    assert driver.effects == [
+        fx.SendStored("receiver:1", LIFE, 50, 8, 9),
+        fx.SendStored("receiver:1", LIFE, 50, 12, 13),
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RetransmitRequest(Role.RECEIVER, LIFE, 51, 1, 0, 1, "receiver:1"),
+        RetransmitRequest(Role.RECEIVER, OLDER_LIFE, 50, 1, 0, 1, "receiver:1"),
+        RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, 1, 0, "receiver:1"),
+        RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, 0, MAX_REQUEST_MESSAGES, "receiver:1"),
+    ],
+)
+def test_wild_requests_are_dropped(request_: RetransmitRequest) -> None:
+    assert code(StoreDriver.with_receiver().hear(request_)) == ["wild-request"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        RetransmitRequest(Role.STORE, LIFE, 0, 1, 0, 1, "store:2"),
+        registered(),
+    ],
+)
+def test_messages_for_others_are_oddities(message: Message) -> None:
+    assert code(StoreDriver.with_receiver().hear(message)) == ["unexpected-message"]
+
+
+def test_signs_of_life_are_answered_to_who_is_active() -> None:
+    driver = StoreDriver.with_receiver()
+    driver.hear(Keepalive(Role.SOURCE, LIFE, 50, True))
+    assert driver.sent(Keepalive) == [("source:1", Keepalive(Role.STORE, LIFE, 50, False, 0))]
+    assert driver.hear(Keepalive(Role.SOURCE, LIFE, 50, False)) == []
+    assert driver.effects == []
+    for late in (
+        Keepalive(Role.SOURCE, LIFE, 99, True),
+        Keepalive(Role.RECEIVER, LIFE, 50, True),
+        Keepalive(Role.SOURCE, OLDER_LIFE, 50, True),
+    ):
+        assert code(driver.hear(late)) == ["late-keepalive"]
+    driver.feed(Gone("source:1"))
+    assert code(driver.hear(Keepalive(Role.SOURCE, LIFE, 50, True))) == ["late-keepalive"]
+
+
+def test_sris_and_late_join_answers_of_strangers_are_dropped() -> None:
+    driver = StoreDriver()
+    assert driver.hear(info()) == []
+    assert driver.hear(LateJoinInfo(LIFE, 50, 0, 1)) == []
+    assert driver.effects == []
+
+
+def test_a_gap_is_asked_of_the_source() -> None:
+    driver = StoreDriver.with_source()
+    driver.data(5, 1)
+    assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
+    driver.hear(LateJoinInfo(LIFE, 50, 0, 5))
+    assert [(m.first, m.last) for _, m in driver.sent(RetransmitRequest)] == [(0, 4)]
+    driver.feed(Tick(), 10)
+    driver.feed(Tick(), 20)
+    assert [(m.first, m.last) for _, m in driver.sent(RetransmitRequest)] == [(0, 4)]
+
+
+def test_time_is_looked_at_at_its_interval() -> None:
+    driver = StoreDriver()
+    driver.feed(Tick(), 5)
+    assert driver.machine.next_timeout() is None
+    driver.hear(register(**SOURCE))
+    driver.feed(Tick(), 9)
+    assert driver.machine.next_timeout() == 10
+    driver.feed(Tick(), 15)
+    assert driver.machine.next_timeout() == 25
+
+
+def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
+    driver = StoreDriver.with_receiver(source_activity_ns=30 * SECOND, receiver_activity_ns=60 * SECOND)
+    driver.feed(Tick(), 30 * SECOND)
+    forgotten = [(effect.role, effect.reg_id) for effect in driver.effects if isinstance(effect, fx.Forget)]
+    assert forgotten == [(Role.SOURCE, 50), (Role.RECEIVER, 70)]
+    assert fx.Leave(LIFE) in driver.effects
+    assert driver.machine.abstract() == ((), ())
+    assert driver.machine.next_timeout() is None
+
+
+def test_clients_that_end_together_are_forgotten_once() -> None:
+    driver = StoreDriver.with_receiver(source_activity_ns=SECOND, receiver_activity_ns=SECOND)
+    driver.feed(Tick(), SECOND)
+    assert len([effect for effect in driver.effects if isinstance(effect, fx.Forget)]) == 2
+
+
+def test_a_silent_receiver_goes_alone() -> None:
+    driver = StoreDriver.with_receiver(receiver_activity_ns=SECOND)
+    driver.feed(Tick(), SECOND)
+    assert [client.reg_id for client in driver.machine.checkpoint()] == [50]
+
+
+def test_what_was_waiting_for_somebody_forgotten_is_dropped() -> None:
+    driver = StoreDriver.with_source(source_activity_ns=SECOND)
+    driver.data(0, 1)
+    driver.hear(register(**SOURCE, generation=2))
+    driver.hear(register(**RECEIVER))
+    driver.feed(Tick(), SECOND)
+    driver.sync()
+    assert driver.effects == []
+
+
+def test_a_broken_connection_alone_proves_nothing() -> None:
+    driver = StoreDriver.with_receiver()
+    for event in (Reset("source:1"), Ended(LIFE)):
+        driver.feed(event)
+        assert driver.effects == []
+    assert {client[2] for client in driver.machine.clients.abstract()} == {"ACTIVE"}
+
+
+def test_a_restart_finds_everything_that_was_synced() -> None:
+    """P-004, P-009, C-37: and its timers start anew."""
+    before = StoreDriver.with_receiver()
+    before.hear(ConsumptionAck(LIFE, 50, 70, 3))
+    after = StoreDriver()
+    after.machine.recover(before.machine.checkpoint(), [(50, 0, 10, 0), (99, 0, 5, 0)], {50: 1}, now=7)
+    after.feed(Start())
+    assert after.effects == [fx.Join(LIFE, "stream:1")]
+    assert after.machine.next_timeout() == 7
+    after.feed(Tick(), 7)
+    assert after.machine.next_timeout() == 17
+    clients, repositories = after.machine.abstract()
+    assert clients == before.machine.abstract()[0]
+    assert repositories == ((50, (LIFE, 0, ((1, 10),), ((1, 10),), 10)),)
+    after.hear(register(**RECEIVER, generation=2))
+    after.sync()
+    assert [(answer.old, answer.low) for _, answer in after.sent(Registered)] == [(True, 4)]
+
+
+def test_a_restart_goes_on_with_what_it_finds() -> None:
+    """P-009; extents of sources that nobody knows are passed over. Formal design, 7.6: it grants nothing yet."""
+    before = StoreDriver.with_receiver()
+    after = StoreDriver()
+    after.machine.recover(before.machine.checkpoint(), [(50, 0, 10, 0), (99, 0, 5, 0)], {}, now=0, memory=False)
+    assert after.machine.repositories[50].available(0, 99) == [(0, 10)]
+    after.hear(register(**RECEIVER, generation=2), SECOND)
+    assert after.effects == []
+
+
+def test_what_a_transport_lost_is_asked_of_the_source_at_once() -> None:
+    driver = StoreDriver.with_source()
+    driver.feed(Lost(LIFE, 0, 3))
+    assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
+    assert driver.machine.next_timeout() == 10
+    driver.feed(Lost(OLDER_LIFE, 0, 3))
+    assert driver.effects == []
+
+
+def test_who_deregisters_is_answered_when_it_is_on_disk() -> None:
+    """P-586."""
+    driver = StoreDriver.with_source()
+    driver.hear(Deregister(Role.SOURCE, 0, 3, 50, LIFE, 0, "source:1"))
+    assert driver.sent(Deregistered) == []
+    driver.sync()
+    assert [to for to, _ in driver.sent(Deregistered)] == ["source:1"]
+
+
+def test_an_acknowledgement_that_is_no_news_writes_nothing() -> None:
+    """P-303, T3: one number for each receiver, the highest."""
+    driver = StoreDriver.with_receiver()
+    for number, writes in ((4, 1), (4, 0), (3, 0), (9, 1)):
+        driver.consume(number)
+        assert len(driver.persisted()) == writes
+
+
+def test_a_silent_client_is_asked_for_a_sign_of_life() -> None:
+    """P-538, P-836: once an interval; not one that goes with its source in the same check."""
+    driver = StoreDriver.with_receiver(keepalive_ns=SECOND, source_activity_ns=2 * SECOND)
+    driver.feed(Tick(), SECOND)
+    asked = [(to, message.role, message.respond) for to, message in driver.sent(Keepalive)]
+    assert asked == [("source:1", Role.STORE, True), ("receiver:1", Role.STORE, True)]
+    driver.feed(Tick(), SECOND + 500 * MILLISECOND)
+    assert driver.sent(Keepalive) == []
+    driver.feed(Tick(), 2 * SECOND)
+    assert driver.sent(Keepalive) == []
+    assert driver.machine.abstract() == ((), ())
+
+
+def test_retransmissions_leave_as_the_rate_allows() -> None:
+    """P-407."""
+    driver = StoreDriver.with_receiver(request_rate=10)
+    driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, 0, 4, "receiver:1"))
+    assert driver.effects == [fx.SendStored("receiver:1", LIFE, 50, 0, 0)]
+    driver.feed(Tick(), SECOND // 10)
+    assert driver.effects == [fx.SendStored("receiver:1", LIFE, 50, 1, 1)]
+    assert driver.machine.next_timeout() is not None
+
+
+def test_a_tick_costs_what_is_due() -> None:
+    """P-835: nothing is looked at whose time has not come."""
+    driver = StoreDriver.with_receiver()
+    looked = driver.machine.registry.agenda.deadlines
+    assert looked == {}
+    driver.feed(Tick(), 10)
+    assert driver.effects == []

@@ -1,0 +1,105 @@
+"""Sized runs: what goes at a limit, against a twin that keeps every message."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.store import extents as extents_module
+from stablecast.core.store.extents import Extents, restored_from
+
+
+def spans(extents: Extents) -> list[tuple[int, int, int]]:
+    return [(run.first, run.stop, run.payload_bytes) for run in extents.runs]
+
+
+def test_neighbours_of_one_instant_are_joined_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extents_module, "RUN_BYTES", 20)
+    kept = Extents()
+    for first, at in ((0, 1), (1, 1), (2, 1), (3, 2), (5, 2)):
+        kept.add(first, first + 1, 10, at)
+    assert spans(kept) == [(0, 2, 20), (2, 3, 10), (3, 4, 10), (5, 6, 10)]
+    assert (kept.messages, kept.payload_bytes, kept.bytes(12)) == (5, 50, 110)
+
+
+def test_late_runs_find_their_place() -> None:
+    kept = Extents()
+    for first in (10, 0, 5):
+        kept.add(first, first + 2, 10, 1)
+    assert [first for first, _, _ in spans(kept)] == [0, 5, 10]
+    assert kept.oldest.first == 0
+
+
+def test_a_run_that_is_cut_keeps_its_share() -> None:
+    kept = Extents()
+    kept.add(0, 10, 105, 1)
+    kept.forget(3)
+    assert spans(kept) == [(3, 10, 74)]
+    kept.cut(5)
+    assert spans(kept) == [(3, 5, 21)]
+    kept.cut(3)
+    assert (bool(kept), kept.messages, kept.payload_bytes) == (False, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("excess", "horizon", "number"),
+    [
+        (0, None, 0),
+        (1, None, 1),
+        (10, None, 1),
+        (11, None, 2),
+        (100, None, 10),
+        (101, None, 11),
+        (999, None, 20),
+        (0, 1, 10),
+        (0, 2, 20),
+        (150, 1, 15),
+        (0, 0, 0),
+        (50, 1, 10),
+    ],
+)
+def test_what_must_go_is_the_oldest(excess: int, horizon: int | None, number: int) -> None:
+    """P-110, P-113, P-114: by size as much as is needed and no more; by age whole runs."""
+    kept = Extents()
+    kept.add(0, 10, 100, 1)
+    kept.add(10, 20, 100, 2)
+    assert kept.below(0, excess, 0, horizon) == number
+
+
+def test_what_is_restored_counts_from_the_newest_message() -> None:
+    """T24."""
+    assert restored_from([(0, 4, 100), (5, 9, 170), (10, 14, 200)], 30) == 5
+    assert restored_from([(0, 4, 100), (5, 9, 170)], 0) == 0
+    with pytest.raises(ValueError, match="nothing is stored"):
+        restored_from([], 1)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 40), st.integers(1, 5)),
+        st.tuples(st.sampled_from(["forget", "cut"]), st.integers(0, 45)),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS)
+def test_sums_are_those_of_the_messages(steps: list[Any]) -> None:
+    """P-123: the cost is that of runs. Messages of one size have no rounding."""
+    kept, twin = Extents(), set[int]()
+    for step in steps:
+        match step:
+            case ("add", first, count):
+                if not twin & set(range(first, first + count)):
+                    kept.add(first, first + count, 10 * count, 1)
+                    twin |= set(range(first, first + count))
+            case ("forget", number):
+                kept.forget(number)
+                twin = {n for n in twin if n >= number}
+            case (_, number):
+                kept.cut(number)
+                twin = {n for n in twin if n < number}
+        assert {n for run in kept.runs for n in range(run.first, run.stop)} == twin
+        assert (kept.messages, kept.payload_bytes) == (len(twin), 10 * len(twin))
+        assert [run.first for run in kept.runs] == sorted(run.first for run in kept.runs)

@@ -1,0 +1,62 @@
+"""Which life of a source counts at a store, and what of older ones has to go."""
+
+import pytest
+
+from stablecast.core.effects import Client
+from stablecast.core.messages import Role
+from stablecast.core.repairs import Repair
+from stablecast.core.store.lifeline import Lifeline
+from tests.core.samples import LIFE, OLDER_LIFE, info
+
+NEXT = LIFE + 1
+
+
+def lifeline(repairs: Repair = Repair.ALL) -> Lifeline:
+    line = Lifeline(repairs, LIFE)
+    line.resume(0, info(), -1)
+    return line
+
+
+def test_another_life_has_no_resume_point_yet() -> None:
+    line = lifeline()
+    told = [(line.begin(life), line.resume_point) for life in (LIFE, NEXT)]
+    assert told == [(False, 0), (True, None)]
+    assert (line.is_current(LIFE), line.is_current(NEXT)) == (False, True)
+
+
+def test_what_an_older_life_left_above_is_cut_back() -> None:
+    line = lifeline()
+    line.begin(NEXT)
+    assert line.resume(7, info(term=2), newest=9) == 7
+    assert (line.lives, line.term, line.resume_point) == ([(LIFE, 0), (NEXT, 7)], 2, 7)
+
+
+def test_a_missed_life_is_where_the_cut_goes() -> None:
+    line = lifeline()
+    line.begin(NEXT + 1)
+    lives = ((LIFE, 0), (NEXT, 5), (NEXT + 1, 10))
+    assert line.resume(10, info(lives=lives), newest=9) == 5
+    assert line.lives == list(lives)
+
+
+def test_a_life_that_comes_back_finds_what_it_left() -> None:
+    line = lifeline()
+    line.begin(NEXT)
+    line.begin(LIFE)
+    assert line.resume(0, info(lives=((LIFE, 0),)), newest=9) == 10
+
+
+def test_as_documented_nothing_is_cut_and_a_number_is_enough() -> None:
+    """Formal design, 7.3: without the repair."""
+    line = lifeline(Repair.ALL & ~Repair.ONE_LIFE)
+    line.begin(NEXT)
+    assert line.is_current(LIFE)
+    assert line.resume(7, info(), newest=9) == 10
+
+
+@pytest.mark.parametrize(("life", "resume_point"), [(LIFE, 5), (NEXT, None)])
+def test_a_restart_knows_the_lives(life: int, resume_point: int | None) -> None:
+    lives = ((OLDER_LIFE, 0), (LIFE, 5))
+    client = Client(Role.SOURCE, 50, 0, "topic", 0, life, 0, "a:1", "b:1", 0, 0, -1, lives, lives_term=3)
+    line = Lifeline.recover(Repair.ALL, client)
+    assert (line.resume_point, line.lives, line.term) == (resume_point, list(lives), 3)
