@@ -129,9 +129,10 @@ def _exists(path: str) -> bool:
 
 
 def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
-    text = "before\n<!-- bounds: store.batching -->\nold\n<!-- end -->\nafter\n"
+    text = "before\n<!-- bounds: store.agenda -->\nold\n<!-- end -->\nafter\n"
     assert rendered(text) == (
-        "before\n<!-- bounds: store.batching -->\n\n| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
+        "before\n<!-- bounds: store.agenda -->\n\n"
+        "| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
     assert set(RENDERERS) == {"chart", "bounds", "options"}
 

@@ -47,8 +47,10 @@ def test_names_are_unique() -> None:
 
 def test_there_are_faults_in_every_module_with_rules() -> None:
     assert len(MUTANTS) >= LEAST
-    modules = {path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*.py") if path.stem not in WORDS}
-    assert {mutant.module for mutant in MUTANTS} == modules
+    modules = (path for path in CORE.rglob("*.py") if path.stem not in WORDS)
+    assert {mutant.module for mutant in MUTANTS} == {
+        path.relative_to(CORE).with_suffix("").as_posix() for path in modules
+    }
 
 
 def test_every_rule_of_the_simulator_has_a_fault_that_breaks_it() -> None:

@@ -7,7 +7,7 @@ import json
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,6 +41,21 @@ def captured(path: Path) -> Iterator[None]:
             dumpcap.communicate()
 
 
+def undecoded(path: Path, ports: Mapping[str, str], streams: str) -> list[str]:
+    """Frames with data of ours that belong to no decoded message, but for a message that a kill cut off."""
+    rest = tshark.matching(path, ports, f"{streams} and tcp.len > 0 and not lbttcp and not tcp.reassembled_in")
+    return [frame for frame in rest if followed(path, ports, frame)]
+
+
+def followed(path: Path, ports: Mapping[str, str], frame: str) -> list[str]:
+    """The frames with data that come after this one in the same direction of its connection."""
+    (stream,), (port,) = (
+        tshark.matching(path, ports, f"frame.number == {frame}", field) for field in ("tcp.stream", "tcp.srcport")
+    )
+    later = f"tcp.stream == {stream} and tcp.srcport == {port} and tcp.len > 0 and frame.number > {frame}"
+    return tshark.matching(path, ports, later)
+
+
 def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
     everything = tmp_path / "demo.pcapng"
     with captured(everything):
@@ -58,7 +73,7 @@ def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
     assert [line for line in tshark.summary(path, ports) if "LBM" in line or "LBT" in line] == []
     assert tshark.matching(path, ports, "_ws.malformed") == []
     assert tshark.matching(path, ports, f"{resolution} and not icmp and not lbmr") == []
-    assert tshark.matching(path, ports, f"{streams} and tcp.len > 0 and not lbttcp and not tcp.reassembled_in") == []
+    assert undecoded(path, ports, streams) == []
     assert len(tshark.matching(path, ports, "lbmr and not icmp")) > 10
     payloads = tshark.matching(path, ports, "lbttcp and data.data", "data.data")
     sent = {bytes.fromhex(octets) for line in payloads for octets in line.split(",")}

@@ -28,8 +28,9 @@ from typing import Any, get_args
 import attrs
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
+from stablecast.config.names import SAFE
 from stablecast.config.option import Option
-from stablecast.config.profiles import SAFE, profile
+from stablecast.config.profiles import profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.core.chart import render_mermaid, render_table
 from stablecast.core.receiver import RECEIVER, ReceiverState

@@ -1,21 +1,21 @@
-"""The commands and their options; what they do lives in a module of each command's name."""
+"""The commands and their options; what they do lives in a module of each command's name, imported when it is run.
+
+So `--help` and a mistyped option answer at once, and nobody pays for a command that is not used.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stablecast.cli import cluster, model, prove, receive, send, serve, srs, verify
-from stablecast.cli.joining import Joining
-from stablecast.config.options import MAX_SESSION_ID
-from stablecast.config.profiles import DIFFERENCES, SAFE
-from stablecast.demo import show
-from stablecast.sim import command as sim
+from stablecast.cli import model, prove
+from stablecast.config.names import MAX_SESSION_ID, PROFILES, SAFE
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Persistent publish/subscribe in which the store stands beside the data path.",
 )
 
@@ -30,7 +30,7 @@ Services = Annotated[
     list[str] | None,
     typer.Option("--resolver-service", help="host:port of an SRS; beside or instead of relays, several times."),
 ]
-Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(DIFFERENCES)}.")]
+Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(PROFILES)}.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option; several times.")
 ]
@@ -49,6 +49,8 @@ def demo_command(
     as_json: Json = False,
 ) -> None:
     """Run the guide's failure runs on loopback with real crashes, and judge them at the end."""
+    from stablecast.demo import show
+
     raise typer.Exit(show.run(messages, seconds, seed, keep, as_json))
 
 
@@ -59,6 +61,8 @@ def up_command(
     as_json: Json = False,
 ) -> None:
     """Run a local cluster: one lbmrd and some stores, until interrupted."""
+    from stablecast.cli import cluster
+
     raise typer.Exit(cluster.run(stores, directory, as_json))
 
 
@@ -77,6 +81,8 @@ def store_command(
     as_json: Json = False,
 ) -> None:
     """Run a store until interrupted; a second interrupt ends it at once."""
+    from stablecast.cli import serve
+
     job = serve.StoreJob(directory, listen, option or [], new, resolver or [], service or [], profile, trace, as_json)
     raise typer.Exit(serve.run_store(job))
 
@@ -87,6 +93,8 @@ def lbmrd_command(
     as_json: Json = False,
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
+    from stablecast.cli import serve
+
     raise typer.Exit(serve.run_relay(listen, as_json))
 
 
@@ -99,6 +107,8 @@ def srs_command(
     as_json: Json = False,
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
+    from stablecast.cli import srs
+
     raise typer.Exit(srs.run(config, interface, port, validate, as_json))
 
 
@@ -118,6 +128,9 @@ def send_command(
     as_json: Json = False,
 ) -> None:
     """Send lines as messages and wait until they are stable."""
+    from stablecast.cli import send
+    from stablecast.cli.joining import Joining
+
     joining = Joining(resolver or [], service or [], session_id, option or [], profile, trace)
     job = send.Job(topic, store or [], joining, file, timeout, linger, as_json)
     raise typer.Exit(send.run(job))
@@ -137,6 +150,9 @@ def receive_command(
     as_json: Json = False,
 ) -> None:
     """Print messages as they come; acknowledged once printed."""
+    from stablecast.cli import receive
+    from stablecast.cli.joining import Joining
+
     if not resolver and not service and source is None:
         places = "--resolver ip:port, --resolver-service host:port or --source ip:port"
         raise typer.BadParameter(f"nothing says where sources are: give {places}")
@@ -157,6 +173,8 @@ def sim_command(
     as_json: Json = False,
 ) -> None:
     """Run the endpoints in seeded worlds of crashes, partitions and lost writes, watched by independent checkers."""
+    from stablecast.sim import command as sim
+
     raise typer.Exit(sim.run_sim(sim.Options(seeds, first, jobs, wipe, directory), as_json, replay))
 
 
@@ -165,6 +183,8 @@ def verify_command(
     paths: Annotated[list[Path], typer.Argument(help="Traces, or directories of traces.")], as_json: Json = False
 ) -> None:
     """Replay traces through the same core and report the first difference in each."""
+    from stablecast.cli import verify
+
     raise typer.Exit(verify.run(paths, as_json))
 
 

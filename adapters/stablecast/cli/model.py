@@ -1,15 +1,9 @@
 """`stablecast model`: the models, what the checker says of them, and whether the core is equal to them."""
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-
-from stablecast.cli.common import note, say
-from stablecast.model import catalog, equal, tlc
-from stablecast.model.errors import ModelError
 
 app = typer.Typer(no_args_is_help=True, help="Models of the protocols, and whether the code is equal to them.")
 
@@ -23,13 +17,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 @app.command("list")
 def list_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
     """Name every configuration with its purpose, expected verdict, and what is on record of its graph."""
-    raise typer.Exit(list_models(names or [], models, as_json))
+    from stablecast.model import command
+
+    raise typer.Exit(command.list_models(names or [], models, as_json))
 
 
 @app.command("check")
 def check_command(names: Names = None, models: Models = None, jar: Jar = None, as_json: Json = False) -> None:
     """Run the checker on configurations and compare its verdicts with the expected ones."""
-    raise typer.Exit(check(names or [], models, jar, as_json))
+    from stablecast.model import command
+
+    raise typer.Exit(command.check(names or [], models, jar, as_json))
 
 
 @app.command("graph")
@@ -40,7 +38,9 @@ def graph_command(
     jar: Jar = None,
 ) -> None:
     """Write a configuration's graph in canonical form: the core's, or with --jar the checker's."""
-    raise typer.Exit(write_graph(name, output, models, jar))
+    from stablecast.model import command
+
+    raise typer.Exit(command.write_graph(name, output, models, jar))
 
 
 @app.command("equal")
@@ -53,103 +53,6 @@ def equal_command(
     as_json: Json = False,
 ) -> None:
     """Explore the core and compare its graphs with the models', state by state and edge by edge."""
-    raise typer.Exit(compare(names or [], models, jar, jobs, record, as_json))
+    from stablecast.model import command
 
-
-def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
-    """Returns the exit status."""
-    where = models or catalog.folder()
-    known = catalog.load(where)
-    told: list[dict[str, Any]] = []
-    for one in catalog.configurations(where, tuple(names)):
-        digests = known[one.name].digests if one.name in known else None
-        told.append(
-            {
-                "name": one.name,
-                "expected": one.expected,
-                "purpose": one.purpose,
-                "nodes": digests and digests.nodes,
-                "edges": digests and digests.edges,
-            }
-        )
-    if as_json:
-        say({"configurations": told})
-    for entry in () if as_json else told:
-        size = f", {entry['nodes']} states, {entry['edges']} edges" if entry["nodes"] else ""
-        say(f"{entry['name']}: {entry['purpose']} ({entry['expected']}{size})")
-    return 0
-
-
-def check(names: list[str], models: Path | None, jar: Path | None, as_json: bool) -> int:
-    """Returns the exit status: 0 if every verdict is the expected one."""
-    checker = _needed(jar)
-    told: list[dict[str, Any]] = []
-    for one in catalog.configurations(models or catalog.folder(), tuple(names)):
-        verdict = tlc.check(one, checker, "-workers", "auto")
-        expected = verdict.outcome == one.expected
-        told.append({"name": one.name, "outcome": verdict.outcome, "expected": one.expected})
-        if not as_json:
-            say(f"{one.name}: {verdict.outcome}" + ("" if expected else f", EXPECTED {one.expected}"))
-        if not expected:
-            note(verdict.output)
-    if as_json:
-        say({"models": told})
-    return 0 if all(entry["outcome"] == entry["expected"] for entry in told) else 1
-
-
-def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) -> int:
-    """Returns the exit status."""
-    (*_, one) = catalog.configurations(models or catalog.folder(), (name,))
-    if one.name != name:
-        raise ModelError(f"{name} has several configurations; name one, such as {one.name}")
-    graph = equal.core_graph(one).graph if jar is None else tlc.graph(one, jar)[0]
-    graph.write(output)
-    digests = graph.digests()
-    say(f"{output}: {digests.nodes} states, {digests.edges} edges, {digests.actions}")
-    return 0
-
-
-def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, record: bool, as_json: bool) -> int:
-    """Returns the exit status: 0 if the core is equal to every model."""
-    where = models or catalog.folder()
-    chosen = [one for one in catalog.configurations(where, tuple(names)) if one.has_graph]
-    if record:
-        checker = _needed(jar)
-        done: Iterator[equal.Comparison] = (equal.record(one, where, checker) for one in chosen)
-    else:
-        done = equal.compare_all(chosen, where, jar, jobs or os.cpu_count() or 1)
-    results: list[equal.Comparison] = []
-    for result in done:
-        results.append(result)
-        if not as_json:
-            _print(result)
-    if as_json:
-        ordered = sorted(results, key=lambda result: result.name)
-        say({"models": [result.as_json() for result in ordered]})
-    return 0 if all(result.equal for result in results) else 1
-
-
-def _needed(jar: Path | None) -> Path:
-    if jar is None:
-        raise ModelError(f"this needs the checker: {tlc.HOW_TO_GET_IT}")
-    if not jar.is_file():
-        raise ModelError(f"there is no checker at {jar}: {tlc.HOW_TO_GET_IT}")
-    return jar
-
-
-def _print(result: equal.Comparison) -> None:
-    verdict = "equal" if result.equal else "DIFFERENT"
-    say(f"{result.name}: {verdict}, {result.nodes} states, {result.edges} edges")
-    told = result.difference
-    if isinstance(told, str):
-        say(f"  {told}")
-    elif told is not None and "violations" in told:
-        for violation in told["violations"]:
-            say(f"  {violation['invariant']} does not hold after {' '.join(violation['path'])}")
-            say(f"    in {violation['state']}")
-    elif told is not None:
-        say(f"  after {' '.join(told['path']) or 'nothing'}")
-        say(f"  in {told['state']}")
-        for side in ("model", "core"):
-            for action, state in told[f"only_{side}"]:
-                say(f"  only the {side}: {action} -> {state}")
+    raise typer.Exit(command.compare(names or [], models, jar, jobs, record, as_json))

@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli.common import note, say
-from stablecast.config.profiles import DIFFERENCES, SAFE
-from stablecast.prove import command
-from stablecast.prove.instance import MAX_STATES, Bounds
+from stablecast.config.names import PROFILES, SAFE
+from stablecast.prove.bounds import MAX_STATES
 
 Configs = Annotated[list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later ones override.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a source's option; several times.")
 ]
-Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(DIFFERENCES)}.")]
+Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(PROFILES)}.")]
 Messages = Annotated[
     int, typer.Option("--messages", help="Messages sent; 0: two, or one with more than three stores.", min=0, max=4)
 ]
@@ -35,5 +33,9 @@ def prove_command(
     as_json: Json = False,
 ) -> None:
     """Look for the shortest run in which a source of this configuration loses a stable message, or stalls."""
+    from stablecast.cli.common import note, say
+    from stablecast.prove import command
+    from stablecast.prove.instance import Bounds
+
     bounds = Bounds(messages, restarts, wipes, bound)
     raise typer.Exit(command.run(command.Job(configs or [], option or [], profile, bounds, as_json), say, note))

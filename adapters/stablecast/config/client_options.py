@@ -1,6 +1,7 @@
 """The options of sources and receivers."""
 
 from stablecast.config.kinds import LEVELS, AckSwitch, Confirmations, Entries, Flag, Whole, numbers, words
+from stablecast.config.names import MAX_SESSION_ID
 from stablecast.config.option import Option
 from stablecast.config.stores import add_group, add_named_store, add_store
 from stablecast.core.messages import Pace
@@ -8,7 +9,6 @@ from stablecast.core.quorum import Consensus, Intergroup, Intragroup
 from stablecast.core.settings import AckMode, FlightBehavior, Ordering, StoreBehavior, UseOtr
 from stablecast.core.units import MILLISECOND, SECOND
 
-MAX_SESSION_ID = 0xFFFF_FFFF_FFFF_FFFE
 MAX_UINT32 = 0xFFFF_FFFF
 MAX_COUNT = 2_147_483_647
 MAX_SIZE = 1 << 62

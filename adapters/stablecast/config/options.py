@@ -8,13 +8,13 @@ import difflib
 from collections.abc import Mapping
 from typing import TypeVar
 
-from stablecast.config.client_options import MAX_SESSION_ID, RECEIVER_OPTIONS, SOURCE_OPTIONS
+from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.kinds import OptionError, Value
 from stablecast.config.option import Option
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 
-__all__ = ["ALIASES", "MAX_SESSION_ID", "SCOPES", "Config", "Option", "OptionError", "Value", "apply", "notices"]
+__all__ = ["ALIASES", "SCOPES", "Config", "Option", "OptionError", "Value", "apply", "notices"]
 
 Config = SourceConfig | ReceiverConfig | StoreConfig | RepositoryConfig
 ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig, RepositoryConfig)

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 
 import attrs
 
+from stablecast.config.names import SAFE
 from stablecast.config.options import OptionError, Value, apply
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig
-
-SAFE = "safe"
 
 
 @attrs.frozen

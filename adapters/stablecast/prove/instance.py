@@ -17,6 +17,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.relations import Finding, relations
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import SourceConfig, StoreBehavior
+from stablecast.prove.bounds import MAX_STATES
 from stablecast.prove.errors import ProveError
 
 OTHER_SCOPES = ("receiver", "context", "wildcard_receiver", "event_queue", "hfx", "store", "topic")
@@ -26,8 +27,6 @@ OURS = "ume_"
 BEHAVIOR, GROUP = "ume_store_behavior", "ume_store_group"
 
 
-MAX_STATES = 120_000
-"""States to look at by default: within a minute on one core."""
 SMALL = 3
 """Stores up to which two messages are sent by default, beyond it one: their order then costs more than it shows."""
 

@@ -1,5 +1,6 @@
 """The entry point: what users can mend is one sentence and a status that is not 0."""
 
+import subprocess
 import sys
 
 import pytest
@@ -32,6 +33,14 @@ def test_wrong_usage_is_told_without_a_traceback(arguments: list[str], told: str
     assert (status, out) == (2, "")
     assert told in err
     assert "Traceback" not in err
+
+
+def test_help_imports_nothing_that_a_command_needs() -> None:
+    """What `--help` waits for is what it imports; each of these takes longer than all that it needs."""
+    program = "import sys, stablecast.cli.app; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    heavy = {"asyncio", "attrs", "lxml", "pyarrow", "pyspark", "rich", "statemachine", "uvloop", "zstandard"}
+    assert heavy & set(done.stdout.split()) == set()
 
 
 def _fails(error: BaseException) -> int:
