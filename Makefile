@@ -75,7 +75,7 @@ mutants: .venv  ## plant faults in the core one by one: every one must be found 
 	@$(BIN)/python -m pytest -q --no-cov -p no:cacheprovider -m "thorough or not thorough" -k fault tests/models
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
-	@$(BIN)/python -m tests.bench.bench_pipeline $(ARGS)
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 SOAK_RUNS ?= 200
 

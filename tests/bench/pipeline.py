@@ -5,14 +5,20 @@ what was sent.
 """
 
 import asyncio
+import os
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import uvloop
 
-from stablecast.client import Context
+from stablecast.client import Context, Message, Receiver, Source
 from stablecast.core.events import Event, RegistrationComplete
 from stablecast.daemon.store import Store, StoreSettings
+from stablecast.journal.disk import Disk
 from tests.bench.roles import BenchError, Wire, Work
+
+Send = Callable[[Source, list[bytes]], Awaitable[object]]
 
 TOPIC = "bench"
 SESSION_ID = 42
@@ -28,33 +34,46 @@ def payload(number: int, size: int) -> bytes:
     return (b"%d " % (number % KINDS) * size)[:size]
 
 
-async def _source(work: Work, wire: Wire) -> None:
+async def _source(work: Work, wire: Wire, send: Send) -> None:
     batch = [payload(number, work.size) for number in range(KINDS)] * (AT_A_TIME // KINDS + 2)
     async with Context(session_id=SESSION_ID, trace=work.trace) as context:
         options = {"ume_flight_size": work.flight}
-        source = await context.source(TOPIC, stores=[wire.addresses["store"]], options=options)
+        source = await context.source(TOPIC, stores=wire.named("store"), options=options)
         await asyncio.to_thread(wire.ready, source.config.transport)
         started = time.perf_counter()
         for number in range(0, work.messages, AT_A_TIME):
             start = number % KINDS
-            await source.send_many(batch[start : start + min(AT_A_TIME, work.messages - number)])
+            await send(source, batch[start : start + min(AT_A_TIME, work.messages - number)])
         source.flush()
         await source.wait_stable_through(work.messages - 1)
         per_s = work.messages / (time.perf_counter() - started)
         await asyncio.to_thread(wire.done, per_s=per_s)
 
 
-async def _receiver(work: Work, wire: Wire) -> None:
-    registered = asyncio.Event()
-    payloads = [payload(number, work.size) for number in range(KINDS)]
+async def _send_each(source: Source, payloads: list[bytes]) -> None:
+    for content in payloads:
+        while source.try_send(content) is None:
+            await source.room(len(content))
+    await asyncio.sleep(0)
+
+
+async def registered(context: Context, source: str, on_message: Callable[[Message], object] | None = None) -> Receiver:
+    """A receiver that has registered with the source's stores."""
+    complete = asyncio.Event()
 
     def on_event(event: Event) -> None:
         if isinstance(event, RegistrationComplete):
-            registered.set()
+            complete.set()
 
+    receiver = context.receiver(TOPIC, source=source, on_event=on_event, on_message=on_message)
+    await complete.wait()
+    return receiver
+
+
+async def _receiver(work: Work, wire: Wire) -> None:
+    payloads = [payload(number, work.size) for number in range(KINDS)]
     async with Context(session_id=SESSION_ID, trace=work.trace) as context:
-        receiver = context.receiver(TOPIC, source=wire.addresses["source"], on_event=on_event)
-        await registered.wait()
+        receiver = await registered(context, wire.addresses["source"])
         await asyncio.to_thread(wire.ready)
         number, recovered, started = 0, 0, 0.0
         async for batch in receiver.batches():
@@ -72,24 +91,65 @@ async def _receiver(work: Work, wire: Wire) -> None:
         await asyncio.to_thread(wire.done, per_s=per_s, recovered=recovered)
 
 
+async def _each_receiver(work: Work, wire: Wire) -> None:
+    async with Context(session_id=SESSION_ID, trace=work.trace) as context:
+        complete = asyncio.Event()
+        number, started, wrong = 0, 0.0, ""
+
+        def on_message(message: Message) -> None:
+            nonlocal number, started, wrong
+            started = started or time.perf_counter()
+            if len(message.payload) != work.size or message.sequence_number != number:
+                wrong = wrong or f"message {message.sequence_number} came where {number} was due"
+            number += 1
+            if number == work.messages:
+                complete.set()
+
+        await registered(context, wire.addresses["source"], on_message)
+        await asyncio.to_thread(wire.ready)
+        await complete.wait()
+        per_s = work.messages / (time.perf_counter() - started)
+        if wrong:
+            raise BenchError(wrong)
+        await asyncio.to_thread(wire.done, per_s=per_s)
+
+
 async def _store(work: Work, wire: Wire) -> None:
-    directory = work.directory / "store"
+    directory = work.directory / wire.name
     directory.mkdir()
-    store = Store(StoreSettings("127.0.0.1:0", directory, trace=work.trace, new=True))
+    disk = Disk(sync=partial(slow_sync, work.sync_ns))
+    store = Store(StoreSettings("127.0.0.1:0", directory, trace=work.trace, new=True, disk=disk))
     await store.start()
     await asyncio.to_thread(wire.ready, store.address)
     await asyncio.to_thread(wire.done)
     await store.stop()
 
 
+def slow_sync(longer_ns: int, descriptor: int) -> None:
+    """A flush that takes longer, as disks in the field do."""
+    os.fdatasync(descriptor)
+    if longer_ns:
+        time.sleep(longer_ns / 1e9)
+
+
 def source(work: Work, wire: Wire) -> None:
-    """Figures: `per_s`, messages per second stable."""
-    uvloop.run(_source(work, wire))
+    """Sends whole lists. Figures: `per_s`, messages per second stable."""
+    uvloop.run(_source(work, wire, Source.send_many))
+
+
+def each_source(work: Work, wire: Wire) -> None:
+    """One call a message. Figures: `per_s`, messages per second stable."""
+    uvloop.run(_source(work, wire, _send_each))
 
 
 def receiver(work: Work, wire: Wire) -> None:
     """Figures: `per_s`, messages per second delivered; `recovered`, how many of them came from the store."""
     uvloop.run(_receiver(work, wire))
+
+
+def each_receiver(work: Work, wire: Wire) -> None:
+    """One callback a message. Figures: `per_s`, messages per second delivered."""
+    uvloop.run(_each_receiver(work, wire))
 
 
 def store(work: Work, wire: Wire) -> None:
@@ -98,3 +158,5 @@ def store(work: Work, wire: Wire) -> None:
 
 
 ROLES = {"store": store, "source": source, "receiver": receiver}
+EACH_ROLES = {"store": store, "source": each_source, "receiver": each_receiver}
+THREE_ROLES = {"store": store, "store-2": store, "store-3": store, "source": source, "receiver": receiver}

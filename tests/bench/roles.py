@@ -24,22 +24,42 @@ class BenchError(Exception):
 
 @attrs.frozen
 class Work:
-    """What to do: so many messages of `size` bytes, at most `flight` of them unstable, in a folder of the run's own."""
+    """What to do: so many messages of `size` bytes, at most `flight` of them unstable, in a folder of the run's own.
+
+    Attributes:
+        messages: To send.
+        size: Bytes of a payload.
+        flight: Messages that may be unstable.
+        directory: The run's own folder.
+        trace: Where traces go, if there are any.
+        per_s: Messages sent in a second; 0: as many as go.
+        pause_s: How long the first store is stopped in the middle of the run, in seconds.
+        sync_ns: How much longer every flush of the disk takes.
+    """
 
     messages: int
     size: int
     flight: int
     directory: Path
     trace: Path | None = None
+    per_s: int = 0
+    pause_s: float = 0.0
+    sync_ns: int = 0
 
 
 @attrs.define
 class Wire:
     """A role's end of its pipe, and where the roles that were started before it can be reached."""
 
+    name: str
     pipe: Connection
     addresses: Mapping[str, str]
+    pids: Mapping[str, int]
     cpu: float = 0.0
+
+    def named(self, role: str) -> list[str]:
+        """The addresses of all whose name begins like this, in their order."""
+        return [address for name, address in self.addresses.items() if name.startswith(role)]
 
     def ready(self, address: str = "") -> None:
         """Say that this role is set up; blocks until all are."""
@@ -65,13 +85,16 @@ def run(roles: Mapping[str, Role], work: Work) -> dict[str, dict[str, float]]:
     """
     context = multiprocessing.get_context("spawn")  # no role inherits a thread, a loop or a descriptor
     addresses: dict[str, str] = {}
+    pids: dict[str, int] = {}
     pipes: dict[str, Connection] = {}
     processes = []
     try:
         for name, role in roles.items():
             pipes[name], theirs = context.Pipe()
-            process = context.Process(target=_play, args=(role, work, Wire(theirs, dict(addresses))), daemon=True)
+            wire = Wire(name, theirs, dict(addresses), dict(pids))
+            process = context.Process(target=_play, args=(role, work, wire), daemon=True)
             process.start()
+            pids[name] = process.pid or 0
             theirs.close()
             processes.append(process)
             addresses[name] = _hear(name, pipes[name], "ready")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from stablecast.client.message import Batch, Message
 from stablecast.core.events import Event
 
 
@@ -14,6 +15,20 @@ def tell(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> 
         on_event(event)
     except Exception as error:  # noqa: BLE001  # it is the application's, and reported
         report(f"the on_event callback of {whose} failed", error)
+
+
+def hand_over(on_message: Callable[[Message], object], batch: Batch, whose: str) -> bool:
+    """Call the application with each message, which is consumed when its call has returned; False if one raised."""
+    index = 0
+    try:
+        for index, payload in enumerate(batch.payloads()):  # how far it came is told to `consumed`
+            on_message(Message(payload, batch, index))
+    except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+        batch.consumed(index)
+        report(f"the on_message callback of {whose} failed", error)
+        return False
+    batch.consumed()
+    return True
 
 
 def report(message: str, error: Exception) -> None:

@@ -11,9 +11,11 @@ import attrs
 from stablecast.client import resolving
 from stablecast.client.advice import advise_of_options, advise_of_relations
 from stablecast.client.errors import Closed
+from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.source import Source
 from stablecast.config import profiles
+from stablecast.config.names import SAFE
 from stablecast.config.options import ConfigT, Value, apply
 from stablecast.config.stores import store_spec
 from stablecast.core.effects import AskLow
@@ -62,7 +64,7 @@ class Context:
         interface: str = "127.0.0.1",
         session_id: int = 0,
         store_names: Mapping[str, str] | None = None,
-        profile: str = profiles.SAFE,
+        profile: str = SAFE,
         trace: Path | None = None,
     ) -> None:
         """Describe a context.
@@ -216,6 +218,7 @@ class Context:
         on_event: Callable[[Event], None] | None = None,
         reg_id: Callable[[RegIdRequest], int] | None = None,
         start_at: Callable[[AskLow], int] | None = None,
+        on_message: Callable[[Message], object] | None = None,
         options: Mapping[str, Value] | None = None,
     ) -> Receiver:
         """Make a receiver of a topic.
@@ -229,6 +232,8 @@ class Context:
                 it raises, the receiver does not register with that store; iterating raises RegistrationFailed.
             start_at: Asked for the first number to deliver (P-421); returning `low` unchanged means no wish. If it
                 raises, nothing is delivered; iterating raises RegistrationFailed.
+            on_message: Called with every message as it comes, instead of iterating: quicker. A message is consumed
+                when the call has returned. If it raises, no more messages come and none of these is acknowledged.
             options: Documented options by name, for example `{"ume_use_ack_batching": 0}`.
 
         Raises:
@@ -252,7 +257,7 @@ class Context:
             context=self._context_id,
         )
         where = None if source is None else address.join(*address.parse(source))
-        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at)
+        receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
         self._receivers[topic] = receiver
         if where is None:
             assert self._resolver is not None

@@ -2,7 +2,8 @@
 
 `async for message in receiver` acknowledges a message when its loop body has ended; `async for batch in
 receiver.batches()` does the same for whole runs and costs nothing per message. What the application has in hand when it
-leaves the loop is not acknowledged unless it says `consumed()`.
+leaves the loop is not acknowledged unless it says `consumed()`. A callback `on_message` takes messages the moment they
+are there, without a task in between; what it raises ends the deliveries, and the message is not acknowledged.
 
 When a life of the source is over, its session goes on to recover what is missing from the stores, and what it
 delivered may still be consumed. The next life is joined once that is done, or after `DRAIN_SECONDS`; then the old
@@ -17,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from stablecast.client.callbacks import report, tell
+from stablecast.client.callbacks import hand_over, report, tell
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.session import Session
 from stablecast.core import effects as fx
-from stablecast.core.errors import StablecastError
+from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.events import Event, RegistrationError
 from stablecast.core.inputs import Gone, Reset
 from stablecast.core.lives import MAX_LIVES
@@ -84,6 +85,7 @@ class Receiver:
         on_event: Callable[[Event], None] | None,
         reg_id: Callable[[RegIdRequest], int] | None,
         start_at: Callable[[fx.AskLow], int] | None,
+        on_message: Callable[[Message], object] | None = None,
     ) -> None:
         """A receiver of `config.topic`; `config` is the template of its sessions."""
         self.topic = config.topic
@@ -92,6 +94,8 @@ class Receiver:
         self._on_event = on_event
         self._reg_id = reg_id
         self._start_at = start_at
+        self._on_message = on_message
+        self._refused = False
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
         self._joiners: dict[str, Joiner] = {}
@@ -169,7 +173,7 @@ class Receiver:
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Runs of messages; a run is consumed when the next one is asked for. Ends and raises like the iterator."""
         while True:
-            batch = await self._inbox.take()
+            batch = await self._take()
             if batch is None:
                 return
             yield batch
@@ -178,13 +182,18 @@ class Receiver:
     async def _next_batch(self) -> None:
         if self._current is not None:
             self._current.consumed()
-        batch = await self._inbox.take()
+        batch = await self._take()
         if batch is None:
             raise StopAsyncIteration
         self._current = batch
         self._payloads = batch.payloads()
         self._at = 0
         self._reported_at = time.monotonic()
+
+    async def _take(self) -> Batch | None:
+        if self._on_message is not None:
+            raise MisuseError(f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too")
+        return await self._inbox.take()
 
     def _read_on(self) -> None:
         self._paused = False
@@ -313,8 +322,11 @@ class Receiver:
     # What a session asks of the application.
 
     def deliver(self, batch: Batch) -> None:
-        """Queue a run for the application."""
-        self._inbox.put(batch)
+        """Queue a run for the application, or hand it over at once."""
+        if self._on_message is None:
+            self._inbox.put(batch)
+        elif not self._refused:
+            self._refused = not hand_over(self._on_message, batch, f"receiver '{self.topic}'")
 
     def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
         """The RegID to ask for at a store; None if the application cannot say: then it is not registered there."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from stablecast.client import Context, RegIdRequest, RegistrationFailed
+from stablecast.client import Context, Message, RegIdRequest, RegistrationFailed
 from stablecast.client import receiver as module
 from stablecast.core.effects import AskLow
+from stablecast.core.errors import MisuseError
 from stablecast.core.events import (
     RegistrationError,
     RegistrationSuccess,
@@ -145,3 +146,48 @@ async def test_an_event_callback_that_raises_is_reported(net: Network) -> None:
     await send(source, 1)
     assert await take(receiver, 1) == [0]
     assert {report["message"] for report in reports} == {"the on_event callback of receiver 'orders' failed"}
+
+
+async def test_messages_can_be_handed_over_as_they_come(net: Network) -> None:
+    """Each is consumed when its call has returned: a receiver that comes back gets only what came meanwhile."""
+    _, source = await source_of(net, "a")
+    got: list[tuple[int, bytes]] = []
+
+    def on_message(message: Message) -> None:
+        got.append((message.sequence_number, message.payload))
+
+    context = await net.context(session_id=5)
+    receiver = context.receiver("orders", on_message=on_message)
+    await send(source, 3)
+    await until(lambda: len(got) == 3)
+    assert [number for number, _ in got] == [0, 1, 2]
+    await context.close()
+    await send(source, 1)
+    again = (await net.context(session_id=5)).receiver("orders")
+    assert await take(again, 1) == [3]
+    with pytest.raises(MisuseError, match="it cannot be iterated"):
+        await anext(receiver)
+
+
+async def test_a_callback_that_raises_gets_no_more_and_acknowledges_none(net: Network) -> None:
+    """The message in hand and those behind it come again to the receiver's next life."""
+    _, source = await source_of(net, "a")
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: reported.append(told))
+    got: list[int] = []
+
+    def on_message(message: Message) -> None:
+        if message.sequence_number == 2:
+            raise ValueError("not this one")
+        got.append(message.sequence_number)
+
+    context = await net.context(session_id=5)
+    context.receiver("orders", on_message=on_message)
+    await send(source, 5)
+    await until(lambda: bool(reported))
+    await send(source, 1)
+    await context.close()
+    assert got == [0, 1]
+    assert [told["message"] for told in reported] == ["the on_message callback of receiver 'orders' failed"]
+    again = (await net.context(session_id=5)).receiver("orders")
+    assert await take(again, 4) == [2, 3, 4, 5]

@@ -1,0 +1,75 @@
+"""`make bench`: figures of stablecast, each next to a limit that was measured in the same run.
+
+Systems take turns, so that a machine that is busy with other things slows down all of them: look at the ratios.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.bench import bookkeeping, report
+from tests.bench.disk import disk
+from tests.bench.latency import latency
+from tests.bench.recovery import recovery
+from tests.bench.scenario import Figures, Options, Outcome, Scenario, Spread
+from tests.bench.starting import starting
+from tests.bench.throughput import flushes, quorum, throughput
+
+SCENARIOS = {make(Options()).name: make for make in (throughput, quorum, latency, recovery, disk, flushes, starting)}
+COST_REPEATS = 5
+
+
+def measure(scenario: Scenario, options: Options, progress: Callable[[str], None]) -> Outcome:
+    """All rounds of a scenario, its systems in turn."""
+    rounds: dict[str, list[Figures]] = {name: [] for name in scenario.systems}
+    for number in range(options.rounds):
+        for name, system in scenario.systems.items():
+            progress(f"{scenario.name}, round {number + 1} of {options.rounds}: {name}")
+            with tempfile.TemporaryDirectory(dir=options.directory) as folder:
+                rounds[name].append(system(options, Path(folder)))
+    return Outcome(scenario, rounds)
+
+
+def costs(options: Options) -> dict[str, Spread]:
+    """Microseconds per message of the core's bookkeeping."""
+    runs = max(1, options.messages // bookkeeping.RUN_MESSAGES)
+    return {name: Spread.of([cost(runs) for _ in range(COST_REPEATS)]) for name, cost in bookkeeping.COSTS.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write the results down."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"default: all of {', '.join(SCENARIOS)}")
+    parser.add_argument("--messages", type=int, default=500_000, help="in each run")
+    parser.add_argument("--size", type=int, default=100, help="bytes of a payload")
+    parser.add_argument("--flight", type=int, default=20_000, help="ume_flight_size")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--trace", action="store_true", help="measure with traces as well")
+    parser.add_argument("--directory", type=Path, help="where the disk to measure is; the temporary folder by default")
+    parser.add_argument("--output", type=Path, default=Path("bench.json"), help="the results for machines")
+    parser.add_argument("--json", action="store_true", help="print these rather than tables")
+    given = vars(parser.parse_args(arguments))
+    names, output, to_machine = given.pop("scenarios"), given.pop("output"), given.pop("json")
+    if unknown := set(names) - set(SCENARIOS):
+        parser.error(f"there is no scenario {', '.join(sorted(unknown))}: choose of {', '.join(SCENARIOS)}")
+    options = Options(**given)
+    console = Console(stderr=True)
+    with console.status("") as status:
+        chosen = [SCENARIOS[name](options) for name in names or SCENARIOS]
+        outcomes = [measure(scenario, options, status.update) for scenario in chosen]
+        core = {} if names else costs(options)
+    results = json.dumps(report.as_json(options, outcomes, core), indent=2)
+    output.write_text(results + "\n", encoding="utf-8")
+    if to_machine:
+        sys.stdout.write(results + "\n")
+    else:
+        report.show(Console(), options, outcomes, core)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The journal next to plain writes and flushes of the same bytes."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from stablecast.journal import Journal
+from tests.bench.scenario import Figures, Options, Scenario
+
+BATCH_BYTES: Final = 64 * 1024
+BATCH_MESSAGES: Final = 512
+TOTAL_BYTES: Final = 256 << 20
+AT_ONCE: Final = 8
+"""Batches that wait for the disk at a time, in both systems: enough to write while a flush is under way."""
+
+
+def _batches(options: Options) -> int:
+    return min(TOTAL_BYTES, options.messages * (options.size + 12)) // BATCH_BYTES + 1
+
+
+def plain(options: Options, directory: Path) -> Figures:
+    """`pwrite` of some batches and one `fdatasync`, again and again."""
+    block, count = b"x" * BATCH_BYTES, _batches(options)
+    descriptor = os.open(directory / "plain", os.O_CREAT | os.O_WRONLY, 0o600)
+    started = time.perf_counter()
+    for first in range(0, count, AT_ONCE):
+        blocks = [block] * min(AT_ONCE, count - first)
+        os.pwritev(descriptor, blocks, first * BATCH_BYTES)
+        os.fdatasync(descriptor)
+    took = time.perf_counter() - started
+    os.close(descriptor)
+    return {"bandwidth": count * BATCH_BYTES / took / 1e6}
+
+
+async def _journal(options: Options, directory: Path) -> float:
+    block, count = b"x" * BATCH_BYTES, _batches(options)
+    journal = Journal.open(directory)
+    journal.set_checkpoint(list)
+    synced, told = 0, asyncio.Event()
+
+    def on_synced(ticket: int) -> None:
+        nonlocal synced
+        synced = ticket
+        told.set()
+
+    journal.on_synced = on_synced
+    journal.start(asyncio.get_running_loop())
+    started = time.perf_counter()
+    for ticket in range(1, count + 1):
+        while ticket - synced > AT_ONCE:
+            told.clear()
+            await told.wait()
+        journal.append_messages(1, ticket * BATCH_MESSAGES, BATCH_MESSAGES, 1, block, ticket)
+    while synced < count:
+        told.clear()
+        await told.wait()
+    took = time.perf_counter() - started
+    await journal.close()
+    return took
+
+
+def journal(options: Options, directory: Path) -> Figures:
+    """The journal's group commit."""
+    return {"bandwidth": _batches(options) * BATCH_BYTES / uvloop.run(_journal(options, directory)) / 1e6}
+
+
+def disk(_: Options) -> Scenario:
+    """Batches of 64 KiB."""
+    return Scenario(
+        "journal",
+        f"batches of {BATCH_BYTES // 1024} KiB, at most {AT_ONCE} of them not synced",
+        "fdatasync returned",
+        {"pwrite + fdatasync": plain, "journal": journal},
+        {"bandwidth": "MB/s"},
+        [("journal", "pwrite + fdatasync", "bandwidth")],
+    )

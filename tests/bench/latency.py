@@ -1,0 +1,207 @@
+"""Latency of a message: to the receiver's callback, and to stable, at a rate that no part finds hard.
+
+Payloads begin with the instant at which they were handed over, on the clock that all processes of a machine share.
+"""
+
+import asyncio
+import os
+import signal
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from stablecast.client import Context, Message
+from stablecast.core.events import Event, Stable
+from tests.bench import pipeline
+from tests.bench.roles import Role, Wire, Work, run
+from tests.bench.scenario import Figures, Options, Scenario
+
+PER_S: Final = 2_000
+SECONDS: Final = 4
+PAUSE_S: Final = 2.0
+PATIENCE_MS: Final = 60_000
+"""A store that is stopped must not be missed: this is about who waits for it."""
+
+WARM: Final = PER_S // 4
+"""Messages that are not counted: connections and caches get warm."""
+
+INSTANT: Final = struct.Struct(">Q")
+
+
+class Latencies:
+    """Instants at which things were handed over, taken apart at their arrival; in ns."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.all: list[int] = []
+
+    def figures(self, name: str) -> dict[str, float]:
+        """Median and 99th percentile, in µs."""
+        known = sorted(self.all[WARM:])
+        return {f"{name}_p50": known[len(known) // 2] / 1e3, f"{name}_p99": known[len(known) * 99 // 100] / 1e3}
+
+
+async def paced(work: Work, send: Callable[[bytes], object]) -> None:
+    """Send at the rate, in steps of the loop's clock; each payload carries its instant."""
+    rest = b"." * (work.size - INSTANT.size)
+    started, number = time.monotonic_ns(), 0
+    while number < work.messages:
+        due = (time.monotonic_ns() - started) * work.per_s // 1_000_000_000
+        for _ in range(min(due, work.messages) - number):
+            send(INSTANT.pack(time.monotonic_ns()) + rest)
+            number += 1
+        await asyncio.sleep(0.001)
+
+
+async def _source(work: Work, wire: Wire) -> None:
+    stable, sent = Latencies(), list[int]()
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Stable):
+            now = time.monotonic_ns()
+            stable.all += [now - sent[number] for number in range(event.first, event.last + 1)]
+
+    options = {"ume_flight_size": work.messages, "ume_store_activity_timeout": PATIENCE_MS}
+    async with Context(session_id=pipeline.SESSION_ID) as context:
+        source = await context.source(pipeline.TOPIC, stores=wire.named("store"), options=options, on_event=on_event)
+
+        def send(content: bytes) -> None:
+            sent.append(time.monotonic_ns())
+            source.try_send(content)
+
+        await asyncio.to_thread(wire.ready, source.config.transport)
+        await asyncio.gather(paced(work, send), _pause(work, wire))
+        await source.wait_stable_through(work.messages - 1)
+        await asyncio.to_thread(wire.done, **stable.figures("stable"))
+
+
+async def _pause(work: Work, wire: Wire) -> None:
+    """Stop the store in the middle of the run."""
+    if work.pause_s:
+        await asyncio.sleep((work.messages / work.per_s - work.pause_s) / 2)
+        os.kill(wire.pids["store"], signal.SIGSTOP)
+        await asyncio.sleep(work.pause_s)
+        os.kill(wire.pids["store"], signal.SIGCONT)
+
+
+async def _receiver(work: Work, wire: Wire) -> None:
+    latencies = Latencies()
+    async with Context(session_id=pipeline.SESSION_ID) as context:
+        complete = asyncio.Event()
+
+        def on_message(message: Message) -> None:
+            latencies.all.append(time.monotonic_ns() - INSTANT.unpack_from(message.payload)[0])
+            if len(latencies.all) == work.messages:
+                complete.set()
+
+        await pipeline.registered(context, wire.addresses["source"], on_message)
+        await asyncio.to_thread(wire.ready)
+        await complete.wait()
+        await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
+
+
+class _Taker(asyncio.Protocol):
+    """Takes a plain stream apart."""
+
+    def __init__(self, work: Work, latencies: Latencies, complete: asyncio.Event) -> None:
+        """One connection."""
+        self._work, self._latencies, self._complete = work, latencies, complete
+        self._rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        now, data = time.monotonic_ns(), self._rest + data
+        whole = len(data) - len(data) % self._work.size
+        for place in range(0, whole, self._work.size):
+            self._latencies.all.append(now - INSTANT.unpack_from(data, place)[0])
+        self._rest = data[whole:]
+        if len(self._latencies.all) >= self._work.messages:
+            self._complete.set()
+
+
+async def _plain_source(work: Work, wire: Wire) -> None:
+    joined: asyncio.Future[asyncio.Transport] = asyncio.get_running_loop().create_future()
+
+    class Peer(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
+            joined.set_result(transport)
+
+    server = await asyncio.get_running_loop().create_server(Peer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    await asyncio.to_thread(wire.ready, f"127.0.0.1:{port}")
+    transport = await joined
+    await paced(work, transport.write)
+    await asyncio.to_thread(wire.done)
+
+
+async def _plain_receiver(work: Work, wire: Wire) -> None:
+    latencies, complete = Latencies(), asyncio.Event()
+    host, _, port = wire.addresses["source"].rpartition(":")
+    loop = asyncio.get_running_loop()
+    await loop.create_connection(lambda: _Taker(work, latencies, complete), host, int(port))
+    await asyncio.to_thread(wire.ready)
+    await complete.wait()
+    await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
+
+
+def source(work: Work, wire: Wire) -> None:
+    """Figures: `stable_p50`, `stable_p99`, from the call to the event, in µs."""
+    uvloop.run(_source(work, wire))
+
+
+def receiver(work: Work, wire: Wire) -> None:
+    """Figures: `delivered_p50`, `delivered_p99`, from the call to the callback, in µs."""
+    uvloop.run(_receiver(work, wire))
+
+
+def plain_source(work: Work, wire: Wire) -> None:
+    """Writes the payloads to a TCP connection, and that is all."""
+    uvloop.run(_plain_source(work, wire))
+
+
+def plain_receiver(work: Work, wire: Wire) -> None:
+    """Figures: `delivered_p50`, `delivered_p99`, in µs."""
+    uvloop.run(_plain_receiver(work, wire))
+
+
+ROLES = {"store": pipeline.store, "source": source, "receiver": receiver}
+PLAIN = {"source": plain_source, "receiver": plain_receiver}
+
+
+def measured(roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path) -> Figures:
+    """Run roles once, long enough for the pause."""
+    seconds = min(SECONDS, options.messages / PER_S) + pause_s
+    work = Work(int(PER_S * seconds), options.size, options.flight, directory, per_s=PER_S, pause_s=pause_s)
+    found = run(roles, work)
+    return {name: value for figures in found.values() for name, value in figures.items() if name != "cpu_us"}
+
+
+def latency(_: Options) -> Scenario:
+    """At 2,000 messages a second."""
+    ratios: Sequence[tuple[str, str, str]] = [
+        ("stablecast", "plain TCP", "delivered_p50"),
+        ("stablecast", "plain TCP", "delivered_p99"),
+        ("store stopped", "stablecast", "delivered_p50"),
+        ("store stopped", "stablecast", "delivered_p99"),
+    ]
+    return Scenario(
+        "latency",
+        f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s",
+        "stable = fdatasync returned; delivery waits for no store",
+        {
+            "plain TCP": partial(measured, PLAIN, 0.0),
+            "stablecast": partial(measured, ROLES, 0.0),
+            "store stopped": partial(measured, ROLES, PAUSE_S),
+        },
+        {
+            "delivered_p50": "to the receiver, median µs",
+            "delivered_p99": "to the receiver, 99 % µs",
+            "stable_p50": "to stable, median µs",
+            "stable_p99": "to stable, 99 % µs",
+        },
+        ratios,
+    )

@@ -1,0 +1,79 @@
+"""Recovery: a new receiver catches up what one store holds while the source sends on."""
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from stablecast.client import Context
+from tests.bench import pipeline
+from tests.bench.roles import BenchError, Wire, Work, run
+from tests.bench.scenario import Figures, Options, Scenario
+
+LIVE_PER_S: Final = 10_000
+LIVE_SECONDS: Final = 2
+STEP_S: Final = 0.005
+
+
+async def _source(work: Work, wire: Wire) -> None:
+    async with Context(session_id=pipeline.SESSION_ID) as context:
+        options = {"ume_flight_size": work.flight}
+        source = await context.source(pipeline.TOPIC, stores=wire.named("store"), options=options)
+        for number in range(work.messages):
+            await source.send(pipeline.payload(number, work.size))
+        await source.wait_stable_through(work.messages - 1)
+        await asyncio.to_thread(wire.ready, source.config.transport)
+        for number in range(work.messages, work.messages + LIVE_PER_S * LIVE_SECONDS):
+            await source.send(pipeline.payload(number, work.size))
+            if number % int(LIVE_PER_S * STEP_S) == 0:
+                await asyncio.sleep(STEP_S)
+        await asyncio.to_thread(wire.done)
+
+
+async def _receiver(work: Work, wire: Wire) -> None:
+    await asyncio.to_thread(wire.ready)
+    started, number, recovered = time.perf_counter(), 0, 0
+    async with Context(session_id=pipeline.SESSION_ID) as context:
+        receiver = context.receiver(pipeline.TOPIC, source=wire.addresses["source"])
+        async for batch in receiver.batches():
+            if batch.first != number or batch.payloads()[0] != pipeline.payload(number, work.size):
+                raise BenchError(f"message {batch.first} came where {number} was due")
+            number += len(batch)
+            recovered += len(batch) if batch.recovered else 0
+            if number >= work.messages:
+                break
+        per_s = number / (time.perf_counter() - started)
+        await asyncio.to_thread(wire.done, per_s=per_s, recovered=recovered)
+
+
+def source(work: Work, wire: Wire) -> None:
+    """Sends all before the receiver is there, and goes on when it is."""
+    uvloop.run(_source(work, wire))
+
+
+def receiver(work: Work, wire: Wire) -> None:
+    """Figures: `per_s`, messages a second from its start to the last one of before; `recovered`."""
+    uvloop.run(_receiver(work, wire))
+
+
+ROLES = {"store": pipeline.store, "source": source, "receiver": receiver}
+
+
+def measured(options: Options, directory: Path) -> Figures:
+    """Run once."""
+    found = run(ROLES, Work(options.messages, options.size, options.flight, directory))
+    return {"caught_up": found["receiver"]["per_s"] / 1e3, "recovered": found["receiver"]["recovered"] / 1e3}
+
+
+def recovery(_: Options) -> Scenario:
+    """From registration to the last message that was there before."""
+    return Scenario(
+        "recovery",
+        f"a new receiver catches up from one store while the source sends {LIVE_PER_S:,} messages a second",
+        "everything that is caught up was synced before",
+        {"stablecast": partial(measured)},
+        {"caught_up": "caught up, 1000/s", "recovered": "of these retransmitted, 1000"},
+    )

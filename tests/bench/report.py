@@ -1,0 +1,59 @@
+"""What was measured, for people and for machines."""
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping, Sequence
+
+import attrs
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.scenario import Options, Outcome, Spread
+
+PACKAGES = ("stablecast", "uvloop", "attrs")
+
+
+def show(console: Console, options: Options, outcomes: Sequence[Outcome], costs: Mapping[str, Spread]) -> None:
+    """A table for each scenario: medians of the rounds, lowest and highest."""
+    console.print(
+        f"{options.messages:,} messages of {options.size} B, flight {options.flight:,}, {options.rounds} rounds"
+    )
+    for outcome in outcomes:
+        console.print(_table(outcome))
+    table = Table("", "stablecast", title="core: bookkeeping of a message in runs of 64, CPU µs", box=box.SIMPLE_HEAD)
+    for label, cost in costs.items():
+        table.add_row(label, cost.text())
+    if costs:
+        console.print(table)
+
+
+def _table(outcome: Outcome) -> Table:
+    scenario = outcome.scenario
+    caption = "; ".join(filter(None, ("median (lowest–highest)", scenario.durability)))
+    table = Table("", *outcome.rounds, title=f"{scenario.name}: {scenario.about}", caption=caption, box=box.SIMPLE_HEAD)
+    for figure, label in scenario.figures.items():
+        spreads = (outcome.spread(system, figure) for system in outcome.rounds)
+        table.add_row(label, *("" if spread is None else spread.text() for spread in spreads))
+        for over, under, measured in scenario.ratios:
+            if measured == figure:
+                ratio = outcome.ratio(over, under, figure).text()
+                table.add_row(f"  / {under}", *(ratio if name == over else "" for name in outcome.rounds))
+    return table
+
+
+def as_json(options: Options, outcomes: Sequence[Outcome], costs: Mapping[str, Spread]) -> dict[str, object]:
+    """Everything, with what it was measured on."""
+    return {
+        "messages": options.messages,
+        "size": options.size,
+        "flight": options.flight,
+        "rounds": options.rounds,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "scenarios": {outcome.scenario.name: outcome.as_json() for outcome in outcomes},
+        "core_us_per_message": {name: attrs.asdict(cost) for name, cost in costs.items()},
+    }

@@ -1,0 +1,86 @@
+"""Throughput: delivered and stable, next to the same data path with the protocol left out."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from tests.bench import pipeline, raw
+from tests.bench.roles import Role, Work, run
+from tests.bench.scenario import Figures, Options, Scenario
+
+SYNCED: Final = "stable = fdatasync returned at every store"
+BASELINE, SYSTEM, EACH, THREE, TRACED = "baseline", "stablecast", "one by one", "three stores", "traced"
+MILLISECOND_NS: Final = 1_000_000
+SLOW_SHARE: Final = 4
+"""What is slower, or waits for a slow disk, gets this fraction of the messages: rates do not depend on the count."""
+
+
+def measured(roles: Mapping[str, Role], changes: Mapping[str, Any], options: Options, directory: Path) -> Figures:
+    """Run roles once: rates in 1000/s, and the processor time in µs that a message takes."""
+    work = Work(options.messages, options.size, options.flight, directory)
+    share = changes.get("share", 1)
+    wanted = {name: value for name, value in changes.items() if name != "share"}
+    found = run(roles, attrs.evolve(work, messages=options.messages // share, **wanted))
+    figures = {"stable": found["source"]["per_s"] / 1e3, "delivered": found["receiver"]["per_s"] / 1e3}
+    figures |= {f"{name}_cpu": role["cpu_us"] for name, role in found.items()}
+    stores = [role["cpu_us"] for name, role in found.items() if name.startswith("store")]
+    figures["store_messages"] = figures["stable"] * len(stores)
+    figures["recovered"] = found["receiver"].get("recovered", 0.0)
+    return figures
+
+
+def traced(options: Options, directory: Path) -> Figures:
+    """The system with traces of all endpoints."""
+    return measured(pipeline.ROLES, {"trace": directory / "trace"}, options, directory)
+
+
+def throughput(options: Options) -> Scenario:
+    """The headline."""
+    systems = {
+        BASELINE: partial(measured, raw.ROLES, {}),
+        SYSTEM: partial(measured, pipeline.ROLES, {}),
+        EACH: partial(measured, pipeline.EACH_ROLES, {"share": SLOW_SHARE}),
+    }
+    return Scenario(
+        "throughput",
+        "one source, one receiver, one disk store; lists and batches, or one call and one callback a message",
+        SYNCED,
+        systems | ({TRACED: traced} if options.trace else {}),
+        {
+            "stable": "stable, 1000/s",
+            "delivered": "delivered, 1000/s",
+            "source_cpu": "source, CPU µs a message",
+            "receiver_cpu": "receiver, CPU µs a message",
+            "store_cpu": "store, CPU µs a message",
+        },
+        [(SYSTEM, BASELINE, "stable"), (SYSTEM, BASELINE, "delivered"), (EACH, BASELINE, "stable")]
+        + ([(TRACED, SYSTEM, "stable")] if options.trace else []),
+    )
+
+
+def quorum(_: Options) -> Scenario:
+    """What more stores cost."""
+    return Scenario(
+        "quorum",
+        "one disk store, and three of which a quorum must have synced",
+        SYNCED,
+        {SYSTEM: partial(measured, pipeline.ROLES, {}), THREE: partial(measured, pipeline.THREE_ROLES, {})},
+        {"stable": "stable, 1000/s", "store_messages": "stable times stores, 1000/s"},
+        [(THREE, SYSTEM, "store_messages")],
+    )
+
+
+def flushes(_: Options) -> Scenario:
+    """What a slow disk costs."""
+    slower = {f"{ms} ms": {"sync_ns": ms * MILLISECOND_NS, "share": SLOW_SHARE, "flight": 200_000} for ms in (0, 2, 10)}
+    return Scenario(
+        "flushes",
+        "every flush of the disk takes so much longer; a flight of 200,000",
+        SYNCED,
+        {name: partial(measured, pipeline.ROLES, changes) for name, changes in slower.items()},
+        {"stable": "stable, 1000/s"},
+        [("2 ms", "0 ms", "stable"), ("10 ms", "0 ms", "stable")],
+    )
