@@ -93,7 +93,7 @@ async def test_a_joiner_that_does_not_keep_up_is_dropped(monkeypatch: pytest.Mon
     deaf = await connected(at[1])
     reader = await reader_at(at)
     await reader.read(1)
-    slow, good = server.subscribers
+    good, slow = server.subscribers  # the last first
     number = 0
     while not slow.ended.is_set():
         number += 1
