@@ -72,7 +72,7 @@ trace-rows: .venv  ## the rules of the core that no test shows (ARGS=--all: ever
 
 mutants: .venv  ## plant faults in the core one by one: every one must be found (ARGS=NAME...: these only)
 	@$(BIN)/python -m tests.mutants $(ARGS)
-	@$(BIN)/python -m pytest -q --no-cov -p no:cacheprovider -m "thorough or not thorough" -k fault tests/models
+	@$(BIN)/stablecast model mutants
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench $(ARGS)

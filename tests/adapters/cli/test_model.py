@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stablecast.cli.model import app
+from stablecast.model import mutants
 from stablecast.model.errors import ModelError
 from stablecast.model.graph import Graph
 from tests.adapters.model import small
@@ -104,3 +105,13 @@ def test_other_reasons_are_told(small_models: Path, checker: Path, monkeypatch: 
     monkeypatch.setattr(small, "INVARIANTS", {"Low": lambda state: state["at"] != 1})
     said = run(*words, "--jar", checker).output.splitlines()
     assert said[1:] == ["  Low does not hold after Up(1)", '    in ["fn",["at",1]]']
+
+
+@pytest.mark.parametrize(("survivors", "status"), [((), 0), (("b",), 1)])
+def test_faults_are_counted(survivors: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "run", lambda *_: mutants.Result(("a",), survivors))
+    done = run("mutants", "--json")
+    assert done.exit_code == status
+    told = json.loads(done.output)
+    assert told == {"mutants": 1 + status, "killed": 1, "survivors": list(survivors), "rate": 100 / (1 + status)}
+    assert run("mutants").output.endswith(f"1 of {1 + status} faults found, {100 // (1 + status)} %\n")
