@@ -12,6 +12,8 @@ RecordT = TypeVar("RecordT")
 
 NAMES = st.binary(max_size=40).map(lambda octets: fields.text_of(octets.replace(b"\0", b".")))
 ADDRESSES = st.binary(min_size=4, max_size=4).map(fields.dotted)
+MAX_REST = 231
+"""Bytes; what has room in every header that ends with any bytes."""
 WORDS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 
 
@@ -29,6 +31,8 @@ def values(kind: object) -> st.SearchStrategy[Any]:
             return st.none() | numbers if optional else numbers
         case fields.Fixed(form="i"):
             return st.integers(-(1 << 31), (1 << 31) - 1)
+        case fields.Fixed(form="q"):
+            return st.integers(-(1 << 63), (1 << 63) - 1)
         case fields.Fixed(form="4s"):
             return ADDRESSES
         case fields.Fixed(form=form):
@@ -40,8 +44,10 @@ def values(kind: object) -> st.SearchStrategy[Any]:
         case fields.Tail() if kind is fields.PAIRS:
             numbers = st.integers(0, (1 << 32) - 1)
             return st.lists(st.tuples(numbers, numbers), max_size=31).map(tuple)
+        case fields.Tail() if kind is fields.WORDS:
+            return st.lists(st.integers(0, (1 << 32) - 1), max_size=20).map(tuple)
         case fields.Tail() if kind is fields.REST:
-            return st.binary(max_size=h.ExtendedOption.MAX_DATA)
+            return st.binary(max_size=MAX_REST)
         case _:
             raise AssertionError(kind)
 
@@ -52,16 +58,17 @@ def records(record: type[RecordT]) -> st.SearchStrategy[RecordT]:
     return st.builds(record, **{field.name: values(annotation(field)) for field in declared})
 
 
-def _members(registry: fields.Registry[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
+def members(registry: fields.Registry[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
+    """Any record of a code space, unknown ones too."""
     codes = st.integers(0, highest).filter(lambda code: code not in registry.classes and code in registry.codes)
     others = st.builds(unknown, codes, st.binary(min_size=2, max_size=30))
     return st.one_of(others, *map(records, registry.classes.values()))
 
 
-HEADERS = _members(h.HEADERS, h.UnknownHeader, 255)
-TIR_OPTIONS = _members(options.TIR_OPTIONS, lbmr.UnknownOption, 255)
-PACKET_OPTIONS = _members(options.PACKET_OPTIONS, lbmr.UnknownOption, 255)
-TRANSPORTS = _members(options.TRANSPORTS, lbmr.UnknownTransport, 127)
+HEADERS = members(h.HEADERS, h.UnknownHeader, 255)
+TIR_OPTIONS = members(options.TIR_OPTIONS, lbmr.UnknownOption, 255)
+PACKET_OPTIONS = members(options.PACKET_OPTIONS, lbmr.UnknownOption, 255)
+TRANSPORTS = members(options.TRANSPORTS, lbmr.UnknownTransport, 127)
 
 
 def _sample_value(kind: object, number: int) -> Any:
@@ -76,6 +83,8 @@ def _sample_value(kind: object, number: int) -> Any:
             return f"name/{number}"
         case fields.Tail() if kind is fields.REST:
             return bytes(range(number, number + 20))
+        case fields.Tail() if kind is fields.WORDS:
+            return (number, number + 1)
         case _:
             return ((number, number + 1), (number + 2, number + 3))
 

@@ -187,7 +187,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
     (
         m.Register(
             m.Role.SOURCE, 2, 5, 0, LIFE, 0, "topic", 0xFEED, "10.0.0.1:14391", "10.0.0.1:14371", 1000, 2000, 77,
-            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2, LIFE - 1),
+            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2, LIFE - 1), 9,
         ),
         {
             "lbmc.ume_preg.flags.p_flag": ["1"],
@@ -198,7 +198,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
             "lbmc.ume_psrc_election_token.token": ["0x0000abcd"],
             "lbmc.ume_pser.transport_idx": [str(0x1234_5678)],
             "lbmc.ume_pser.topic_idx": ["8"],
-            "lbmc.extopt.subtype": [str(paced.SUBTYPE)],
+            "lbmc.extopt.subtype": [str(lives.SUBTYPE), str(paced.SUBTYPE)],
         },
     ),
     (
@@ -229,7 +229,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
     ),
     (m.StableAck(1, LIFE, 3, 8, nack=True), {"lbmc.ume_ack.flags": ["0x04"], "lbmc.ume_ranged_ack.last_seqnum": ["8"]}),
     (
-        m.ConsumptionAck(LIFE, 50, 7, 8, m.AckFlag.EXPLICIT | m.AckFlag.USER_REG_ID | m.AckFlag.ARRIVAL_ORDER),
+        m.ConsumptionAck(LIFE, 50, 7, 8, m.AckFlag.EXPLICIT | m.AckFlag.USER_REG_ID | m.AckFlag.ARRIVAL_ORDER, 9),
         {
             "lbmc.ume_ack.flags.o_flag": ["1"],
             "lbmc.ume_ack.flags.u_flag": ["1"],

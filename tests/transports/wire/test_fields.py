@@ -19,7 +19,9 @@ from stablecast.transports.wire.fields import (
     OptionalU32,
     Pairs,
     Registry,
+    Rest,
     Text,
+    Words,
     dotted,
     octets_of,
     packed,
@@ -150,3 +152,38 @@ def test_u32_is_big_endian() -> None:
         number: U32
 
     assert Layout(One).pack(One(1)) == b"\0\0\0\1"
+
+
+@attrs.frozen
+class Counted:
+    CODE: ClassVar[int] = 6
+    flags: U8
+    numbers: Words
+
+
+@given(st.builds(Counted, st.integers(0, 255), st.lists(st.integers(0, 0xFFFF_FFFF), max_size=5).map(tuple)))
+def test_numbers_fill_the_rest(counted: Counted) -> None:
+    layout = Layout(Counted)
+    assert layout.unpack(layout.pack(counted)) == counted
+
+
+def test_half_a_number_is_refused() -> None:
+    with pytest.raises(WireError, match="no numbers of 4 bytes"):
+        Layout(Counted).unpack(bytes(6))
+
+
+def test_a_number_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(WireError, match="does not fit 4 bytes"):
+        Layout(Counted).pack(Counted(0, (1 << 32,)))
+
+
+@attrs.frozen
+class Open:
+    CODE: ClassVar[int] = 7
+    flags: U8
+    rest: Rest
+
+
+def test_any_bytes_fill_the_rest() -> None:
+    layout = Layout(Open)
+    assert layout.pack(layout.unpack(b"\1more")) == b"\1more"

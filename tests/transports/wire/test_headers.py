@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports.wire import headers as h
+from stablecast.transports.wire.chains import LEAD, MAX_LENGTH
 from stablecast.transports.wire.errors import WireError
 from tests.support.layouts import HEADERS, records, sample
 
@@ -16,10 +17,16 @@ SIZES = {
     h.Capability: 4, h.ProxySource: 4, h.StoreGroup: 8, h.Store: 16, h.LjInfo: 16, h.StoreCtxInst: 12,
     h.ProxyElection: 40, h.CtxInst: 12, h.ClientLifetime: 16, h.UmeSessionId: 12, h.LjiReq: 36,
     h.ReceiverKeepalive: 24, h.SriReq: 12, h.Sri: 16, h.TopicIdx: 8, h.TopicSourceExfunc: 16, h.StoreExt: 24,
-    h.ElectionToken: 8, h.TcpSid: 8,
+    h.ElectionToken: 8, h.TcpSid: 8, h.FilterInit: 20, h.FilterRequest: 16, h.Domain: 8, h.OriginatingDomain: 8,
+    h.Stream: 20, h.StoreDomain: 8, h.Hmac: 24, h.Destination: 28, h.TopicInterest: 8, h.PatternInterest: 16,
+    h.GatewayAdvertisement: 48, h.GatewayCapabilities: 20, h.PatternIndex: 12, h.GatewayKeepalive: 64,
+    h.RouteInfo: 32, h.RouteNeighbor: 20, h.TopicSource: 8,
 }  # fmt: skip
 """Bytes of each header of fixed size with its lead, from the tables of the formats."""
-VARIABLE = {h.TopicName, h.StoreName, h.Tsni, h.ExtendedOption}
+VARIABLE = {
+    h.TopicName, h.StoreName, h.Tsni, h.ExtendedOption, h.ApplicationHeader, h.ApplicationChain, h.ContextInformation,
+    h.Authentication, h.GatewayName, h.TopicDomainInterest, h.PatternDomainInterest,
+}  # fmt: skip
 
 
 def test_every_header_is_in_the_registry() -> None:
@@ -35,7 +42,7 @@ def test_every_header_is_exported() -> None:
 @pytest.mark.parametrize("record", SIZES, ids=lambda record: str(record.__name__))
 def test_fixed_headers_have_their_size(record: type[h.Header]) -> None:
     code, body = h.pack(sample(record))
-    assert h.LEAD + len(body) == SIZES[record]
+    assert LEAD + len(body) == SIZES[record]
     for wrong in (body[:-1], body + b"\0"):
         with pytest.raises(WireError):
             h.unpack(code, wrong)
@@ -90,4 +97,9 @@ def test_headers_that_cannot_be_are_refused(header: h.Header) -> None:
 
 
 def test_the_longest_name_fits() -> None:
-    assert len(h.pack(h.TopicName(topic="x" * 251))[1]) == h.MAX_LENGTH - h.LEAD
+    assert len(h.pack(h.TopicName(topic="x" * 251))[1]) == MAX_LENGTH - LEAD
+
+
+def test_the_longest_option_fits() -> None:
+    longest = h.ExtendedOption(subtype=1, data=bytes(h.ExtendedOption.MAX_DATA))
+    assert len(h.pack(longest)[1]) == MAX_LENGTH - LEAD

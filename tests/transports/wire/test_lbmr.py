@@ -35,7 +35,7 @@ GROWTH = 64
 
 
 @given(PACKETS)
-def test_decoding_undoes_encoding(packet: Packet | ContextInfo) -> None:
+def test_decoding_undoes_encoding(packet: lbmr.AnyPacket) -> None:
     assert decode(encode(packet)) == packet
 
 
@@ -98,7 +98,8 @@ def test_a_wildcard_query_names_its_language() -> None:
         "14 00 0000",  # topic management
         "15 00 0000",  # no such kind
         "16 00 0000",  # queue resolution
-        "17 04 0000",  # another extended packet
+        "17 01 0000",  # another extended packet
+        "17 04 0004 00",  # a byte behind a request
         "10 00 0000 00",  # a byte behind the last record
         "10 01 0000 71",  # a name without NUL
         "10 02 0000 71 00",  # one query of two
@@ -158,12 +159,39 @@ def test_malformed_packets_are_refused(octets: str) -> None:
         ContextInfo(flags=0, instance=b"short"),
         ContextInfo(flags=0, address="store-A"),
         ContextInfo(flags=0, name="x" * 235),
+        lbmr.ResolutionRequest(flags=1 << 16),
     ],
-    ids=range(25),
+    ids=range(26),
 )
-def test_packets_that_cannot_be_are_refused(packet: Packet | ContextInfo) -> None:
+def test_packets_that_cannot_be_are_refused(packet: lbmr.AnyPacket) -> None:
     with pytest.raises(WireError):
         encode(packet)
+
+
+@pytest.mark.parametrize(
+    ("octets", "foreign"),
+    [
+        ("14 00 0000", True),  # topic management
+        ("15 00 0000", True),
+        ("16 00 0000", True),  # queues
+        ("17 01 0000", True),  # a proxy election
+        ("0f 06 0000 8408 8000 00000000 8004 000c", True),  # a route, of an older release
+        ("17 03 0000", False),
+        ("17 04 0000", False),
+        ("10 00 0000", False),
+        ("24 00 0000", False),  # version 2
+        ("1c 00 0000", False),  # no trailer where one is told of
+        ("14 00 00", False),
+    ],
+)
+def test_packets_of_other_kinds_are_told_from_nonsense(octets: str, foreign: bool) -> None:
+    assert lbmr.is_foreign(bytes.fromhex(octets)) is foreign
+
+
+def test_a_request_wakes_what_went_quiet() -> None:
+    request = lbmr.ResolutionRequest(flags=lbmr.ResolutionRequest.ADVERTISEMENTS | lbmr.ResolutionRequest.QUERIES)
+    assert encode(request) == bytes.fromhex("17 04 0006")
+    assert decode(encode(request)) == request
 
 
 def test_a_long_datagram_is_refused() -> None:

@@ -117,6 +117,7 @@ def _give_nuls(count: int) -> bytes:
 
 
 PAIR = struct.Struct(">II")
+WORD = struct.Struct(">I")
 MAX_TAIL = 255
 """Bytes; the length of every header and option is one byte."""
 
@@ -134,6 +135,19 @@ def _give_pairs(pairs: tuple[tuple[int, int], ...]) -> bytes:
         raise WireError(f"a record does not fit {PAIR.size} bytes: {error}") from error
 
 
+def _take_words(octets: bytes) -> tuple[tuple[int, ...], bytes]:
+    if len(octets) % WORD.size:
+        raise WireError(f"{len(octets)} bytes are no numbers of {WORD.size} bytes")
+    return tuple(word for (word,) in WORD.iter_unpack(octets)), b""
+
+
+def _give_words(words: tuple[int, ...]) -> bytes:
+    try:
+        return b"".join(map(WORD.pack, words))
+    except struct.error as error:
+        raise WireError(f"a number does not fit {WORD.size} bytes: {error}") from error
+
+
 def _take_rest(octets: bytes) -> tuple[bytes, bytes]:
     return octets, b""
 
@@ -147,13 +161,16 @@ U16 = Annotated[int, Fixed("H")]
 U32 = Annotated[int, Fixed("I")]
 U64 = Annotated[int, Fixed("Q")]
 I32 = Annotated[int, Fixed("i")]
+I64 = Annotated[int, Fixed("q")]
 OptionalU32 = Annotated[int | None, Fixed("I", optional=True)]
 Ipv4 = Annotated[str, Fixed("4s", read=dotted, write=packed)]
 Octets8 = Annotated[bytes, _exactly(8)]
+Octets20 = Annotated[bytes, _exactly(20)]
 Octets32 = Annotated[bytes, _exactly(32)]
 TEXT = Tail(_take_text, octets_of)
 NULS = Tail(_take_nuls, _give_nuls)
 PAIRS = Tail(_take_pairs, _give_pairs)
+WORDS = Tail(_take_words, _give_words)
 Text = Annotated[str, TEXT]
 REST = Tail(_take_rest, _give_rest)
 Rest = Annotated[bytes, REST]
@@ -161,6 +178,7 @@ Rest = Annotated[bytes, REST]
 Nuls = Annotated[int, NULS]
 """How many NULs follow the text before: 0 or 1, or more where a peer pads it."""
 Pairs = Annotated[tuple[tuple[int, int], ...], PAIRS]
+Words = Annotated[tuple[int, ...], WORDS]
 
 
 RecordT = TypeVar("RecordT")

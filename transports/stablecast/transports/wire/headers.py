@@ -4,8 +4,36 @@ from typing import get_args
 
 import attrs
 
-from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.chains import check_length
+from stablecast.transports.wire.context_headers import (
+    ApplicationChain,
+    ApplicationHeader,
+    Authentication,
+    ContextInformation,
+    Destination,
+    Domain,
+    FilterInit,
+    FilterRequest,
+    Hmac,
+    OriginatingDomain,
+    StoreDomain,
+    Stream,
+)
 from stablecast.transports.wire.fields import Registry
+from stablecast.transports.wire.gateway_headers import (
+    GatewayAdvertisement,
+    GatewayCapabilities,
+    GatewayKeepalive,
+    GatewayName,
+    PatternDomainInterest,
+    PatternIndex,
+    PatternInterest,
+    RouteInfo,
+    RouteNeighbor,
+    TopicDomainInterest,
+    TopicInterest,
+    TopicSource,
+)
 from stablecast.transports.wire.persistence_headers import (
     Ack,
     AckId,
@@ -51,25 +79,39 @@ from stablecast.transports.wire.topic_headers import (
 
 __all__ = [
     "HEADERS",
-    "LEAD",
-    "MAX_LENGTH",
-    "MIN_LENGTH",
     "Ack",
     "AckId",
+    "ApplicationChain",
+    "ApplicationHeader",
+    "Authentication",
     "Batch",
     "Capability",
     "ClientLifetime",
+    "ContextInformation",
     "CtxInst",
     "CtxInstD",
     "CtxInstR",
+    "Destination",
+    "Domain",
     "ElectionToken",
     "ExtendedOption",
+    "FilterInit",
+    "FilterRequest",
     "Fragment",
+    "GatewayAdvertisement",
+    "GatewayCapabilities",
+    "GatewayKeepalive",
+    "GatewayName",
     "Header",
+    "Hmac",
     "Keepalive",
     "LjInfo",
     "LjiReq",
+    "OriginatingDomain",
     "Otid",
+    "PatternDomainInterest",
+    "PatternIndex",
+    "PatternInterest",
     "Preg",
     "PregResp",
     "ProxyElection",
@@ -77,19 +119,26 @@ __all__ = [
     "RangedAck",
     "ReceiverKeepalive",
     "Request",
+    "RouteInfo",
+    "RouteNeighbor",
     "RxReq",
     "SourceIndex",
     "Sri",
     "SriReq",
     "Store",
     "StoreCtxInst",
+    "StoreDomain",
     "StoreExt",
     "StoreGroup",
     "StoreId",
     "StoreName",
+    "Stream",
     "TcpSid",
+    "TopicDomainInterest",
     "TopicIdx",
+    "TopicInterest",
     "TopicName",
+    "TopicSource",
     "TopicSourceExfunc",
     "Tsni",
     "UmeSessionId",
@@ -97,12 +146,6 @@ __all__ = [
     "pack",
     "unpack",
 ]
-
-LEAD = 2
-"""Bytes before the body of each header: code of the next one, own length."""
-MIN_LENGTH = 4
-MAX_LENGTH = 255
-"""Bytes of a header, the lead included."""
 
 
 @attrs.frozen
@@ -116,19 +159,36 @@ class UnknownHeader:
 Header = (
     Ack
     | AckId
+    | ApplicationChain
+    | ApplicationHeader
+    | Authentication
     | Batch
     | Capability
     | ClientLifetime
+    | ContextInformation
     | CtxInst
     | CtxInstD
     | CtxInstR
+    | Destination
+    | Domain
     | ElectionToken
     | ExtendedOption
+    | FilterInit
+    | FilterRequest
     | Fragment
+    | GatewayAdvertisement
+    | GatewayCapabilities
+    | GatewayKeepalive
+    | GatewayName
+    | Hmac
     | Keepalive
     | LjInfo
     | LjiReq
+    | OriginatingDomain
     | Otid
+    | PatternDomainInterest
+    | PatternIndex
+    | PatternInterest
     | Preg
     | PregResp
     | ProxyElection
@@ -136,19 +196,26 @@ Header = (
     | RangedAck
     | ReceiverKeepalive
     | Request
+    | RouteInfo
+    | RouteNeighbor
     | RxReq
     | SourceIndex
     | Sri
     | SriReq
     | Store
     | StoreCtxInst
+    | StoreDomain
     | StoreExt
     | StoreGroup
     | StoreId
     | StoreName
+    | Stream
     | TcpSid
+    | TopicDomainInterest
     | TopicIdx
+    | TopicInterest
     | TopicName
+    | TopicSource
     | TopicSourceExfunc
     | Tsni
     | UmeSessionId
@@ -163,13 +230,10 @@ def pack(header: Header) -> tuple[int, bytes]:
     """Encodes one header: its code, and its body without the lead.
 
     Raises:
-        WireError: If a field does not fit, or if the header has no length in `MIN_LENGTH`..`MAX_LENGTH`.
+        WireError: If a field does not fit, or if there is no header of its length.
     """
     code, body = HEADERS.pack(header)
-    if not MIN_LENGTH <= LEAD + len(body) <= MAX_LENGTH:
-        raise WireError(
-            f"{type(header).__name__} of {LEAD + len(body)} bytes: a header has {MIN_LENGTH} to {MAX_LENGTH}"
-        )
+    check_length(header, body)
     return code, body
 
 

@@ -9,8 +9,9 @@ from enum import IntEnum
 
 import attrs
 
+from stablecast.transports.wire.chains import MIN_LENGTH, decode_chain, encode_chain
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.headers import LEAD, MIN_LENGTH, Header, pack, unpack
+from stablecast.transports.wire.headers import Header, pack, unpack
 
 PREFIX = struct.Struct(">BBH")
 """What every message starts with: version and kind, code of the first header, length of the message."""
@@ -67,7 +68,7 @@ def encode(message: Message) -> bytes:
     kind = message.kind
     if kind not in PAYLOAD_KINDS:
         return _encode_bare(message)
-    first, chain = _encode_chain(message.headers, PAYLOAD_FOLLOWS)
+    first, chain = encode_chain(message.headers, PAYLOAD_FOLLOWS, pack)
     length = DATA_HEADER.size + len(chain) + len(message.payload)
     if length > MAX_MESSAGE:
         raise WireError(f"a message of {length} bytes exceeds {MAX_MESSAGE}: send it in fragments")
@@ -83,23 +84,11 @@ def _encode_bare(message: Message) -> bytes:
         raise WireError(f"a message of kind {message.kind.name} has no topic index, number or payload")
     if not message.headers:
         raise WireError(f"a message of kind {message.kind.name} needs a header")
-    first, chain = _encode_chain(message.headers, NOTHING_FOLLOWS)
+    first, chain = encode_chain(message.headers, NOTHING_FOLLOWS, pack)
     length = PREFIX.size + len(chain)
     if length > MAX_MESSAGE:
         raise WireError(f"a message of {length} bytes exceeds {MAX_MESSAGE}: send its headers in several")
     return PREFIX.pack(message.kind, first, length) + chain
-
-
-def _encode_chain(headers: tuple[Header, ...], last: int) -> tuple[int, bytes]:
-    if not headers:
-        return last, b""
-    code, packed = last, []
-    for header in reversed(headers):  # each one names the one behind it
-        own, body = pack(header)
-        packed.append(bytes((code, LEAD + len(body))) + body)
-        code = own
-    packed.reverse()
-    return code, b"".join(packed)
 
 
 def frame(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[MessageKind, int]:
@@ -132,23 +121,9 @@ def decode(data: bytes | memoryview, offset: int = 0) -> tuple[Message, int]:
     octets = bytes(data[offset:end])
     if kind in PAYLOAD_KINDS:
         _, first, _, topic_index, sequence = DATA_HEADER.unpack_from(octets)
-        headers, start = _decode_chain(octets, DATA_HEADER.size, first, PAYLOAD_FOLLOWS)
+        headers, start = decode_chain(octets, DATA_HEADER.size, first, PAYLOAD_FOLLOWS, unpack)
         return Message(kind, topic_index, sequence, headers, octets[start:]), end
-    headers, start = _decode_chain(octets, PREFIX.size, octets[1], NOTHING_FOLLOWS)
+    headers, start = decode_chain(octets, PREFIX.size, octets[1], NOTHING_FOLLOWS, unpack)
     if start < length or not headers:
         raise WireError(f"a message of kind {kind.name} has {length - start} bytes behind {len(headers)} headers")
     return Message(kind, 0, 0, headers), end
-
-
-def _decode_chain(octets: bytes, position: int, code: int, last: int) -> tuple[tuple[Header, ...], int]:
-    headers = []
-    while code != last:
-        if len(octets) - position < MIN_LENGTH:
-            raise WireError(f"the message ends where a header of code {code} must stand")
-        following, length = octets[position], octets[position + 1]
-        end = position + length
-        if length < MIN_LENGTH or end > len(octets):
-            raise WireError(f"a header of code {code} cannot be {length} bytes long here")
-        headers.append(unpack(code, octets[position + LEAD : end]))
-        position, code = end, following
-    return tuple(headers), position

@@ -1,7 +1,8 @@
 """LBMR: the datagrams of topic resolution.
 
 A packet is a header with counts, the queries, the advertisements (TIRs), and a trailer of options whose last four bytes
-tell its length. The only extended packet here is the context information, which resolves the names of stores.
+tell its length. Of the extended packets, the context information, which resolves the names of stores, and the request
+that wakes what went quiet are read here; others are told from nonsense (`is_foreign`).
 """
 
 import struct
@@ -58,6 +59,7 @@ __all__ = [
     "RELEASE",
     "VERSION",
     "Advertisement",
+    "AnyPacket",
     "ContextInfo",
     "ContextInstance",
     "Cost",
@@ -73,6 +75,7 @@ __all__ = [
     "PacketOption",
     "PatternType",
     "Query",
+    "ResolutionRequest",
     "SourceId",
     "SourceType",
     "StoreContextInstance",
@@ -89,6 +92,7 @@ __all__ = [
     "WildcardQuery",
     "decode",
     "encode",
+    "is_foreign",
     "standard_options",
 ]
 
@@ -107,6 +111,8 @@ _OPTIONS_PRESENT = 0x08
 _KIND_MASK = 0x07
 _EXTENDED = 7
 _CONTEXT_INFO = 3
+_REQUEST = 4
+_FOREIGN_KINDS = (4, 5, 6)
 _VERSIONS = (0, 1)
 
 
@@ -169,6 +175,25 @@ class ContextInfo:
     version: int = VERSION
 
 
+@attrs.frozen(kw_only=True)
+class ResolutionRequest:
+    """Asks all contexts to speak again of what went quiet; `flags` tells of what."""
+
+    ROUTER_INTEREST: ClassVar[int] = 0x40
+    NAME_QUERIES: ClassVar[int] = 0x20
+    NAMES: ClassVar[int] = 0x10
+    ADVERTISEMENTS: ClassVar[int] = 0x04
+    QUERIES: ClassVar[int] = 0x02
+    PATTERN_QUERIES: ClassVar[int] = 0x01
+    flags: int
+    options: tuple[PacketOption, ...] = ()
+    version: int = VERSION
+
+
+AnyPacket = Packet | ContextInfo | ResolutionRequest
+"""Everything that is read here."""
+
+
 def standard_options(
     instance: bytes, source_type: int = SourceType.APPLICATION, release: int = RELEASE, domain: int = 0
 ) -> tuple[PacketOption, ...]:
@@ -181,7 +206,7 @@ def standard_options(
     )
 
 
-def encode(packet: Packet | ContextInfo) -> bytes:
+def encode(packet: AnyPacket) -> bytes:
     """The datagram of a packet.
 
     Raises:
@@ -192,7 +217,7 @@ def encode(packet: Packet | ContextInfo) -> bytes:
         raise WireError(f"there is no version {packet.version}")
     lead = packet.version << 4 | (_OPTIONS_PRESENT if packet.options else 0)
     try:
-        octets = _encode_context(packet, lead) if isinstance(packet, ContextInfo) else _encode_plain(packet, lead)
+        octets = _encode_body(packet, lead)
         if packet.options:
             trailer = pack_options(PACKET_OPTIONS, packet.options)
             octets += trailer + length_option(PACKET_LENGTH, trailer)
@@ -201,6 +226,16 @@ def encode(packet: Packet | ContextInfo) -> bytes:
     if len(octets) > MAX_DATAGRAM:
         raise WireError(f"a datagram of {len(octets)} bytes exceeds {MAX_DATAGRAM}: send its records in several")
     return octets
+
+
+def _encode_body(packet: AnyPacket, lead: int) -> bytes:
+    match packet:
+        case ContextInfo():
+            return _encode_context(packet, lead)
+        case ResolutionRequest():
+            return _HEADER.pack(lead | _EXTENDED, _REQUEST, packet.flags)
+        case _:
+            return _encode_plain(packet, lead)
 
 
 def _encode_context(info: ContextInfo, lead: int) -> bytes:
@@ -233,28 +268,44 @@ def _encode_plain(packet: Packet, lead: int) -> bytes:
     return b"".join(records)
 
 
-def decode(data: bytes) -> Packet | ContextInfo:
+def decode(data: bytes) -> AnyPacket:
     """Decodes a datagram.
 
     Raises:
         WireError: If it is no whole packet of a kind that is known here, or if anything follows its last record.
     """
-    if not _HEADER.size <= len(data) <= MAX_DATAGRAM:
-        raise WireError(f"a datagram of {len(data)} bytes is no packet")
-    version, kind = data[0] >> 4, data[0] & _KIND_MASK
-    if version not in _VERSIONS:
-        raise WireError(f"version {version} is not {VERSION} or an older one")
-    end = len(data)
-    options: tuple[PacketOption, ...] = ()
-    if data[0] & _OPTIONS_PRESENT:
-        end, options = _decode_trailer(data)
+    version, end, options = _decode_frame(data)
     records = RecordReader(data, end)
-    if kind == _EXTENDED:
-        packet: Packet | ContextInfo = _decode_context(records, options, version)
+    if data[0] & _KIND_MASK != _EXTENDED:
+        packet: AnyPacket = _decode_plain(records, options, version)
+    elif data[1] == _REQUEST:
+        packet = ResolutionRequest(flags=records.fixed(_HEADER)[2], options=options, version=version)
     else:
-        packet = _decode_plain(records, options, version)
+        packet = _decode_context(records, options, version)
     records.finish()
     return packet
+
+
+def is_foreign(data: bytes) -> bool:
+    """Whether this is a packet, as far as can be told, of a kind that is not read here."""
+    try:
+        _decode_frame(data)
+    except WireError:
+        return False
+    kind, extension = data[0] & _KIND_MASK, data[1]
+    return kind in _FOREIGN_KINDS or (kind == _EXTENDED and extension not in (_CONTEXT_INFO, _REQUEST))
+
+
+def _decode_frame(data: bytes) -> tuple[int, int, tuple[PacketOption, ...]]:
+    """The version of a packet, where its records end, and its trailer."""
+    if not _HEADER.size <= len(data) <= MAX_DATAGRAM:
+        raise WireError(f"a datagram of {len(data)} bytes is no packet")
+    version = data[0] >> 4
+    if version not in _VERSIONS:
+        raise WireError(f"version {version} is not {VERSION} or an older one")
+    if not data[0] & _OPTIONS_PRESENT:
+        return version, len(data), ()
+    return version, *_decode_trailer(data)
 
 
 def _decode_plain(records: RecordReader, options: tuple[PacketOption, ...], version: int) -> Packet:

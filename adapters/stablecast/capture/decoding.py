@@ -1,0 +1,226 @@
+"""Captures to decoded packets, one for each frame; what a judge of captures reads, whole or part by part.
+
+    plan = survey(path)
+    for packet in packets(path, plan): ...
+
+A part is what begins between two marks (`files.marks`). A plan is small and made once; a part that begins in the middle
+of TCP streams finds its first messages by itself, but misses those that begin before it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+
+from stablecast.capture import layers
+from stablecast.capture.connections import Direction, Progress
+from stablecast.capture.files import Frame, Mark, frames
+from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Segment, Whole
+from stablecast.capture.layers import Decoded, Layer, Problem
+from stablecast.capture.network import Network, content
+from stablecast.capture.ports import Kind, Plan, TransportKey
+from stablecast.capture.sessions import session_name, transport_of
+from stablecast.capture.surveying import survey
+from stablecast.capture.verdicts import Verdict, gravest
+
+MAX_DIRECTIONS = 1 << 16
+"""Directions of TCP connections that are followed; the one silent for longest is given up for a new one."""
+
+
+@attrs.frozen
+class Packet:
+    """What one frame says, or at the end of a stream what is left of it.
+
+    Attributes:
+        number: The frame, from 1; 0 for what is left at the end of a stream.
+        offset: Where its record is in the file.
+        time_ns: When it was captured, nanoseconds since 1970; what is left has the time of the last frame.
+        source, target: Where it comes from and goes to; None for what is not ours.
+        kind: What is spoken there; None for what is not ours.
+        transport: The transport of a source that it belongs to, as in `Plan.topics`; None if there is none.
+        session: The name of that transport, as sources are called in logs; empty if there is none.
+        layers: The layers of all messages that are whole with this frame.
+        verdict: How far the frame could be read; PART if a later packet settles it.
+        problems: What is wrong with what came whole with this frame.
+        settles: Earlier frames with PART, and what became of them.
+    """
+
+    number: int
+    offset: int
+    time_ns: int
+    source: Endpoint | None
+    target: Endpoint | None
+    kind: Kind | None
+    transport: TransportKey | None
+    session: str
+    layers: tuple[Layer, ...]
+    verdict: Verdict
+    problems: tuple[Problem, ...] = ()
+    settles: tuple[tuple[int, Verdict], ...] = ()
+
+
+def packets(
+    path: Path, plan: Plan | None = None, start: Mark | None = None, stop: int | None = None, roundtrip: bool = False
+) -> Iterator[Packet]:
+    """The packets of a capture, or of the part of it that begins at `start` and before the offset `stop`.
+
+    Args:
+        path: The file.
+        plan: Who speaks what; default: a survey of the whole file.
+        start: The first frame; default: the first one of the file.
+        stop: See `frames`.
+        roundtrip: Whether to encode everything again and compare.
+
+    Raises:
+        CaptureError: See `frames`.
+    """
+    decoder = Decoder(survey(path) if plan is None else plan, roundtrip)
+    for frame in frames(path, start, stop):
+        yield from decoder.take(frame)
+    yield from decoder.close()
+
+
+_DATAGRAMS: dict[Kind, Callable[[bytes, bool], Decoded]] = {
+    Kind.LBMR: layers.resolution,
+    Kind.LBTRM: layers.multicast,
+    Kind.LBTRU: layers.unicast,
+}
+
+
+class Decoder:
+    """Decodes frames one by one."""
+
+    def __init__(self, plan: Plan, roundtrip: bool = False) -> None:
+        self._plan = plan
+        self._roundtrip = roundtrip
+        self._network = Network()
+        self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
+        self._last = Frame(0, 0, 0, 0, b"", 0)
+
+    def take(self, frame: Frame) -> Iterator[Packet]:
+        """What a frame brings: its packet, and perhaps what is left of a stream that it ends."""
+        self._last = frame
+        carried = self._network.take(frame)
+        if carried is None:
+            yield self._packet(Verdict.PART, number=frame.number)
+            for whole in self._network.abandon():
+                yield self._abandoned(whole)
+            return
+        match carried.content:
+            case Datagram() as datagram:
+                yield self._datagram(datagram, carried.frames)
+            case Segment() as segment:
+                yield from self._segment(segment, carried.frames)
+            case _:
+                yield self._packet(Verdict.OTHER, number=frame.number, settles=_earlier(carried.frames, Verdict.OTHER))
+
+    def close(self) -> Iterator[Packet]:
+        """No more frames come."""
+        for whole in self._network.close():
+            yield self._abandoned(whole)
+        while self._directions:
+            yield from self._close(next(iter(self._directions)))
+
+    def _datagram(self, datagram: Datagram, numbers: tuple[int, ...]) -> Packet:
+        kind = self._plan.kind(UDP, datagram.source, datagram.target)
+        if kind is None:
+            settles = _earlier(numbers, Verdict.OTHER)
+            return self._packet(Verdict.OTHER, number=numbers[-1], settles=settles)
+        decoded = self._decode(kind, datagram)
+        verdict = gravest([problem.verdict for problem in decoded.problems])
+        return self._packet(
+            verdict,
+            number=numbers[-1],
+            ends=(datagram.source, datagram.target),
+            kind=kind,
+            found=decoded,
+            settles=_earlier(numbers, verdict),
+        )
+
+    def _decode(self, kind: Kind, datagram: Datagram) -> Decoded:
+        if datagram.missing > datagram.cut:
+            text = f"the datagram announces {datagram.missing} bytes more than its packet has"
+            return Decoded(problems=(Problem(Verdict.MALFORMED, text),))
+        if datagram.missing:
+            text = f"{datagram.missing} bytes of the datagram were not captured"
+            return Decoded(problems=(Problem(Verdict.INCOMPLETE, text),))
+        return _DATAGRAMS[kind](datagram.payload, self._roundtrip)
+
+    def _segment(self, segment: Segment, numbers: tuple[int, ...]) -> Iterator[Packet]:
+        ends = (segment.source, segment.target)
+        kind = self._plan.kind(TCP, *ends)
+        number = numbers[-1]
+        if kind is None:
+            yield self._packet(Verdict.OTHER, number=number, settles=_earlier(numbers, Verdict.OTHER))
+            return
+        direction = self._directions.get(ends)
+        if direction is not None and direction.ends_with(segment):
+            yield from self._close(ends)
+            direction = None
+        if direction is None:
+            direction = self._directions[ends] = Direction(kind, self._roundtrip, self._plan.starts.get(ends))
+            if len(self._directions) > MAX_DIRECTIONS:
+                yield from self._close(next(iter(self._directions)))
+        self._directions.move_to_end(ends)
+        progress = direction.take(segment, *numbers)
+        verdict = progress.settled.pop(number, Verdict.PART)
+        settles = tuple(progress.settled.items())
+        yield self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
+
+    def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[Packet]:
+        direction = self._directions.pop(ends)
+        progress = direction.close()
+        if progress.settled or progress.layers:
+            verdict = gravest(list(progress.settled.values()))
+            settles = tuple(progress.settled.items())
+            yield self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
+
+    def _abandoned(self, whole: Whole) -> Packet:
+        """A datagram of which pieces are missing; whose it is, its first piece says."""
+        first = content(whole.packet) if whole.packet.offset == 0 else None
+        kind = None
+        if first is not None:
+            kind = self._plan.kind(whole.packet.protocol, first.source, first.target)
+        if first is None or kind is None:
+            return self._packet(Verdict.OTHER, settles=tuple((number, Verdict.OTHER) for number in whole.frames))
+        lost = Decoded(problems=(Problem(Verdict.INCOMPLETE, "pieces of the datagram were not captured"),))
+        settles = tuple((number, Verdict.INCOMPLETE) for number in whole.frames)
+        ends = (first.source, first.target)
+        return self._packet(Verdict.INCOMPLETE, ends=ends, kind=kind, found=lost, settles=settles)
+
+    def _packet(
+        self,
+        verdict: Verdict,
+        number: int = 0,
+        ends: tuple[Endpoint, Endpoint] | None = None,
+        kind: Kind | None = None,
+        found: Decoded | None = None,
+        settles: tuple[tuple[int, Verdict], ...] = (),
+    ) -> Packet:
+        source, target = ends or (None, None)
+        found = found or Decoded()
+        transport = transport_of(self._plan, kind, *ends, found.layers) if ends else None
+        return Packet(
+            number=number,
+            offset=self._last.offset,
+            time_ns=self._last.time_ns,
+            source=source,
+            target=target,
+            kind=kind,
+            transport=transport,
+            session=session_name(self._plan, kind, transport),
+            layers=found.layers,
+            verdict=verdict,
+            problems=found.problems,
+            settles=settles,
+        )
+
+
+def _earlier(numbers: tuple[int, ...], verdict: Verdict) -> tuple[tuple[int, Verdict], ...]:
+    """The verdict of all frames of a datagram but the last."""
+    return tuple((number, verdict) for number in numbers[:-1])
+
+
+def _found(progress: Progress) -> Decoded:
+    return Decoded(progress.layers, progress.problems)

@@ -1,0 +1,7 @@
+"""What is wrong with a capture file, as one sentence."""
+
+from stablecast.core.errors import StablecastError
+
+
+class CaptureError(StablecastError):
+    """The file is no capture, or ends before its end."""

@@ -1,0 +1,247 @@
+"""Capture files: pcap and pcapng, from the start or from a mark in the middle.
+
+An own reader: what it reads is two small formats, and judging captures in parallel needs to begin at a byte. The
+libraries that are typed and free enough to come along had their last release years ago, and give no offsets.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+
+from stablecast.capture.errors import CaptureError
+
+MAX_FRAME = 1 << 24
+"""Bytes of a frame or block that are believed; more is a damaged file."""
+NS = 1_000_000_000
+
+_PCAP_MAGICS = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1}
+"""The magic numbers of pcap, and how many nanoseconds the second half of a time counts."""
+_PCAPNG_MAGIC = 0x0A0D0D0A
+_BYTE_ORDER_MAGIC = 0x1A2B3C4D
+_LINK_MASK = 0xFFFF
+_INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
+_TSRESOL, _TSOFFSET = 9, 14
+_MICROSECONDS = 6
+_COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstandard"), (b"BZh", "bzip2"), (b"\xfd7z", "xz"))
+_BLOCK = 12
+"""Bytes of a block without its body: type, length, and the length again at the end."""
+
+
+@attrs.frozen
+class Frame:
+    """One captured frame.
+
+    Attributes:
+        number: Its place in the file, from 1.
+        offset: Where its record begins, in bytes.
+        time_ns: When it was captured, nanoseconds since 1970.
+        link: What it starts with, as the registry of link types says.
+        octets: What was captured of it.
+        length: Its bytes on the wire; more than `octets` where the capture cut it.
+    """
+
+    number: int
+    offset: int
+    time_ns: int
+    link: int
+    octets: bytes
+    length: int
+
+
+@attrs.frozen
+class Mark:
+    """A frame to begin with: where its record is, and its number."""
+
+    offset: int
+    number: int = 1
+
+
+def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> Iterator[Frame]:
+    """The frames of a capture.
+
+    Args:
+        path: The file.
+        start: The first frame; default: the first one of the file.
+        stop: The offset at which no frame begins any more; default: the end of the file.
+
+    Raises:
+        CaptureError: If the file is no capture, is damaged, or ends in the middle of a frame.
+        OSError: If it cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(4)
+        file.seek(0)
+        sectioned = int.from_bytes(head) == _PCAPNG_MAGIC
+        for frame in _Pcapng(path, file).frames(start) if sectioned else _pcap(path, file, start):
+            if stop is not None and frame.offset >= stop:
+                return
+            yield frame
+
+
+def marks(path: Path, spacing: int) -> list[Mark]:
+    """The first frame of each `spacing` bytes: where parts of about that size begin, to be read in parallel."""
+    found: list[Mark] = []
+    for frame in frames(path):
+        if not found or frame.offset - found[-1].offset >= spacing:
+            found.append(Mark(frame.offset, frame.number))
+    return found
+
+
+def _pcap(path: Path, file: BinaryIO, start: Mark | None) -> Iterator[Frame]:
+    head = file.read(24)
+    order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
+    if order is None:
+        raise CaptureError(f"{path} is not a capture: {_looks_like(head)}")
+    if len(head) < 24:
+        raise CaptureError(f"{path} ends in the middle of its header")
+    link = struct.unpack_from(f"{order}I", head, 20)[0] & _LINK_MASK
+    unit = _PCAP_MAGICS[_magic(head, order)]
+    record = struct.Struct(f"{order}IIII")
+    if start is not None:
+        file.seek(start.offset)
+    number, offset = (start.number, start.offset) if start else (1, 24)
+    while head := file.read(record.size):
+        if len(head) < record.size:
+            raise CaptureError(f"{path} ends in the middle of frame {number}")
+        seconds, fraction, captured, length = record.unpack(head)
+        if captured > MAX_FRAME:
+            raise CaptureError(f"{path} is damaged: frame {number} would have {captured} bytes")
+        octets = file.read(captured)
+        if len(octets) < captured:
+            raise CaptureError(f"{path} ends in the middle of frame {number}")
+        yield Frame(number, offset, seconds * NS + fraction * unit, link, octets, length)
+        number += 1
+        offset += record.size + captured
+
+
+def _magic(head: bytes, order: str) -> int:
+    return int.from_bytes(head[:4], "little" if order == "<" else "big")
+
+
+def _looks_like(head: bytes) -> str:
+    if not head:
+        return "it is empty"
+    for magic, kind in _COMPRESSED:
+        if head.startswith(magic):
+            return f"it is compressed with {kind}, unpack it first"
+    return "it starts like neither pcap nor pcapng"
+
+
+@attrs.frozen
+class _Interface:
+    """An interface of a section: its link, its time unit as a fraction of a second, its offset in seconds, its snap."""
+
+    link: int
+    snap: int
+    units: int
+    offset: int
+
+
+class _Pcapng:
+    """Reads blocks; a section starts anew with byte order and interfaces."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+        self._order = "<"
+        self._interfaces: list[_Interface] = []
+        self._number = 1
+
+    def frames(self, start: Mark | None) -> Iterator[Frame]:
+        """The frames from `start` on; blocks before it are skipped, but for what explains the later ones."""
+        first = 0 if start is None else start.offset
+        if start is not None:
+            self._number = start.number
+        offset = 0
+        while head := self._file.read(8):
+            kind, length = self._open(head)
+            if kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET} and offset < first:
+                self._file.seek(length - len(head), 1)
+            else:
+                body = self._body(length, head)
+                if kind == _INTERFACE:
+                    self._interfaces.append(self._interface(body))
+                elif kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET}:
+                    yield self._frame(kind, body, offset)
+                    self._number += 1
+            offset += length
+
+    def _open(self, head: bytes) -> tuple[int, int]:
+        """Type and length of the next block; the start of a section tells its byte order first."""
+        if head[:4] == _PCAPNG_MAGIC.to_bytes(4):
+            magic = self._file.read(4)
+            self._file.seek(-len(magic), 1)
+            if len(magic) < 4:
+                raise CaptureError(self._ends())
+            if magic not in {_BYTE_ORDER_MAGIC.to_bytes(4, "little"), _BYTE_ORDER_MAGIC.to_bytes(4)}:
+                raise CaptureError(self._damaged("a section has no byte order"))
+            self._order = "<" if magic == _BYTE_ORDER_MAGIC.to_bytes(4, "little") else ">"
+            self._interfaces = []
+        if len(head) < 8:
+            raise CaptureError(self._ends())
+        kind, length = struct.unpack(f"{self._order}II", head)
+        if length < _BLOCK or length % 4 or length > MAX_FRAME:
+            raise CaptureError(self._damaged(f"a block would have {length} bytes"))
+        return kind, length
+
+    def _body(self, length: int, head: bytes) -> bytes:
+        rest = self._file.read(length - len(head))
+        if len(rest) < length - len(head):
+            raise CaptureError(self._ends())
+        if rest[-4:] != head[4:]:
+            raise CaptureError(self._damaged("a block does not end with its length"))
+        return rest[:-4]
+
+    def _interface(self, body: bytes) -> _Interface:
+        link, _, snap = self._unpack("HHI", body)
+        exponent, offset = _MICROSECONDS, 0
+        at = 8
+        while len(body) - at >= 4:
+            code, length = struct.unpack_from(f"{self._order}HH", body, at)
+            value = body[at + 4 : at + 4 + length]
+            if code == _TSRESOL and len(value) == 1:
+                exponent = value[0]
+            elif code == _TSOFFSET and len(value) == 8:
+                offset = struct.unpack(f"{self._order}q", value)[0]
+            at += 4 + (length + 3) // 4 * 4
+        units = 1 << (exponent & 0x7F) if exponent & 0x80 else 10**exponent
+        return _Interface(link, snap, units, offset)
+
+    def _frame(self, kind: int, body: bytes, offset: int) -> Frame:
+        if kind == _SIMPLE_PACKET:
+            (length,) = self._unpack("I", body)
+            interface, high, low, start = 0, 0, 0, 4
+            captured = min(length, self._find(interface).snap or length)
+        elif kind == _PACKET:
+            interface, high, low, captured, length = self._unpack("IIIII", body)
+            start = 20
+        else:
+            interface, _, high, low, captured, length = self._unpack("HHIIII", body)
+            start = 20
+        source = self._find(interface)
+        octets = body[start : start + captured]
+        if len(octets) < captured:
+            raise CaptureError(self._damaged(f"frame {self._number} would have {captured} bytes"))
+        ticks = high << 32 | low
+        time_ns = ticks * NS // source.units + source.offset * NS
+        return Frame(self._number, offset, time_ns, source.link, octets, length)
+
+    def _find(self, interface: int) -> _Interface:
+        if interface >= len(self._interfaces):
+            raise CaptureError(self._damaged(f"frame {self._number} is of an interface that is not declared"))
+        return self._interfaces[interface]
+
+    def _unpack(self, form: str, body: bytes) -> tuple[int, ...]:
+        layout = struct.Struct(f"{self._order}{form}")
+        if len(body) < layout.size:
+            raise CaptureError(self._damaged("a block is too short"))
+        return layout.unpack_from(body)
+
+    def _ends(self) -> str:
+        return f"{self._path} ends in the middle of a block, after {self._number - 1} frames"
+
+    def _damaged(self, why: str) -> str:
+        return f"{self._path} is damaged: {why}"

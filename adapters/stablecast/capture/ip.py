@@ -1,0 +1,199 @@
+"""IPv4, UDP and TCP headers, and datagrams that were cut up on the way."""
+
+import struct
+from collections import OrderedDict
+
+import attrs
+
+from stablecast.transports.wire.fields import dotted
+
+UDP = 17
+TCP = 6
+MAX_HELD = 4096
+"""Datagrams of which some pieces are awaited; the oldest is given up for a new one."""
+
+_IPV4 = struct.Struct(">BBHHHBBH4s4s")
+_UDP = struct.Struct(">HHH2x")
+_TCP = struct.Struct(">HHIIBBH4x")
+_MORE = 0x2000
+_OFFSET = 0x1FFF
+
+Endpoint = tuple[str, int]
+"""IPv4 address and port."""
+
+
+@attrs.frozen
+class Packet:
+    """An IPv4 packet.
+
+    Attributes:
+        source, target: Dotted addresses.
+        protocol: What its payload is.
+        ident: Number that all pieces of a datagram have.
+        offset: Where the payload stands in its datagram; 0 in a whole one.
+        more: Whether pieces behind this one follow.
+        payload: What was captured of it.
+        missing: Bytes that the capture cut off.
+    """
+
+    source: str
+    target: str
+    protocol: int
+    ident: int
+    offset: int
+    more: bool
+    payload: bytes
+    missing: int
+
+    @property
+    def piece(self) -> bool:
+        """Whether this is a piece of a datagram."""
+        return self.more or self.offset > 0
+
+
+def parse(octets: bytes, length: int) -> Packet | None:
+    """The packet in captured bytes that were `length` on the wire; None if they are none."""
+    if len(octets) < _IPV4.size:
+        return None
+    first, _, total, ident, fragment, _, protocol, _, source, target = _IPV4.unpack_from(octets)
+    header = (first & 0x0F) * 4
+    if total == 0:  # written by the network card, after the capture
+        total = length
+    if header < _IPV4.size or total < header or len(octets) < header:
+        return None
+    return Packet(
+        dotted(source),
+        dotted(target),
+        protocol,
+        ident,
+        (fragment & _OFFSET) * 8,
+        bool(fragment & _MORE),
+        octets[header:total],
+        max(total - len(octets), 0),
+    )
+
+
+@attrs.frozen
+class Datagram:
+    """A UDP datagram.
+
+    Attributes:
+        missing: Bytes that its length announces and that are not there.
+        cut: How many of them the capture cut off; the others were never sent.
+    """
+
+    source: Endpoint
+    target: Endpoint
+    payload: bytes
+    missing: int = 0
+    cut: int = 0
+
+
+def parse_udp(packet: Packet) -> Datagram | None:
+    """The datagram of a whole packet; None if it is none."""
+    if len(packet.payload) < _UDP.size:
+        return None
+    source, target, length = _UDP.unpack_from(packet.payload)
+    if length < _UDP.size:
+        return None
+    payload = packet.payload[_UDP.size : length]
+    missing = length - _UDP.size - len(payload)
+    return Datagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
+
+
+@attrs.frozen
+class Segment:
+    """A TCP segment.
+
+    Attributes:
+        sequence: Number of its first byte, 32 bits; with `syn` the byte before it.
+        missing: Bytes that the capture cut off.
+    """
+
+    SYN = 0x02
+    FIN = 0x01
+    RST = 0x04
+    source: Endpoint
+    target: Endpoint
+    sequence: int
+    flags: int
+    payload: bytes
+    missing: int
+
+    @property
+    def syn(self) -> bool:
+        """Whether it opens its direction."""
+        return bool(self.flags & self.SYN)
+
+
+def parse_tcp(packet: Packet) -> Segment | None:
+    """The segment of a whole packet; None if it is none."""
+    if len(packet.payload) < _TCP.size:
+        return None
+    source, target, sequence, _, offset, flags, _ = _TCP.unpack_from(packet.payload)
+    header = (offset >> 4) * 4
+    if not _TCP.size <= header <= len(packet.payload):
+        return None
+    octets = packet.payload[header:]
+    return Segment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
+
+
+@attrs.define
+class _Pieces:
+    """The pieces of a datagram so far: bytes by their offset, and the frames that brought them."""
+
+    packet: Packet
+    octets: dict[int, bytes] = attrs.field(factory=dict)
+    frames: list[int] = attrs.field(factory=list)
+    end: int | None = None
+
+    def whole(self) -> bytes | None:
+        """The datagram, once nothing is missing. Pieces may overlap; the one that begins first counts."""
+        found = b""
+        for offset in sorted(self.octets):
+            if offset > len(found):
+                return None
+            found += self.octets[offset][len(found) - offset :]
+        return found[: self.end] if self.end is not None and len(found) >= self.end else None
+
+
+Key = tuple[str, str, int, int]
+
+
+@attrs.frozen
+class Whole:
+    """A datagram that is there, or was given up; then `packet` is its first piece, or the last one that came."""
+
+    packet: Packet
+    frames: tuple[int, ...]
+
+
+class Reassembly:
+    """Puts datagrams together."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Key, _Pieces] = OrderedDict()
+
+    def take(self, packet: Packet, frame: int) -> Whole | None:
+        """Takes a piece; returns the datagram once it is there."""
+        key = (packet.source, packet.target, packet.protocol, packet.ident)
+        pieces = self._held.setdefault(key, _Pieces(packet))
+        pieces.frames.append(frame)
+        pieces.octets.setdefault(packet.offset, packet.payload)
+        if packet.offset == 0:
+            pieces.packet = packet
+        if not packet.more:
+            pieces.end = packet.offset + len(packet.payload) + packet.missing
+        octets = pieces.whole()
+        if octets is None:
+            return None
+        del self._held[key]
+        return Whole(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
+
+    def abandon(self, at_most: int) -> list[Whole]:
+        """Gives up the oldest datagrams until so many are held."""
+        found = []
+        while len(self._held) > at_most:
+            _, pieces = self._held.popitem(last=False)
+            found.append(Whole(pieces.packet, tuple(pieces.frames)))
+        return found

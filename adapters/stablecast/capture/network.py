@@ -1,0 +1,60 @@
+"""From a frame to the datagram or segment in it."""
+
+import attrs
+
+from stablecast.capture.files import Frame
+from stablecast.capture.ip import (
+    MAX_HELD,
+    TCP,
+    UDP,
+    Datagram,
+    Packet,
+    Reassembly,
+    Segment,
+    Whole,
+    parse,
+    parse_tcp,
+    parse_udp,
+)
+from stablecast.capture.link import ipv4_packet
+
+
+@attrs.frozen
+class Carried:
+    """What a frame brings: a datagram or a segment, or nothing of ours; `frames` are all those that it came in."""
+
+    content: Datagram | Segment | None
+    frames: tuple[int, ...]
+
+
+class Network:
+    """Link layer and IPv4, with the pieces of datagrams."""
+
+    def __init__(self) -> None:
+        self._reassembly = Reassembly()
+
+    def take(self, frame: Frame) -> Carried | None:
+        """What a frame brings; None while pieces of its datagram are missing."""
+        octets = ipv4_packet(frame.link, frame.octets)
+        packet = parse(octets, len(octets) + frame.length - len(frame.octets)) if octets else None
+        if packet is None:
+            return Carried(None, (frame.number,))
+        if not packet.piece:
+            return Carried(content(packet), (frame.number,))
+        whole = self._reassembly.take(packet, frame.number)
+        return None if whole is None else Carried(content(whole.packet), whole.frames)
+
+    def abandon(self) -> list[Whole]:
+        """Datagrams whose pieces are awaited in vain."""
+        return self._reassembly.abandon(MAX_HELD)
+
+    def close(self) -> list[Whole]:
+        """No more frames come."""
+        return self._reassembly.abandon(0)
+
+
+def content(packet: Packet) -> Datagram | Segment | None:
+    """The datagram or segment in a packet, if it is one."""
+    if packet.protocol == UDP:
+        return parse_udp(packet)
+    return parse_tcp(packet) if packet.protocol == TCP else None

@@ -1,0 +1,46 @@
+"""The IPv4 packet behind each link layer."""
+
+import pytest
+
+from stablecast.capture.link import IPV4, LOOP, ipv4_packet
+from tests.support.captures import COOKED, COOKED_2, ETHERNET, NULL, RAW, framed
+
+PACKET = b"\x45 and the rest"
+
+
+@pytest.mark.parametrize("link", [ETHERNET, NULL, RAW, COOKED, COOKED_2])
+def test_each_link_layer_is_passed_over(link: int) -> None:
+    assert ipv4_packet(link, framed(link, PACKET)) == PACKET
+
+
+@pytest.mark.parametrize("link", [12, 14, IPV4])
+def test_other_numbers_of_raw_ip(link: int) -> None:
+    assert ipv4_packet(link, PACKET) == PACKET
+
+
+@pytest.mark.parametrize("link", [ETHERNET, COOKED, COOKED_2])
+@pytest.mark.parametrize("tags", [1, 2, 4])
+def test_vlan_tags_are_passed_over(link: int, tags: int) -> None:
+    assert ipv4_packet(link, framed(link, PACKET, tags)) == PACKET
+
+
+def test_the_family_stands_in_either_byte_order() -> None:
+    assert ipv4_packet(LOOP, b"\0\0\0\x02" + PACKET) == PACKET
+
+
+@pytest.mark.parametrize(
+    ("link", "octets"),
+    [
+        (147, PACKET),  # a link type that is not read
+        (RAW, b""),
+        (RAW, b"\x60 version 6"),
+        (ETHERNET, b"short"),
+        (ETHERNET, bytes(12) + b"\x86\xdd" + PACKET),
+        (ETHERNET, framed(ETHERNET, PACKET, 5)),
+        (COOKED_2, b"\x86\xdd" + bytes(18) + PACKET),
+        (NULL, b"\x1e\0\0\0" + PACKET),
+        (ETHERNET, framed(ETHERNET, b"")),
+    ],
+)
+def test_what_is_no_ipv4_is_none(link: int, octets: bytes) -> None:
+    assert ipv4_packet(link, octets) is None

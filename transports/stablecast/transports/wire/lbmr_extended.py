@@ -1,0 +1,399 @@
+"""LBMR: the datagrams of topic resolution that gateways, monitors and old releases send; captures hold them.
+
+Topic management (type 4) and the extended packets that `lbmr` leaves out. Stablecast reads them in captures and sends
+none. What queues say to each other (type 6, extension 2) is left out.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import ClassVar, assert_never, get_args
+
+import attrs
+
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.fields import (
+    U16,
+    U32,
+    Ipv4,
+    Layout,
+    Octets8,
+    Registry,
+    Rest,
+    Words,
+    octets_of,
+    text_of,
+)
+from stablecast.transports.wire.options import (
+    LENGTH_OPTION,
+    PACKET_LENGTH,
+    PACKET_OPTIONS,
+    PacketOption,
+    UnknownOption,
+    length_option,
+    pack_options,
+    unpack_options,
+)
+
+VERSION = 1
+MANAGEMENT, QUEUES, EXTENDED = 4, 6, 7
+"""Types of packets."""
+QUEUE_MANAGEMENT = 2
+"""Extension of packets between queues."""
+
+_LEAD, _INSTANCE = struct.Struct(">BB"), struct.Struct(">BB8s")
+_TMB, _TMR = struct.Struct(">HH"), struct.Struct(">HBB")
+_OPTIONS, _RECORD = struct.Struct(">HH"), struct.Struct(">HH")
+_OPTIONS_PRESENT, _KIND_MASK = 0x08, 0x07
+
+
+@attrs.frozen
+class TopicRecord:
+    """TMR: who uses a topic, or leaves it."""
+
+    LEAVE: ClassVar[int] = 0  # values of `type`
+    USE: ClassVar[int] = 1
+    RESPONSE: ClassVar[int] = 0x80  # flags
+    PCRE: ClassVar[int] = 0x40
+    REGEX: ClassVar[int] = 0x20
+    type: int
+    flags: int
+    name: str
+
+
+@attrs.frozen(kw_only=True)
+class Management:
+    """Topic management: a block of records; the counts of plain packets stand before it and mean nothing."""
+
+    counts: tuple[int, int] = (0, 0)
+    records: tuple[TopicRecord, ...]
+
+
+@attrs.frozen(kw_only=True)
+class _ElectionHead:
+    dep_type: U16
+    length: U16
+    flags: U16
+    source: Ipv4
+    store: Ipv4
+    transport_index: U32
+    topic_index: U32
+    source_port: U16
+    store_port: U16
+    rest: Rest
+
+
+@attrs.frozen(kw_only=True)
+class Election:
+    """PSER: a proxy for a source is elected (`dep_type` 0) or elected again (1).
+
+    Attributes:
+        instances: Pairs of a type, 0 the source's and 1 the store's, and a context instance; None where the flag for
+            options is not set.
+    """
+
+    EXTENSION: ClassVar[int] = 1
+    OPTIONS: ClassVar[int] = 0x8000
+    dep_type: int = 0
+    flags: int = 0
+    source: str
+    store: str
+    transport_index: int
+    topic_index: int
+    source_port: int
+    store_port: int
+    topic: str
+    instances: tuple[tuple[int, bytes], ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Gateway:
+    """What gateways say to each other: 0 interest, 1 context information, 2 a request to resolve; kept by its bytes."""
+
+    EXTENSION: ClassVar[int] = 5
+    length: U16
+    type: U16
+    reserved: U16 = 0
+    body: Rest
+
+
+@attrs.frozen(kw_only=True)
+class DomainRoute:
+    """The domains that are reached through a gateway."""
+
+    EXTENSION: ClassVar[int] = 6
+    count: U16
+    address: Ipv4
+    port: U16
+    reserved: U16 = 0
+    length: U32
+    domains: Words
+
+
+@attrs.frozen(kw_only=True)
+class RemoteAddress:
+    """Where a context of another domain is."""
+
+    CODE: ClassVar[int] = 1
+    flags: U16
+    domain: U32
+    address: Ipv4
+    port: U16
+    reserved: U16 = 0
+
+
+@attrs.frozen(kw_only=True)
+class RemoteInstance:
+    """Instance of a context of another domain."""
+
+    CODE: ClassVar[int] = 2
+    flags: U16
+    instance: Octets8
+
+
+@attrs.frozen(kw_only=True)
+class RemoteOrigin:
+    """Domain of a context of another domain."""
+
+    CODE: ClassVar[int] = 3
+    flags: U16
+    domain: U32
+
+
+@attrs.frozen(kw_only=True)
+class RemoteName:
+    """Name of a context of another domain, with the NULs that follow it."""
+
+    CODE: ClassVar[int] = 4
+    flags: U16
+    name: Rest
+
+
+RemoteOption = RemoteAddress | RemoteInstance | RemoteOrigin | RemoteName | UnknownOption
+REMOTE_OPTIONS: Registry[RemoteOption] = Registry(get_args(RemoteOption), UnknownOption, codes=range(1, 256))
+
+
+@attrs.frozen
+class RemoteRecord:
+    """One context; the flag 0x8000 asks for it."""
+
+    flags: int
+    options: tuple[RemoteOption, ...]
+
+
+@attrs.frozen(kw_only=True)
+class _RemoteHead:
+    length: U16
+    count: U16
+    reserved: U16
+    rest: Rest
+
+
+@attrs.frozen(kw_only=True)
+class RemoteContexts:
+    """Where contexts are, across domains."""
+
+    EXTENSION: ClassVar[int] = 7
+    length: int
+    reserved: int = 0
+    records: tuple[RemoteRecord, ...]
+
+
+Body = Management | Election | Gateway | DomainRoute | RemoteContexts
+
+
+@attrs.frozen
+class Packet:
+    """A packet with its trailer."""
+
+    body: Body
+    options: tuple[PacketOption, ...] = ()
+    version: int = VERSION
+
+
+_ELECTION, _GATEWAY = Layout(_ElectionHead), Layout(Gateway)
+_ROUTE, _REMOTE = Layout(DomainRoute), Layout(_RemoteHead)
+
+
+def is_queueing(data: bytes) -> bool:
+    """Whether a datagram is of the kinds for queues, which are not read here."""
+    kind = data[0] & _KIND_MASK
+    return kind == QUEUES or (kind == EXTENDED and data[1] == QUEUE_MANAGEMENT)
+
+
+def is_extended(data: bytes) -> bool:
+    """Whether a datagram is of a kind that is read here."""
+    kind = data[0] & _KIND_MASK
+    return kind == MANAGEMENT or (kind == EXTENDED and data[1] in _DECODERS)
+
+
+def encode(packet: Packet) -> bytes:
+    """The datagram of a packet.
+
+    Raises:
+        WireError: If a field does not fit.
+    """
+    lead = packet.version << 4 | (_OPTIONS_PRESENT if packet.options else 0)
+    try:
+        octets = _encode_body(packet.body, lead)
+        if packet.options:
+            trailer = pack_options(PACKET_OPTIONS, packet.options)
+            octets += trailer + length_option(PACKET_LENGTH, trailer)
+    except struct.error as error:
+        raise WireError(f"a field of {type(packet.body).__name__} does not fit: {error}") from error
+    return octets
+
+
+def _encode_body(body: Body, lead: int) -> bytes:
+    match body:
+        case Management(counts=(queries, advertisements)):
+            return struct.pack(">BBH", lead | MANAGEMENT, queries, advertisements) + _encode_records(body.records)
+        case Election():
+            octets = _encode_election(body)
+        case Gateway():
+            octets = _GATEWAY.pack(body)
+        case DomainRoute():
+            octets = _ROUTE.pack(body)
+        case RemoteContexts():
+            octets = _encode_remote(body)
+        case _:
+            assert_never(body)
+    return _LEAD.pack(lead | EXTENDED, body.EXTENSION) + octets
+
+
+def _encode_records(records: tuple[TopicRecord, ...]) -> bytes:
+    packed = []
+    for record in records:
+        name = octets_of(record.name) + b"\0"
+        packed.append(_TMR.pack(_TMR.size + len(name), record.type, record.flags) + name)
+    block = b"".join(packed)
+    return _TMB.pack(_TMB.size + len(block), len(packed)) + block
+
+
+def _encode_election(body: Election) -> bytes:
+    topic = octets_of(body.topic) + b"\0"
+    rest = topic
+    if body.flags & Election.OPTIONS:
+        instances = b"".join(_INSTANCE.pack(_INSTANCE.size, kind, instance) for kind, instance in body.instances)
+        rest += _OPTIONS.pack(0, _OPTIONS.size + len(instances)) + instances
+    shared = {name: getattr(body, name) for name in _ELECTION_FIELDS}
+    head = _ElectionHead(length=_ELECTION_SIZE + len(topic), rest=rest, **shared)
+    return _ELECTION.pack(head)
+
+
+_ELECTION_FIELDS = tuple(field.name for field in attrs.fields(_ElectionHead) if field.name not in {"length", "rest"})
+_ELECTION_SIZE = 28
+"""Bytes of an election before its topic, with the two bytes of every packet but without its options."""
+
+
+def _encode_remote(body: RemoteContexts) -> bytes:
+    records = []
+    for record in body.records:
+        options = pack_options(REMOTE_OPTIONS, record.options)
+        records.append(_RECORD.pack(_RECORD.size + len(options), record.flags) + options)
+    head = _RemoteHead(length=body.length, count=len(records), reserved=body.reserved, rest=b"".join(records))
+    return _REMOTE.pack(head)
+
+
+def decode(data: bytes) -> Packet:
+    """Decodes a datagram.
+
+    Raises:
+        WireError: If it is no whole packet of a kind that is read here.
+    """
+    if len(data) < _LEAD.size:
+        raise WireError(f"a datagram of {len(data)} bytes is no packet")
+    if not is_extended(data):
+        raise WireError(f"type {data[0] & _KIND_MASK}, extension {data[1]} is not read here")
+    end, options = len(data), tuple[PacketOption, ...]()
+    if data[0] & _OPTIONS_PRESENT:
+        end, options = _decode_trailer(data)
+    if data[0] & _KIND_MASK == MANAGEMENT:
+        body: Body = _decode_management(data[1:end])
+    else:
+        body = _DECODERS[data[1]](data[_LEAD.size : end])
+    return Packet(body, options, data[0] >> 4)
+
+
+def _decode_trailer(data: bytes) -> tuple[int, tuple[PacketOption, ...]]:
+    end = len(data) - LENGTH_OPTION.size
+    code, length, total = LENGTH_OPTION.unpack_from(data, end) if end > 0 else (0, 0, 0)
+    start = len(data) - total
+    if code != PACKET_LENGTH or length != LENGTH_OPTION.size or not _LEAD.size <= start <= end:
+        raise WireError("the packet does not end with the length of its options")
+    return start, unpack_options(PACKET_OPTIONS, data[start:end])
+
+
+def _decode_management(octets: bytes) -> Management:
+    start = 3 + _TMB.size  # behind the counts
+    if len(octets) < start:
+        raise WireError("topic management without its block")
+    queries, advertisements, length, count = struct.unpack_from(">BHHH", octets)
+    records, at = [], start
+    for _ in range(count):
+        record, at = _take_record(octets, at)
+        records.append(record)
+    if at != len(octets) or length != at - start + _TMB.size:
+        raise WireError(f"a block of {length} bytes does not fill its packet")
+    return Management(counts=(queries, advertisements), records=tuple(records))
+
+
+def _take_record(octets: bytes, at: int) -> tuple[TopicRecord, int]:
+    if at + _TMR.size > len(octets):
+        raise WireError("a record of topic management is missing")
+    length, kind, flags = _TMR.unpack_from(octets, at)
+    end = at + length
+    name = octets[at + _TMR.size : end]
+    if end > len(octets) or name.find(0) != len(name) - 1:
+        raise WireError("a record of topic management does not end with its name")
+    return TopicRecord(kind, flags, text_of(name[:-1])), end
+
+
+def _decode_election(octets: bytes) -> Election:
+    head = _ELECTION.unpack(octets)
+    topic, nul, rest = head.rest.partition(b"\0")
+    if not nul or head.length != _ELECTION_SIZE + len(topic) + 1:
+        raise WireError("an election does not end with its topic")
+    instances = _take_instances(rest) if head.flags & Election.OPTIONS else ()
+    if rest and not head.flags & Election.OPTIONS:
+        raise WireError(f"{len(rest)} bytes follow an election")
+    shared = {name: getattr(head, name) for name in _ELECTION_FIELDS}
+    return Election(topic=text_of(topic), instances=instances, **shared)
+
+
+def _take_instances(octets: bytes) -> tuple[tuple[int, bytes], ...]:
+    block = octets[_OPTIONS.size :]
+    if len(octets) < _OPTIONS.size or _OPTIONS.unpack_from(octets) != (0, len(octets)):
+        raise WireError("the options of an election do not start with their length")
+    if len(block) % _INSTANCE.size:
+        raise WireError("an option of an election has ten bytes")
+    found = []
+    for length, kind, instance in _INSTANCE.iter_unpack(block):
+        if length != _INSTANCE.size:
+            raise WireError(f"an option of an election cannot be {length} bytes long")
+        found.append((kind, instance))
+    return tuple(found)
+
+
+def _decode_remote(octets: bytes) -> RemoteContexts:
+    head = _REMOTE.unpack(octets)
+    records, at = [], 0
+    for _ in range(head.count):
+        if at + _RECORD.size > len(head.rest):
+            raise WireError("the record of a context is missing")
+        length, flags = _RECORD.unpack_from(head.rest, at)
+        end = at + length
+        if length < _RECORD.size or end > len(head.rest):
+            raise WireError(f"the record of a context cannot be {length} bytes long")
+        records.append(RemoteRecord(flags, unpack_options(REMOTE_OPTIONS, head.rest[at + _RECORD.size : end])))
+        at = end
+    if at != len(head.rest):
+        raise WireError(f"{len(head.rest) - at} bytes follow the last record")
+    return RemoteContexts(length=head.length, reserved=head.reserved, records=tuple(records))
+
+
+_DECODERS: dict[int, Callable[[bytes], Body]] = {
+    Election.EXTENSION: _decode_election,
+    Gateway.EXTENSION: _GATEWAY.unpack,
+    DomainRoute.EXTENSION: _ROUTE.unpack,
+    RemoteContexts.EXTENSION: _decode_remote,
+}

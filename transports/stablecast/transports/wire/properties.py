@@ -1,0 +1,115 @@
+"""Message properties: named values in a block at the end of a payload, in the byte order of their sender."""
+
+import struct
+from typing import Literal
+
+import attrs
+
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.fields import octets_of, text_of
+
+MAGIC = 0xABACDABA
+"""The first word of a block; its byte order is that of the block."""
+NO_BYTES = 0
+STRING = 8
+
+_HEAD = {"<": struct.Struct("<IHBB"), ">": struct.Struct(">IHBB")}
+_FIELD = {"<": struct.Struct("<IIII"), ">": struct.Struct(">IIII")}
+_SIZES = {NO_BYTES: 0, 1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 4, 7: 8}
+"""Bytes of a value by its type: none, boolean, byte, short, int, long, float, double; a string ends with a NUL."""
+
+Order = Literal["<", ">"]
+
+
+@attrs.frozen
+class Property:
+    """A property.
+
+    Attributes:
+        key: Its name.
+        kind: Type of the value.
+        value: The value's bytes in the block's byte order; of a string without the NUL.
+        hash: As it came; the function is not public.
+        key_offset, value_offset: Where both stand in the block.
+    """
+
+    key: str
+    kind: int
+    value: bytes
+    hash: int
+    key_offset: int
+    value_offset: int
+
+
+@attrs.frozen
+class Properties:
+    """A block of properties; `octets` is all of it, for what its fields do not tell."""
+
+    order: Order
+    ver_type: int
+    reserved: int
+    properties: tuple[Property, ...]
+    octets: bytes
+
+
+def decode(octets: bytes) -> Properties:
+    """Decodes a block.
+
+    Raises:
+        WireError: If the bytes are none, or if a key, a type or a value is not there.
+    """
+    order: Order | None = {MAGIC.to_bytes(4, "little"): "<", MAGIC.to_bytes(4, "big"): ">"}.get(octets[:4])  # type: ignore[assignment]
+    if order is None or len(octets) < _HEAD[order].size:
+        raise WireError("the message properties do not start with their magic number")
+    _, count, ver_type, reserved = _HEAD[order].unpack_from(octets)
+    if _HEAD[order].size + count * _FIELD[order].size > len(octets):
+        raise WireError(f"{count} message properties do not fit {len(octets)} bytes")
+    fields = (_FIELD[order].unpack_from(octets, _HEAD[order].size + at * _FIELD[order].size) for at in range(count))
+    return Properties(order, ver_type, reserved, tuple(_property(octets, *field) for field in fields), octets)
+
+
+def _property(octets: bytes, key_offset: int, value_offset: int, key_hash: int, kind: int) -> Property:
+    key = text_of(_string(octets, key_offset))
+    if kind == STRING:
+        value = _string(octets, value_offset)
+    elif kind in _SIZES:
+        value = octets[value_offset : value_offset + _SIZES[kind]]
+        if len(value) < _SIZES[kind]:
+            raise WireError(f"the value of the property {key!r} is not there")
+    else:
+        raise WireError(f"the property {key!r} has the unknown type {kind}")
+    return Property(key, kind, value, key_hash, key_offset, value_offset)
+
+
+def _string(octets: bytes, offset: int) -> bytes:
+    end = octets.find(b"\0", offset)
+    if end < 0:
+        raise WireError("a text of the message properties has no end")
+    return octets[offset:end]
+
+
+def encode(block: Properties) -> bytes:
+    """The bytes of a block: its fields written over the bytes that it came from.
+
+    Raises:
+        WireError: If a field does not fit.
+    """
+    written = bytearray(block.octets)
+    head, layout = _HEAD[block.order], _FIELD[block.order]
+    try:
+        _write(written, 0, head.pack(MAGIC, len(block.properties), block.ver_type, block.reserved))
+        for at, entry in enumerate(block.properties):
+            packed = layout.pack(entry.key_offset, entry.value_offset, entry.hash, entry.kind)
+            _write(written, head.size + at * layout.size, packed)
+            _write(written, entry.key_offset, octets_of(entry.key) + b"\0")
+            _write(written, entry.value_offset, entry.value + (b"\0" if entry.kind == STRING else b""))
+    except struct.error as error:
+        raise WireError(f"a message property does not fit: {error}") from error
+    return bytes(written)
+
+
+def _write(target: bytearray, offset: int, octets: bytes) -> None:
+    end = offset + len(octets)
+    if end > len(target):
+        raise WireError(f"{len(octets)} bytes at {offset} do not fit a block of {len(target)}")
+    target[offset:end] = octets
