@@ -14,6 +14,7 @@ from stablecast.cli.joining import Joining
 from stablecast.cli.lines import lines
 from stablecast.client import NotRegistered, Source
 from stablecast.core.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
+from stablecast.net.where import is_source_string
 
 RETRY_SECONDS = 0.2
 """Pause before a message is sent again that too few registered stores kept from being sent."""
@@ -50,6 +51,8 @@ async def _send(job: Job, descriptor: int) -> int:
         source = await context.source(
             job.topic, stores=job.stores, within=job.timeout, on_event=_tell, options=job.joining.options()
         )
+        if is_source_string(source.place):
+            note(f"receivers join at {source.place}")
         first, last = source.next_number, None
         async for line in lines(descriptor):
             last = await _insist(source, line)

@@ -10,6 +10,7 @@ from stablecast.client.context import Context
 from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, NotStable, RegistrationFailed
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.resolving import resolution
 from stablecast.client.sent import Sent
 from stablecast.client.source import Source
 
@@ -27,4 +28,5 @@ __all__ = [
     "RegistrationFailed",
     "Sent",
     "Source",
+    "resolution",
 ]

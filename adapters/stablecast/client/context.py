@@ -13,26 +13,20 @@ from stablecast.client.advice import advise_of_options, advise_of_relations
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
+from stablecast.client.resolving import Advertise, OnEvent
+from stablecast.client.routing import audience
 from stablecast.client.source import Source
+from stablecast.client.transports import Transports, checked
 from stablecast.config import profiles
 from stablecast.config.names import SAFE
 from stablecast.config.options import ConfigT, Value, apply
 from stablecast.config.stores import store_spec
+from stablecast.config.transport_options import TransportConfig, split
 from stablecast.core.effects import AskLow
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.events import Event
 from stablecast.core.inputs import Arrived, Departed, Gone, Located, Reset
-from stablecast.core.messages import (
-    Deregistered,
-    Incarnation,
-    Keepalive,
-    LateJoinInfo,
-    ReceiverAlive,
-    Refused,
-    Registered,
-    Role,
-    SourceInfo,
-)
+from stablecast.core.messages import Incarnation, ReceiverAlive
 from stablecast.core.messages import (
     Message as ControlMessage,
 )
@@ -41,8 +35,8 @@ from stablecast.net import address, ports
 from stablecast.net.pool import Pool
 from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item, StreamServer
-from stablecast.resolver.combined import Combined
-from stablecast.resolver.services import parse_services
+from stablecast.resolver.combined import Combined, Wait
+from stablecast.resolver.options import ResolutionSettings, own
 from stablecast.trace import TraceError
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
@@ -61,6 +55,7 @@ class Context:
         *,
         resolver: Sequence[str] = (),
         resolver_service: Sequence[str] = (),
+        resolution: ResolutionSettings | None = None,
         interface: str = "127.0.0.1",
         session_id: int = 0,
         store_names: Mapping[str, str] | None = None,
@@ -72,6 +67,7 @@ class Context:
         Args:
             resolver: Addresses `ip:port` of the lbmrd relays through which sources and receivers find each other.
             resolver_service: Addresses `host:port` of the services (SRS) that do the same over TCP, instead or as well.
+            resolution: More about both, and multicast: see `stablecast.client.resolution`.
             interface: The address of this host that peers connect to.
             session_id: The session id of sources and receivers that name none (P-243).
             store_names: Where stores are that sources know by name, `ip:port` each (P-203); see `locate`.
@@ -83,8 +79,7 @@ class Context:
             OptionError: There is no such profile.
         """
         self.interface = address.check_ip(interface)
-        self.relays = [address.join(*address.parse(relay)) for relay in resolver]
-        self.services = parse_services(resolver_service)
+        self.resolution = resolving.plan(resolution, resolver, resolver_service)
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
@@ -94,6 +89,7 @@ class Context:
         self.request_address = ""
         self._context_id = secrets.randbits(64)
         self._next_index = secrets.randbits(31)
+        self.transports = Transports(self.interface)
         self._sources: dict[int, Source] = {}
         self._receivers: dict[str, Receiver] = {}
         self._resolver: Combined | None = None
@@ -110,6 +106,7 @@ class Context:
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         async with AsyncExitStack() as stack:
+            stack.callback(self.transports.close)
             port = RequestPort(listening, self._on_items, self._on_left)
             stack.push_async_callback(port.close)
             await port.start()
@@ -165,9 +162,11 @@ class Context:
         """
         self._check_open()
         check_topic(topic)
+        advertise, options = own(self.resolution.config.advertise, options or {})
+        transport, options = split(options)
         config = self._with("source", self._source_config(topic, stores, session_id), options)
         advise_of_relations(config)
-        source = await self._start(config, on_event)
+        source = await self._start(config, on_event, advertise, transport)
         if wait:
             try:
                 await source.registered(within)
@@ -182,9 +181,11 @@ class Context:
         config = attrs.evolve(
             config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
         )
-        return await self._start(config, None)
+        return await self._start(config, None, None, TransportConfig())
 
-    async def _start(self, config: SourceConfig, on_event: Callable[[Event], None] | None) -> Source:
+    async def _start(
+        self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
+    ) -> Source:
         """A source that listens, is found, and registers."""
         listening = ports.listen_in_range(self.interface, ports.SOURCE_PORTS)
         config = attrs.evolve(config, transport=address.join(self.interface, listening.getsockname()[1]))
@@ -196,14 +197,10 @@ class Context:
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
-            await source.start(StreamServer(listening, source.greeting))
-            for name in [store.name for store in config.stores if store.name in self.store_names]:
-                source.receive(Located(name, self.store_names[name]))
-            if self._resolver is not None:
-                session, index = codec.split(config.incarnation)
-                self._resolver.add_source(
-                    config.topic, config.transport, session, index, self.request_address, bool(config.stores)
-                )
+            server = source.stream = StreamServer(listening, source.greeting)
+            await source.start(self.transports.stream(transport, server, source))
+            resolving.locate(self._resolver, source, self.store_names)
+            resolving.announce(self._resolver, config, advertise)
         except BaseException:
             await source.close()
             raise
@@ -256,12 +253,15 @@ class Context:
             session_id=self.session_id if session_id is None else session_id,
             context=self._context_id,
         )
-        where = None if source is None else address.join(*address.parse(source))
+        where = None if source is None else checked(source)
+        query, options = own(self.resolution.config.query, options or {})
+        transport, options = split(options)
         receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
+        receiver.transport = transport
         self._receivers[topic] = receiver
         if where is None:
             assert self._resolver is not None
-            self._resolver.add_receiver(topic)
+            self._resolver.add_receiver(topic, query)
         else:
             receiver.join(where)
         return receiver
@@ -293,11 +293,20 @@ class Context:
         if self._resolver is not None:
             self._resolver.resolved(topic)
 
+    def unresolved(self) -> list[Wait]:
+        """The topics whose receivers wait for a source: how long, and why as far as is known; longest first."""
+        return [] if self._resolver is None else self._resolver.waiting()
+
+    def request_resolution(self, interval: float = 1.0, duration: float = 5.0) -> None:
+        """Ask all contexts to speak again of what went quiet, every `interval` for `duration` seconds (T26)."""
+        if self._resolver is not None:
+            self._resolver.wake(resolving.EVERYTHING, interval, duration)
+
     def ports(self) -> dict[str, list[int]]:
         """The ports that this context uses, by protocol: for captures."""
         addresses = [self.request_address, *(source.config.transport for source in self._sources.values())]
         return {
-            "lbmr": [self.resolver_port] if self.relays else [],
+            "lbmr": [self.resolver_port] if self.resolver_port else [],
             "lbttcp": [int(at.rpartition(":")[2]) for at in addresses],
         }
 
@@ -341,16 +350,7 @@ class Context:
                 receiver.on_recovered(incarnation, messages)
 
     def _route(self, message: ControlMessage) -> None:
-        """To the source, to the receiver, or (a store's keepalive) to whichever has the RegID."""
-        match message:
-            case Registered() | Refused() | Deregistered():
-                to_source, to_receiver = message.role is Role.SOURCE, message.role is Role.RECEIVER
-            case SourceInfo() | LateJoinInfo():
-                to_source, to_receiver = False, True
-            case Keepalive():
-                to_source = to_receiver = True
-            case _:
-                to_source, to_receiver = True, False
+        to_source, to_receiver = audience(message)
         source = self._sources.get(message.incarnation)
         if to_source and source is not None:
             source.receive(Arrived(message))

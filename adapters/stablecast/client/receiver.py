@@ -19,20 +19,25 @@ from typing import TYPE_CHECKING
 import attrs
 
 from stablecast.client.callbacks import hand_over, report, tell
+from stablecast.client.early import Early
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
+from stablecast.client.plans import Plan
 from stablecast.client.session import Session
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError, StablecastError
 from stablecast.core.events import Event, RegistrationError
-from stablecast.core.inputs import Gone, Reset
+from stablecast.core.inputs import Gone, Lost, Reset
 from stablecast.core.lives import MAX_LIVES
 from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.messages import SourceInfo
 from stablecast.core.settings import ReceiverConfig
 from stablecast.net.joiner import Joiner
+from stablecast.net.reliable_joiner import ReliableJoiner
 from stablecast.net.stream import Item
+from stablecast.net.where import source_string
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
@@ -57,22 +62,12 @@ MAX_REG_ID = 0xFFFF_FFFF
 
 @attrs.frozen
 class RegIdRequest:
-    """Which RegID at this store? (P-249) `source` is the source's transport, as `TCP:ip:port`."""
+    """Which RegID at this store? (P-249) `source` is the source's transport, as `TCP:ip:port` or a source string."""
 
     store_index: int
     store: str
     source_reg_id: int
     source: str
-
-
-@attrs.frozen
-class Plan:
-    """A stream to join, at the latest when `timer` fires."""
-
-    transport: str
-    session_id: int | None
-    request: str
-    timer: asyncio.TimerHandle
 
 
 class Receiver:
@@ -96,9 +91,11 @@ class Receiver:
         self._start_at = start_at
         self._on_message = on_message
         self._refused = False
+        self.transport = TransportConfig()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
-        self._joiners: dict[str, Joiner] = {}
+        self._joiners: dict[str, Joiner | ReliableJoiner] = {}
+        self._early = Early()
         self._sessions: dict[int, Session] = {}
         self._finished: list[Session] = []
         self._history: dict[int, list[tuple[int, int]]] = {}
@@ -226,7 +223,12 @@ class Receiver:
             if gone:
                 self._gone(transport)
 
-        joiner = Joiner(transport, plan.session_id, items, ended)
+        place = (transport, plan.session_id, self.transport)
+        try:
+            joiner = self._context.transports.joiner(*place, items, self._on_lost, ended)
+        except StablecastError as error:
+            self._inbox.fail(error, error)
+            return
         self._joiners[transport] = joiner
         if self._paused:
             joiner.pause()
@@ -274,7 +276,9 @@ class Receiver:
         for item in items:
             if isinstance(item, Run):
                 session = self._sessions.get(codec.join(session_id, item.topic_index))
-                if session is not None:
+                if session is None:
+                    self._early.keep(session_id, item)
+                else:
                     session.on_run(item)
                 continue
             try:
@@ -286,10 +290,17 @@ class Receiver:
                 session = self._session_for(message, session_id, plan)
                 if session is not None:
                     session.on_message(message)
+                    for run in self._early.take(session.incarnation):
+                        session.on_run(run)
         if self._inbox.full and not self._paused:
             self._paused = True
             for joiner in self._joiners.values():
                 joiner.pause()
+
+    def _on_lost(self, lost: Lost) -> None:
+        session = self._sessions.get(lost.session)
+        if session is not None:
+            session.receive(lost)
 
     def _session_for(self, info: SourceInfo, session_id: int, plan: Plan) -> Session | None:
         session = self._sessions.get(info.incarnation)
@@ -333,7 +344,7 @@ class Receiver:
         asked = self._reg_id
         if asked is None:
             return 0
-        request = RegIdRequest(question.store_index, question.store, question.source_reg_id, f"TCP:{transport}")
+        request = RegIdRequest(question.store_index, question.store, question.source_reg_id, source_string(transport))
         try:
             chosen = operator.index(asked(request))
             if not 0 <= chosen <= MAX_REG_ID:

@@ -26,6 +26,7 @@ from stablecast.core.settings import ReceiverConfig
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
 from stablecast.net.runs import Continuity, Tokens
+from stablecast.net.where import is_source_string
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
@@ -50,7 +51,7 @@ class Session:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
-        self._stream = Continuity()
+        self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._machine = ReceiverSession.create(config)
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
@@ -93,7 +94,7 @@ class Session:
         """Live data."""
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
-        lost = self._stream.check(incarnation, run)
+        lost = None if self._stream is None else self._stream.check(incarnation, run)
         self._driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
         if lost is not None:
             self._driver.feed(lost)

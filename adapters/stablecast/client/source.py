@@ -28,6 +28,7 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
     StoreUnresponsive,
+    Wakeup,
 )
 from stablecast.core.inputs import Blocked, SourceInput, Start, Withdraw
 from stablecast.core.inputs import Sent as SentInput
@@ -36,6 +37,7 @@ from stablecast.core.settings import FlightBehavior, Notification, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
+from stablecast.net.reliable_stream import ReliableStream
 from stablecast.net.stream import StreamServer
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
@@ -65,7 +67,9 @@ class Source:
         """A source that has not started."""
         self.config = config
         self.topic = config.topic
-        self.stream: StreamServer | None = None
+        self.stream: StreamServer | ReliableStream | None = None
+        self.place = config.transport
+        self.max_payload = MAX_PAYLOAD
         self.on_close: Callable[[], None] | None = None
         self._pool = pool
         self._on_event = on_event
@@ -91,7 +95,7 @@ class Source:
         self._changed = asyncio.Event()
         self._troubles: deque[str] = deque(maxlen=MAX_TROUBLES)
         self._begun = False
-        self._closed = self._over = False
+        self._closed = self._over = self._held = self._turned_away = False
         self._farewell = f"source '{config.topic}' was closed"
 
     async def __aenter__(self) -> "Source":
@@ -102,7 +106,7 @@ class Source:
         """Close."""
         await self.close()
 
-    async def start(self, stream: StreamServer) -> None:
+    async def start(self, stream: StreamServer | ReliableStream) -> None:
         """Let joiners in, and register."""
         self.stream = stream
         await stream.start()
@@ -175,12 +179,11 @@ class Source:
     def try_send(self, payload: bytes) -> int | None:
         """Send without waiting; returns the message's extended number, or None while the flight is full.
 
-        Then the event `Wakeup` tells when it may be tried again (T13); `room` waits for that.
-
-        Raises NotRegistered, MessageTooLarge or Closed.
+        Then the event `Wakeup` tells when it may be tried again (T13); `room` waits for that. Raises NotRegistered,
+        MessageTooLarge or Closed.
         """
         size = len(payload)
-        if self._credit < 1 or size > self._credit_bytes or size > MAX_PAYLOAD or payload.__class__ is not bytes:
+        if self._credit < 1 or size > self._credit_bytes or size > self.max_payload or payload.__class__ is not bytes:
             self._check(size, payload)
             if not self._fits(size) and not self._block(size):
                 return None
@@ -273,9 +276,20 @@ class Source:
 
     def greeting(self) -> bytes:
         """What a joiner hears first: the session, and the SRI as soon as there is one."""
+        return codec.greeting(self._session_id) + self.info()
+
+    def info(self) -> bytes:
+        """The SRI, as soon as there is one."""
         self.flush()
-        info = codec.encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
-        return codec.greeting(self._session_id) + info
+        return codec.encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+
+    def hold(self, held: bool) -> None:
+        """The transport takes no more for now, or again; who was turned away meanwhile is told (T13)."""
+        self._held = held
+        self._renew_credit()
+        if self._turned_away and not held:
+            self._turned_away = False
+            self._on_notify(Wakeup())
 
     async def _send(self, payload: bytes) -> int:
         if self._next % TURN_MESSAGES == 0:
@@ -289,7 +303,9 @@ class Source:
 
     def _block(self, size: int) -> bool:
         """Tell the machine that there is no room, so that it says when there is; returns whether there is already."""
-        self._driver.feed(Blocked(size))
+        self._turned_away |= self._held
+        if not self._held:
+            self._driver.feed(Blocked(size))
         return self._fits(size)
 
     def _fits(self, size: int) -> bool:
@@ -301,8 +317,8 @@ class Source:
             raise TypeError(f"a payload must be bytes, not {type(payload).__name__}")
         if self._over:
             raise Closed(self._farewell)
-        if size > MAX_PAYLOAD:
-            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {MAX_PAYLOAD} bytes")
+        if size > self.max_payload:
+            raise MessageTooLarge(f"a message of {size} bytes is larger than the limit of {self.max_payload} bytes")
         try:
             self._machine.check_size(size)
         except OversizeError as error:
@@ -367,7 +383,7 @@ class Source:
     def _renew_credit(self) -> None:
         """What the machine grants, less what it has not been told of yet."""
         machine = self._machine
-        if not self._may_send():
+        if self._held or not self._may_send():
             self._credit = 0
         elif not self._blocking:
             self._credit, self._credit_bytes = NO_LIMIT, NO_LIMIT

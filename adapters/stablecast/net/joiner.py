@@ -8,6 +8,7 @@ one of the connection only: the joiner joins again, never more often than once i
 import asyncio
 from collections.abc import Callable
 
+from stablecast.net import tls
 from stablecast.net.address import parse
 from stablecast.net.stream import Item, StreamReader
 from stablecast.transports import codec
@@ -77,7 +78,7 @@ class Joiner:
         reader = self._reader = StreamReader(self._on_read)
         self._greeted = connected = False
         try:
-            await asyncio.get_running_loop().create_connection(lambda: reader, host, port)
+            await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
             connected = True
             if self._paused:
                 reader.pause()

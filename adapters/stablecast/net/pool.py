@@ -8,6 +8,7 @@ and is a break (`on_reset`): a lost connection, a peer out of reach, one that do
 import asyncio
 from collections.abc import Callable
 
+from stablecast.net import tls
 from stablecast.net.address import parse
 from stablecast.net.keepalive import keep_alive
 
@@ -175,7 +176,9 @@ class Pool:
         for _ in range(MAX_ATTEMPTS):
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    await loop.create_connection(lambda: link, host, port, local_addr=(self._source_ip, 0))
+                    await loop.create_connection(
+                        lambda: link, host, port, local_addr=(self._source_ip, 0), ssl=tls.client()
+                    )
             except ConnectionRefusedError:
                 report = self._on_gone
                 break

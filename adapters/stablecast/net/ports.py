@@ -46,6 +46,16 @@ def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
     return listen(host, 0, "interface")
 
 
+def listen_within(host: str, ports: tuple[int, int]) -> socket.socket:
+    """A listening socket at the first free port of a range, and at no other. Raises PortError."""
+    for port in range(ports[0], ports[1] + 1):
+        try:
+            return listen(host, port, "interface")
+        except PortError:
+            continue
+    raise PortError(f"no port from {ports[0]} to {ports[1]} is free on {host}: widen the range or stop a program")
+
+
 def _socket() -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from stablecast.net import tls
 from stablecast.net.stream import Item, StreamReader
 
 MAX_PEERS = 4096
@@ -30,10 +31,20 @@ class RequestPort:
         self._server: asyncio.Server | None = None
         self.malformed = 0
 
+    def __len__(self) -> int:
+        """How many peers are connected."""
+        return len(self._peers)
+
     async def start(self) -> None:
         """Accept peers."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, sock=self._listening, start_serving=False)
+        self._server = await loop.create_server(
+            self._accept,
+            sock=self._listening,
+            start_serving=False,
+            ssl=tls.server(),
+            ssl_handshake_timeout=tls.handshake(),
+        )
         await self._server.start_serving()
 
     async def close(self) -> None:
@@ -47,11 +58,13 @@ class RequestPort:
         await self._server.wait_closed()
 
     def _accept(self) -> "Peer":
-        peer = Peer(self._on_items, self._left)
+        return Peer(self._on_items, self._left, self._made)
+
+    def _made(self, peer: "Peer") -> None:
+        """Connected, and with TLS who it is known: before that nobody takes a place."""
         if len(self._peers) >= MAX_PEERS:
             peer.abort()
         self._peers.add(peer)
-        return peer
 
     def _left(self, peer: "Peer") -> None:
         self._peers.discard(peer)
@@ -63,11 +76,22 @@ class RequestPort:
 class Peer(StreamReader):
     """One connection to the port. `contexts` are those that said over it that they live, oldest first."""
 
-    def __init__(self, on_items: Callable[[list[Item], "Peer"], None], on_left: Callable[["Peer"], None]) -> None:
-        """A connection that is not made yet."""
+    def __init__(
+        self,
+        on_items: Callable[[list[Item], "Peer"], None],
+        on_left: Callable[["Peer"], None],
+        on_made: Callable[["Peer"], None] = lambda _: None,
+    ) -> None:
+        """A connection that is not made yet; `on_made` is told when it is, `on_left` when it has ended."""
         super().__init__(lambda items: on_items(items, self))
         self.contexts: list[int] = []
+        self._on_made = on_made
         self._on_left = on_left
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
+        """It is there."""
+        super().connection_made(transport)
+        self._on_made(self)
 
     def alive(self, context: int) -> None:
         """A context said that it lives; of one too many nothing is remembered."""

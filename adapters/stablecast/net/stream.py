@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from stablecast.net import tls
 from stablecast.net.keepalive import keep_alive
 from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
@@ -71,7 +72,13 @@ class StreamServer:
     async def start(self) -> None:
         """Accept joiners."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Subscriber(self), sock=self._listening, start_serving=False)
+        self._server = await loop.create_server(
+            lambda: Subscriber(self),
+            sock=self._listening,
+            start_serving=False,
+            ssl=tls.server(),
+            ssl_handshake_timeout=tls.handshake(),
+        )
         await self._server.start_serving()
 
     @property

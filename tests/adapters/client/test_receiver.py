@@ -13,6 +13,7 @@ from stablecast.core.events import (
     Confirmed,
     RegistrationComplete,
 )
+from stablecast.net.joiner import Joiner
 from stablecast.trace import TraceError
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
@@ -204,7 +205,9 @@ async def test_a_stream_that_is_found_while_the_inbox_is_full_waits(monkeypatch:
         await until(lambda: receiver._paused)
         receiver.found(two.address, 6, "")
         await two.connection()
-        assert receiver._joiners[two.address]._paused
+        joiner = receiver._joiners[two.address]
+        assert isinstance(joiner, Joiner)
+        assert joiner._paused
         assert (await anext(receiver)).payload == b"x"
         await until(lambda: len(receiver._sessions) == 2)
 

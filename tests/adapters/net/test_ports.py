@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from stablecast.net.ports import PortError, listen, listen_in_range
+from stablecast.net.ports import PortError, listen, listen_in_range, listen_within
 
 LOCAL = "127.0.0.1"
 
@@ -59,3 +59,12 @@ def test_the_first_free_port_of_a_range(monkeypatch: pytest.MonkeyPatch) -> None
             assert bound == [low, low + 1, low + 2]
         with listen_in_range(LOCAL, (low, low + 1)):
             assert bound[3:] == [low, low + 1, 0]
+
+
+def test_a_range_is_kept_to() -> None:
+    with listen(LOCAL, 0, "test") as taken:
+        port = taken.getsockname()[1]
+        with listen_within(LOCAL, (port, port + 20)) as another:
+            assert port < another.getsockname()[1] <= port + 20
+        with pytest.raises(PortError, match=f"no port from {port} to {port} is free on {LOCAL}: widen the range"):
+            listen_within(LOCAL, (port, port))

@@ -1,0 +1,154 @@
+"""The options of the transports: which one a source uses, and how LBT-RM and LBT-RU behave.
+
+They stand beside the options of sources and receivers, under their documented names. What belongs to a context (rate
+limits) is set by its first source of the kind, what belongs to a session by the source or receiver that made it.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+import attrs
+
+from stablecast.config.kinds import Flag, Value, Whole, words
+from stablecast.config.option import Option
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.net.address import check_ip
+from stablecast.transports.reliable.settings import (
+    LBTRM_RATES,
+    LBTRM_RECEIVER,
+    LBTRU_RATES,
+    LBTRU_RECEIVER,
+    MAX_DATAGRAM,
+    MIN_DATAGRAM,
+    RateSettings,
+    ReceiverSettings,
+    SourceSettings,
+)
+
+MAX_UINT32 = 0xFFFF_FFFF
+MAX_SIZE = 1 << 62
+MAX_BITS = 1 << 40
+
+
+class Transport(IntEnum):
+    """What carries a source's data."""
+
+    TCP = 0
+    LBTRM = 1
+    LBTRU = 2
+
+
+@attrs.frozen
+class KindConfig:
+    """One kind: how its sources, its receivers and its context's limiter behave."""
+
+    source: SourceSettings = SourceSettings()
+    receiver: ReceiverSettings = LBTRM_RECEIVER
+    rates: RateSettings = LBTRM_RATES
+
+
+@attrs.frozen
+class TransportConfig:
+    """Which transport, and both kinds; `group` and `port` are where an LBT-RM source sends to ("": of the pool)."""
+
+    kind: Transport = Transport.TCP
+    group: str = ""
+    port: int = 14_400
+    lbtrm: KindConfig = KindConfig()
+    lbtru: KindConfig = KindConfig(receiver=LBTRU_RECEIVER, rates=LBTRU_RATES)
+
+    @property
+    def chosen(self) -> KindConfig:
+        """The configuration of the kind that is used."""
+        return self.lbtrm if self.kind is Transport.LBTRM else self.lbtru
+
+
+@attrs.frozen
+class Group:
+    """A multicast address; 0.0.0.0: one of the pool."""
+
+    type: str = "address"
+    unit: str = ""
+    allowed: str = "ip"
+
+    def merge(self, name: str, before: object, value: Value) -> str:
+        """The address. Raises AddressError."""
+        address = check_ip(str(value))
+        return "" if address == "0.0.0.0" else address  # noqa: S104 - the documented word for none
+
+    def show(self, field: str) -> str:
+        """The address."""
+        return field or "0.0.0.0"  # noqa: S104
+
+
+SPAN = Whole(0, MAX_UINT32, "ms", MILLISECOND)
+SPAN_1 = Whole(1, MAX_UINT32, "ms", MILLISECOND)
+SECONDS = Whole(0, MAX_UINT32, "s", SECOND)
+BYTES = Whole(0, MAX_SIZE, "bytes")
+BITS = Whole(1, MAX_BITS, "bit/s")
+FLAG = Flag()
+
+_EACH = (
+    ("datagram_max_size", "source.datagram_max", Whole(MIN_DATAGRAM, MAX_DATAGRAM, "bytes"), "largest datagram"),
+    ("transmission_window_size", "source.window_bytes", Whole(65_536, MAX_SIZE, "bytes"), "payload kept to send again"),
+    ("transmission_window_limit", "source.window_limit", BYTES, "the same with overhead; 0: no limit"),
+    ("ignore_interval", "source.ignore_ns", SPAN, "a datagram is sent again once in so long"),
+    ("sm_minimum_interval", "source.sm_min_ns", SPAN_1, "silence before the first session message"),
+    ("sm_maximum_interval", "source.sm_max_ns", SPAN_1, "the longest interval of session messages"),
+    ("data_rate_limit", "rates.data_bits", BITS, "of all sources of a context"),
+    ("retransmit_rate_limit", "rates.repair_bits", BITS, "the same of what is sent again"),
+    ("rate_interval", "rates.interval_ns", Whole(1, 1000, "ms", MILLISECOND), "the limits hold in each of these"),
+    ("nak_initial_backoff_interval", "receiver.initial_backoff_ns", SPAN, "before the first NAK; 0: at once"),
+    ("nak_backoff_interval", "receiver.backoff_ns", SPAN_1, "before each further NAK"),
+    ("nak_suppress_interval", "receiver.suppress_ns", SPAN, "silence after an NCF"),
+    ("nak_generation_interval", "receiver.generation_ns", Whole(5, MAX_UINT32, "ms", MILLISECOND), "until it is lost"),
+    ("send_naks", "receiver.send_naks", FLAG, "ask for what is missing"),
+    ("loss_rate", "receiver.drop_permille", Whole(0, 100, "%", 10), "arriving datagrams that are dropped, for tests"),
+    ("activity_timeout", "receiver.activity_ns", SPAN_1, "silence until the session is over"),
+)
+"""Options of both kinds: name, field, how it is read, meaning."""
+
+TRANSPORT_OPTIONS: tuple[Option, ...] = (
+    Option(
+        "transport",
+        "kind",
+        words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
+        "what carries the data to receivers; stores join over TCP",
+    ),
+    Option("transport_lbtrm_multicast_address", "group", Group(), "where data goes; 0.0.0.0: one of the pool"),
+    Option("transport_lbtrm_destination_port", "port", Whole(1, 65_535), "the port of the group"),
+    *(
+        Option(f"transport_{kind}_{name}", f"{kind}.{field}", reader, summary)
+        for kind in ("lbtrm", "lbtru")
+        for name, field, reader, summary in _EACH
+    ),
+    Option(
+        "transport_lbtrm_preactivity_timeout",
+        "lbtrm.receiver.preactivity_ns",
+        SPAN,
+        "activity timeout while nothing was heard; 0: the same",
+    ),
+    Option("transport_lbtru_client_activity_timeout", "lbtru.source.client_ns", SPAN_1, "silence of a client"),
+    Option("transport_lbtru_connect_interval", "lbtru.receiver.connect_ns", SPAN_1, "between connection requests"),
+    Option(
+        "transport_lbtru_maximum_connect_attempts",
+        "lbtru.receiver.connect_attempts",
+        Whole(1, MAX_UINT32),
+        "requests until the source is given up",
+    ),
+    Option("transport_lbtru_acknowledgement_interval", "lbtru.receiver.alive_ns", SPAN_1, "between signs of life"),
+)
+
+_TABLE = {option.name: option for option in TRANSPORT_OPTIONS}
+
+
+def split(options: Mapping[str, Value]) -> tuple[TransportConfig, dict[str, Value]]:
+    """The transports' configuration, and the options that are not theirs. Raises OptionError, AddressError."""
+    config, others = TransportConfig(), dict[str, Value]()
+    for name, value in options.items():
+        option = _TABLE.get(name)
+        if option is None:
+            others[name] = value
+        else:
+            config = option.set(config, value)
+    return config, others

@@ -1,0 +1,154 @@
+"""The LBT-RM or LBT-RU sessions of a context's sources, on sockets."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable
+
+import attrs
+
+from stablecast.net import datagrams, multicast
+from stablecast.net.address import check_ip
+from stablecast.net.datagrams import Datagram, DatagramSocket
+from stablecast.net.ports import PortError
+from stablecast.net.timed import Timed
+from stablecast.net.where import Where
+from stablecast.transports.lbtrm import LbtrmSources
+from stablecast.transports.lbtru import LbtruSources
+from stablecast.transports.reliable import effects as fx
+from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
+from stablecast.transports.reliable.settings import SourceSettings
+
+PORTS = (14380, 14389)
+"""Where LBT-RU sessions are (transport_lbtru_port_low, _high of a context)."""
+
+MAX_SESSION_ID = 0xFFFF_FFFF
+
+
+@attrs.define
+class _Session:
+    """Sockets of a session: what it says leaves by one, and what it is told comes to the other, or the same."""
+
+    where: Where
+    hearing: DatagramSocket
+    saying: DatagramSocket
+    closed: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+
+class ReliableSources:
+    """The source sessions of a context over one kind of transport.
+
+    `on_room` holds what to call when the rate limit is reached no more.
+    """
+
+    def __init__(self, machine: LbtrmSources | LbtruSources, interface: str) -> None:
+        """None is open yet."""
+        self.machine = machine
+        self.interface = check_ip(interface)
+        self._timed: Timed[SourceInput, fx.SourceEffect] = Timed(machine, self._perform)
+        self._sessions: dict[int, _Session] = {}
+        self._last = 0
+        self._room = asyncio.Event()
+        self.on_room: list[Callable[[], None]] = []
+
+    def open(self, group: str = "", settings: SourceSettings | None = None, session_id: int = 0) -> int:
+        """A new session, to `group` (`ip:port`) with LBT-RM; returns its number. Raises PortError, MisuseError."""
+        self._last += 1
+        number = self._last
+
+        def heard(found: list[Datagram]) -> None:
+            self._timed.feed(Heard(number, tuple(found)))
+
+        if group:
+            saying = DatagramSocket(multicast.sending(self.interface), heard)
+            hearing = DatagramSocket(self._nak_port(saying), heard)
+        else:
+            hearing = saying = DatagramSocket(datagrams.bind(self.interface, *PORTS), heard)
+        where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
+        self._sessions[number] = _Session(where, hearing, saying)
+        address = group or where.address
+        self._timed.feed(Open(number, address, where.session_id, hearing.port, settings or SourceSettings()))
+        return number
+
+    def _nak_port(self, saying: DatagramSocket) -> socket.socket:
+        try:
+            return datagrams.bind(self.interface, *multicast.NAK_PORTS)
+        except PortError:
+            saying.close()
+            raise
+
+    def where(self, number: int) -> Where:
+        """The session as receivers name it."""
+        return self._sessions[number].where
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the rate limit is reached: nothing may be submitted until `room` returns."""
+        return self.machine.blocked
+
+    async def room(self) -> None:
+        """Wait until messages may be submitted."""
+        while self.machine.blocked:
+            self._room.clear()
+            await self._room.wait()
+
+    def submit(self, number: int, block: bytes, mark: Mark = Mark.NONE) -> None:
+        """Send whole messages, back to back: data of one topic, or a control message. Raises MisuseError."""
+        self._timed.feed(Submit(number, block, mark))
+
+    def flush(self, number: int) -> None:
+        """What is in the batch leaves."""
+        self._timed.feed(Flush(number))
+
+    def forget(self, number: int, topic: int) -> None:
+        """A topic's source is gone."""
+        self._timed.feed(Forget(number, topic))
+
+    def statistics(self, number: int) -> dict[str, int]:
+        """The counters of a session, and what its sockets did not take."""
+        session = self._sessions[number]
+        socket = {"dgrams_not_sent": session.saying.dropped, "socket_errors": session.saying.errors}
+        return {**self.machine.statistics(number), **socket}
+
+    def all_statistics(self) -> dict[str, dict[str, int]]:
+        """The same of each session, by source string."""
+        return {f"source {session.where}": self.statistics(number) for number, session in self._sessions.items()}
+
+    async def close_session(self, number: int) -> None:
+        """End a session, and wait until it has lingered."""
+        session = self._sessions[number]
+        self.retire(number)
+        await session.closed.wait()
+
+    def retire(self, number: int) -> None:
+        """End a session once it has lingered."""
+        self._timed.feed(Close(number))
+
+    def close(self) -> None:
+        """End all sessions now: nothing is sent again any more, and LBT-RU's clients are told."""
+        for number in tuple(self._sessions):
+            self._timed.feed(Close(number, linger=False))
+        self._timed.wake()
+        self._timed.close()
+        for number in tuple(self._sessions):
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        session = self._sessions.pop(number)
+        session.hearing.close()
+        session.saying.close()
+        session.closed.set()
+
+    def _perform(self, effect: fx.SourceEffect) -> None:
+        match effect:
+            case fx.SendDatagrams(number, to, found):
+                self._sessions[number].saying.send(to, found)
+            case fx.Unblocked():
+                self._room.set()
+                for tell in tuple(self.on_room):
+                    tell()
+            case fx.SourceClosed(number):
+                self._end(number)
+            case _:  # Clients come and go: the counters tell.
+                pass

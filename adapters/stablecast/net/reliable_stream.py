@@ -1,0 +1,87 @@
+"""A source's data over LBT-RM or LBT-RU, beside the TCP stream that its stores join.
+
+Where the rate limit is reached the source is held until there is room: what it wrote before waits here. What a joiner
+of a TCP stream is greeted with is told here now and then, with the number up to which there is nothing to be missed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from stablecast.net.reliable_sources import ReliableSources
+from stablecast.net.stream import StreamServer, Subscriber
+from stablecast.transports.reliable.batching import Mark
+
+STANDING_SECONDS = 0.5
+"""How often the source says where it stands: so long a receiver that joins may wait."""
+
+MAX_WAITING = 64
+"""Blocks that wait for the rate limit; what a source says again anyway is dropped beyond that."""
+
+
+class ReliableStream:
+    """What `StreamServer` is to a source, on a session as well.
+
+    `standing` gives what is told now and then; `hold` is told whether the source must wait.
+    """
+
+    def __init__(
+        self,
+        server: StreamServer,
+        sources: ReliableSources,
+        session: int,
+        standing: Callable[[], bytes],
+        hold: Callable[[bool], None],
+    ) -> None:
+        """A session that is open."""
+        self._server = server
+        self._sources = sources
+        self._session = session
+        self._standing = standing
+        self._hold = hold
+        self._waiting: deque[bytes] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._held = False
+
+    async def start(self) -> None:
+        """Accept who joins over TCP, and say where the source stands from now on."""
+        await self._server.start()
+        self._sources.on_room.append(self._push)
+        self._say_standing()
+
+    @property
+    def subscribers(self) -> list[Subscriber]:
+        """Who joined over TCP."""
+        return self._server.subscribers
+
+    def write(self, block: bytes) -> None:
+        """Send to everybody."""
+        self._server.write(block)
+        self._queue(block)
+
+    async def close(self) -> None:
+        """End both; what is lost is sent again for a while, until the context is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._sources.on_room.remove(self._push)
+            self._sources.retire(self._session)
+        await self._server.close()
+
+    def _queue(self, block: bytes) -> None:
+        if len(self._waiting) < MAX_WAITING:
+            self._waiting.append(block)
+            self._push()
+
+    def _push(self) -> None:
+        while self._waiting and not self._sources.blocked:
+            self._sources.submit(self._session, self._waiting.popleft(), Mark.END)
+        held = self._sources.blocked
+        if held != self._held:
+            self._held = held
+            self._hold(held)
+
+    def _say_standing(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(STANDING_SECONDS, self._say_standing)
+        block = b"" if self._waiting else self._standing()
+        if block:
+            self._queue(block)

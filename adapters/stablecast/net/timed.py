@@ -1,0 +1,91 @@
+"""The loop of a machine that keeps no trace: feed, drain, perform, re-arm."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from stablecast.core.units import MILLISECOND
+
+InputT_contra = TypeVar("InputT_contra", contravariant=True)
+EffectT_co = TypeVar("EffectT_co", covariant=True)
+InputT = TypeVar("InputT")
+EffectT = TypeVar("EffectT")
+
+
+class Machine(Protocol[InputT_contra, EffectT_co]):
+    """The machine contract."""
+
+    def receive(self, event: InputT_contra, now: int) -> None:
+        """Feed one input."""
+
+    def handle_timeout(self, now: int) -> None:
+        """Do what is due."""
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due."""
+
+    def take_effects(self) -> Sequence[EffectT_co]:
+        """What to do, in order."""
+
+
+class Timed(Generic[InputT, EffectT]):
+    """Drives one machine on the running event loop; `perform` may feed it again."""
+
+    def __init__(self, machine: Machine[InputT, EffectT], perform: Callable[[EffectT], None]) -> None:
+        """Hand the effects of a machine to `perform`."""
+        self.machine = machine
+        self._perform = perform
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0
+        self._busy = False
+        self._closed = False
+        self._rearm()
+
+    def feed(self, event: InputT) -> None:
+        """Feed one input and perform what follows; does nothing once closed. Raises what the machine raises."""
+        if not self._closed:
+            self.machine.receive(event, time.monotonic_ns())
+            self._drain()
+
+    def wake(self) -> None:
+        """Do what is due now, without waiting for the timer."""
+        if not self._closed:
+            self.machine.handle_timeout(time.monotonic_ns())
+            self._drain()
+
+    def close(self) -> None:
+        """Nothing happens any more."""
+        self._closed = True
+        self._rearm()
+
+    def _drain(self) -> None:
+        if self._busy:
+            return  # Whoever performs effects now takes these too.
+        self._busy = True
+        try:
+            while effects := self.machine.take_effects():
+                for effect in effects:
+                    self._perform(effect)
+        finally:
+            self._busy = False
+        self._rearm()
+
+    def _rearm(self) -> None:
+        """A timer that is early enough stays: most deadlines move back before they come."""
+        due = None if self._closed else self.machine.next_timeout()
+        if self._timer is not None:
+            if due is not None and self._due <= due:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if due is not None:
+            self._due = due
+            wait = max(0, due - time.monotonic_ns())
+            # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
+            self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.wake()

@@ -1,0 +1,27 @@
+"""Runs that overtook the announcement of their source."""
+
+from stablecast.client.early import MAX_EARLY, Early
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+
+
+def run(topic: int, first: int) -> Run:
+    return Run(topic, first, 1, 1, b"")
+
+
+def test_the_runs_of_a_life_are_given_once_and_in_order() -> None:
+    early = Early()
+    for session_id, topic, first in ((5, 7, 0), (6, 7, 0), (5, 7, 1), (5, 8, 0)):
+        early.keep(session_id, run(topic, first))
+    assert early.take(codec.join(9, 9)) == []
+    assert early.take(codec.join(5, 7)) == [run(7, 0), run(7, 1)]
+    assert early.take(codec.join(5, 7)) == []
+    assert list(early.runs) == [(6, run(7, 0)), (5, run(8, 0))]
+
+
+def test_only_so_many_are_kept() -> None:
+    early = Early()
+    for first in range(MAX_EARLY + 2):
+        early.keep(5, run(7, first))
+    taken = early.take(codec.join(5, 7))
+    assert (len(taken), taken[0].first) == (MAX_EARLY, 2)

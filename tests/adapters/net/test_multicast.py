@@ -1,0 +1,29 @@
+"""Sockets for groups."""
+
+import pytest
+
+from stablecast.net import multicast
+from stablecast.net.datagrams import Datagram, DatagramSocket
+from stablecast.net.ports import PortError
+from tests.support.network import until
+
+HOST = "127.0.0.1"
+GROUP = "239.192.7.9"
+PORT = 14488
+
+
+async def test_everybody_on_this_host_who_joined_hears_a_group() -> None:
+    reads: tuple[list[Datagram], list[Datagram]] = ([], [])
+    hearing = [DatagramSocket(multicast.hearing(GROUP, PORT, HOST), one.extend) for one in reads]
+    saying = DatagramSocket(multicast.sending(HOST, hops=1), lambda _: None)
+    saying.send(f"{GROUP}:{PORT}", [b"all"])
+    await until(lambda: all(reads))
+    assert reads == ([(b"all", f"{HOST}:{saying.port}")],) * 2
+    for sock in (*hearing, saying):
+        sock.close()
+
+
+@pytest.mark.parametrize(("group", "interface"), [("10.0.0.1", HOST), (GROUP, "192.0.2.1")])
+def test_what_cannot_be_joined_is_named_with_the_remedy(group: str, interface: str) -> None:
+    with pytest.raises(PortError, match="give a group"):
+        multicast.hearing(group, PORT, interface)

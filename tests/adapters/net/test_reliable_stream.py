@@ -1,0 +1,108 @@
+"""A source's stream on a session: what waits for the rate limit, and what is said now and then."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+from stablecast.core.units import MILLISECOND
+from stablecast.net import ports, reliable_stream
+from stablecast.net.reliable_sources import ReliableSources
+from stablecast.net.reliable_stream import ReliableStream
+from stablecast.net.stream import StreamServer
+from stablecast.transports.lbtru import LbtruSources
+from stablecast.transports.reliable.marks import message
+from stablecast.transports.reliable.settings import RateSettings, SourceSettings
+from tests.support.network import until
+from tests.transports.reliable.network import block
+
+HOST = "127.0.0.1"
+SLOW = RateSettings(50 * MILLISECOND, 8_000)
+"""50 bytes in an interval: each datagram has one of its own."""
+PLENTY = attrs.evolve(SLOW, data_bits=1 << 40)
+
+
+class Bench:
+    """A stream, what it asked its source for, and when it held it."""
+
+    def __init__(self, rates: RateSettings) -> None:
+        self.sources = ReliableSources(LbtruSources(rates), HOST)
+        self.session = self.sources.open(settings=SourceSettings(linger_ns=0))
+        self.held: list[bool] = []
+        self.standings = itertools.count(-1)  # the first is told before there is anything to tell
+        self.stream = ReliableStream(
+            StreamServer(ports.listen(HOST, 0, "port"), lambda: b""),
+            self.sources,
+            self.session,
+            lambda: message([(7, number)]) if (number := next(self.standings)) >= 0 else b"",
+            self.held.append,
+        )
+
+    def sent(self) -> int:
+        return self.sources.statistics(self.session)["msgs_sent"]
+
+
+@asynccontextmanager
+async def bench(rates: RateSettings) -> AsyncIterator[Bench]:
+    found = Bench(rates)
+    await found.stream.start()
+    try:
+        yield found
+    finally:
+        await found.stream.close()
+        found.sources.close()
+
+
+async def test_what_is_written_leaves_at_once() -> None:
+    async with bench(PLENTY) as found:
+        found.stream.write(block(7, 0, 3))
+        assert (found.sent(), found.held, found.stream.subscribers) == (1, [], [])
+
+
+async def test_at_the_rate_limit_the_source_is_held_until_all_has_left() -> None:
+    async with bench(SLOW) as found:
+        for number in range(4):
+            found.stream.write(block(7, number, 1, 60))
+        assert found.held == [True]
+        await until(lambda: len(found.held) == 2)
+        assert found.held == [True, False]
+        assert found.sent() == 4
+
+
+async def test_another_source_of_the_context_that_reaches_the_limit_holds_this_one_too() -> None:
+    async with bench(SLOW) as found:
+        other = found.sources.open()
+        for number in range(2):
+            if not found.sources.blocked:
+                found.sources.submit(other, block(7, number, 1, 60))
+                found.sources.flush(other)
+        found.stream.write(block(7, 0, 1))
+        assert (found.sent(), found.held) == (0, [True])
+        await until(lambda: found.sent() == 1)
+
+
+async def test_the_source_says_where_it_stands_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reliable_stream, "STANDING_SECONDS", 0.005)
+    async with bench(PLENTY) as found:
+        assert found.sent() == 0
+        await until(lambda: found.sent() >= 3)
+
+
+async def test_what_waits_is_bounded_and_what_is_said_again_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reliable_stream, "MAX_WAITING", 2)
+    monkeypatch.setattr(reliable_stream, "STANDING_SECONDS", 0.005)
+    async with bench(SLOW) as found:
+        for number in range(8):
+            found.stream.write(block(7, number, 1, 60))
+        assert len(found.stream._waiting) == 2
+        await asyncio.sleep(0.02)
+        assert len(found.stream._waiting) <= 2
+
+
+async def test_a_stream_that_never_started_can_be_closed() -> None:
+    found = Bench(PLENTY)
+    await found.stream.close()
+    found.sources.close()

@@ -1,0 +1,107 @@
+"""Batches: messages of all topics of a session that share a datagram.
+
+* **Implicit.** A message is added first; a batch that has then grown to the floor leaves. One that would exceed the
+  datagram leaves before (runner-up of the traps: 2000 + 500 bytes leave as one datagram of 2500). What stays leaves
+  when the oldest message in it has waited for the interval.
+* **Explicit.** Between begin and end neither floor nor interval matter; a full datagram leaves all the same. An
+  explicit batch that is never ended stays: no timer sends it.
+"""
+
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.wire.lbmc import DATA_HEADER, PREFIX
+
+
+class Mark(IntEnum):
+    """How a submission stands to an explicit batch."""
+
+    NONE = 0
+    BEGIN = 1
+    END = 2
+
+
+@attrs.define
+class Batcher:
+    """The batch of one session.
+
+    Attributes:
+        room: Bytes of messages in a datagram.
+        floor: Bytes at which a batch leaves.
+        span_ns: So long a message may wait.
+        since: When the oldest message in it came (ns).
+        explicit: Whether an explicit batch is open.
+        last_at: Where the last message began in the last block.
+    """
+
+    room: int
+    floor: int
+    span_ns: int
+    pending: list[bytes] = attrs.field(factory=list)
+    size: int = 0
+    since: int = 0
+    explicit: bool = False
+    last_at: int = 0
+
+    def add(self, block: bytes, now: int, mark: Mark = Mark.NONE) -> list[bytes]:
+        """Takes whole messages, back to back; returns the datagrams that are complete with them.
+
+        Raises:
+            MisuseError: If one of them does not fit a datagram, or the block does not end with a message. Nothing is
+                taken then.
+        """
+        if mark is Mark.BEGIN:
+            self.explicit = True
+        cuts = self._cuts(block)
+        full: list[bytes] = []
+        start = 0
+        for cut in cuts:
+            if cut > start:
+                self.pending.append(block[start:cut])
+            full.append(b"".join(self.pending))
+            self.pending, start = [], cut
+        if cuts:
+            self.size = 0
+        if start < len(block):
+            if not self.pending:
+                self.since = now
+            self.pending.append(block[start:])
+            self.size += len(block) - start
+        if mark is Mark.END:
+            self.explicit = False
+            full += self.flush()
+        return full
+
+    def flush(self) -> list[bytes]:
+        """What is pending, as one datagram or none; also of an explicit batch, which then goes on."""
+        if not self.pending:
+            return []
+        datagram, self.pending, self.size = b"".join(self.pending), [], 0
+        return [datagram]
+
+    def due(self) -> int | None:
+        """When the batch must leave, in nanoseconds; None: it need not."""
+        return self.since + self.span_ns if self.pending and not self.explicit else None
+
+    def _cuts(self, block: bytes) -> list[int]:
+        """Where datagrams end in the block; an end at 0 is that of what was pending before."""
+        cuts: list[int] = []
+        room, unpack, at, size = self.room, PREFIX.unpack_from, 0, self.size
+        floor = room if self.explicit else self.floor
+        end = len(block)
+        while at < end:
+            length = unpack(block, at)[2] if at + PREFIX.size <= end else 0
+            if not (DATA_HEADER.size if block[at] == 0 else PREFIX.size) <= length <= min(room, end - at):
+                raise MisuseError(f"a message of {length} bytes does not fit {min(room, end - at)}: cut it first")
+            if size + length > room:
+                cuts.append(at)
+                size = 0
+            self.last_at = at
+            at += length
+            size += length
+            if size >= floor:
+                cuts.append(at)
+                size = 0
+        return cuts

@@ -1,0 +1,190 @@
+"""Missing datagrams: when they are asked for, and when they are given up.
+
+Numbers are extended. A datagram is missing when a later one, or a session message, shows that it was sent. It is asked
+for after the initial backoff, then again after each backoff; both vary at random, so that of many receivers that lost
+the same only the quickest asks, and the repair silences the rest. An NCF silences the datagram for the suppress
+interval, which replaces the running backoff (U22).
+
+It is given up when the source says that it has it no more (it lies below the trail: then it is never asked for), or
+when it was missing for the generation interval.
+
+Each datagram has a deadline of its own; all that are due together share a NAK. (The product starts one timer with the
+first loss and lets later ones wait for it, up to a second: a cost without a gain, see the observed traffic.)
+"""
+
+import heapq
+from itertools import islice
+
+import attrs
+
+from stablecast.core.seeded import Seeded
+from stablecast.transports.reliable.effects import DatagramsLost, LossReason, ReceiverEffect
+from stablecast.transports.reliable.settings import MAX_MISSING, ReceiverSettings
+from stablecast.transports.reliable.statistics import ReceiverStatistics
+
+STALE_DEADLINES = 64
+"""Deadlines of datagrams that came meanwhile, or were given a new one, beside one for each that is missing."""
+
+
+@attrs.define
+class Gap:
+    """A missing datagram: since when, when it is asked for next (ns; None: never), how often it was."""
+
+    found_at: int
+    due: int | None
+    asked: int = 0
+
+
+@attrs.define
+class Gaps:
+    """What is missing of one session.
+
+    Attributes:
+        high: The newest number that is known to have been sent; None: nothing was heard yet.
+        trail: The oldest number that the source has, as far as is known.
+        missing: By number; found in this order too, for what is newly missing lies above all before.
+        deadlines: When to ask for which number, a heap; those that do not match the gap's are stale.
+    """
+
+    settings: ReceiverSettings
+    seeded: Seeded
+    statistics: ReceiverStatistics
+    high: int | None = None
+    trail: int = 0
+    missing: dict[int, Gap] = attrs.field(factory=dict)
+    deadlines: list[tuple[int, int]] = attrs.field(factory=list)
+
+    def begin(self, high: int) -> None:
+        """Nothing up to `high` concerns us: we came later."""
+        self.high = self.trail = high
+
+    def take(self, number: int, again: bool, now: int, out: list[ReceiverEffect]) -> bool:
+        """A datagram came; returns whether it is new. Only after `begin`."""
+        assert self.high is not None
+        if number > self.high:
+            if number > self.high + 1:
+                self.extend(number - 1, now, out)
+            self.high = number
+            return True
+        gap = self.missing.pop(number, None)
+        if gap is None:
+            self.statistics.duplicate_data += 1
+            return False
+        if not again:
+            self.statistics.out_of_order += 1
+        if gap.asked:
+            self.statistics.repaired(now - gap.found_at, gap.asked)
+        self._tidy()
+        return True
+
+    def extend(self, high: int, now: int, out: list[ReceiverEffect]) -> None:
+        """Everything up to `high` was sent: what was not heard of it is missing. Only after `begin`."""
+        assert self.high is not None
+        first, self.high = self.high + 1, max(self.high, high)
+        stop = self.high + 1
+        self.statistics.lost += stop - first
+        gone = min(max(first, self.trail), stop)
+        self._give_up(first, gone, LossReason.WINDOW, out)
+        start = max(gone, stop - MAX_MISSING)
+        excess = max(0, len(self.missing) + stop - start - MAX_MISSING)
+        self._lose(list(islice(self.missing, excess)), LossReason.TOO_MANY, out)
+        self._give_up(gone, start, LossReason.TOO_MANY, out)
+        settings = self.settings
+        due = now + self._varied(settings.initial_backoff_ns) if settings.send_naks and start < stop else None
+        for number in range(start, stop):
+            self.missing[number] = Gap(now, due)
+            if due is not None:
+                heapq.heappush(self.deadlines, (due, number))
+
+    def advance(self, trail: int, out: list[ReceiverEffect]) -> None:
+        """The source has nothing below `trail` any more."""
+        if trail <= self.trail:
+            return
+        self.trail = trail
+        lost: list[int] = []
+        for number in self.missing:
+            if number >= trail:
+                break
+            lost.append(number)
+        self._lose(lost, LossReason.WINDOW, out)
+
+    def refuse(self, numbers: list[int], now: int) -> None:
+        """The source does not send these now."""
+        if not self.settings.send_naks:
+            return
+        due = now + self.settings.suppress_ns
+        for number in numbers:
+            gap = self.missing.get(number)
+            if gap is not None:
+                gap.due = due
+                heapq.heappush(self.deadlines, (due, number))
+        self._tidy()
+
+    def ask(self, now: int) -> list[int]:
+        """The numbers to ask for now, ascending."""
+        due: list[int] = []
+        while self.deadlines and self.deadlines[0][0] <= now:
+            deadline, number = heapq.heappop(self.deadlines)
+            gap = self.missing.get(number)
+            if gap is not None and gap.due == deadline:
+                gap.due = None
+                due.append(number)
+        if due:
+            again = now + self._varied(self.settings.backoff_ns)
+            for number in due:
+                gap = self.missing[number]
+                gap.due = again
+                gap.asked += 1
+                heapq.heappush(self.deadlines, (again, number))
+        return sorted(due)
+
+    def expire(self, now: int, out: list[ReceiverEffect]) -> None:
+        """Gives up what was missing for too long."""
+        oldest = now - self.settings.generation_ns
+        lost: list[int] = []
+        for number, gap in self.missing.items():
+            if gap.found_at > oldest:
+                break
+            lost.append(number)
+        self._lose(lost, LossReason.TIME, out)
+
+    def next(self) -> int | None:
+        """When `ask` or `expire` is due, in nanoseconds."""
+        if not self.missing:
+            return None
+        expiry = next(iter(self.missing.values())).found_at + self.settings.generation_ns
+        while self.deadlines:
+            due, number = self.deadlines[0]
+            gap = self.missing.get(number)
+            if gap is not None and gap.due == due:
+                return min(due, expiry)
+            heapq.heappop(self.deadlines)
+        return expiry
+
+    def _lose(self, numbers: list[int], reason: LossReason, out: list[ReceiverEffect]) -> None:
+        """These missing ones, ascending, are given up."""
+        start = 0
+        for place, number in enumerate(numbers):
+            del self.missing[number]
+            if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
+                self._give_up(numbers[start], number + 1, reason, out)
+                start = place + 1
+        if numbers:
+            self._tidy()
+
+    def _give_up(self, first: int, stop: int, reason: LossReason, out: list[ReceiverEffect]) -> None:
+        if first < stop:
+            if reason is LossReason.WINDOW:
+                self.statistics.unrecovered_txw += stop - first
+            else:
+                self.statistics.unrecovered_tmo += stop - first
+            out.append(DatagramsLost(first, stop - first, reason))
+
+    def _varied(self, span: int) -> int:
+        return self.seeded.between(span // 2, span * 3 // 2)
+
+    def _tidy(self) -> None:
+        """Stale deadlines go once there are more of them than of others."""
+        if len(self.deadlines) > 2 * len(self.missing) + STALE_DEADLINES:
+            self.deadlines = [(gap.due, number) for number, gap in self.missing.items() if gap.due is not None]
+            heapq.heapify(self.deadlines)

@@ -1,0 +1,81 @@
+"""Inputs of the sessions. `session` is the driver's name of a source session. Addresses are `ip:port`."""
+
+import attrs
+
+from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.reliable.settings import SourceSettings
+
+
+@attrs.frozen
+class Open:
+    """A new source session.
+
+    Attributes:
+        address: LBT-RM: group and port that data goes to. LBT-RU: where the session is.
+        nak_port: LBT-RM: where NAKs are to come.
+        session_id: 32 bits, not 0.
+    """
+
+    session: int
+    address: str
+    session_id: int
+    nak_port: int = 0
+    settings: SourceSettings = SourceSettings()
+
+
+@attrs.frozen
+class Submit:
+    """Send whole messages, back to back: data of one topic, or a control message."""
+
+    session: int
+    block: bytes
+    mark: Mark = Mark.NONE
+
+
+@attrs.frozen
+class Flush:
+    """What is in the session's batch leaves now."""
+
+    session: int
+
+
+@attrs.frozen
+class Forget:
+    """A topic's source is gone; others go on."""
+
+    session: int
+    topic_index: int
+
+
+@attrs.frozen
+class Close:
+    """The last source of a session is gone; without `linger` it answers nobody any more."""
+
+    session: int
+    linger: bool = True
+
+
+@attrs.frozen
+class Heard:
+    """Datagrams came to the source's socket, each with its sender."""
+
+    session: int
+    datagrams: tuple[tuple[bytes, str], ...]
+
+
+SourceInput = Open | Submit | Flush | Forget | Close | Heard
+
+
+@attrs.frozen
+class Arrived:
+    """Datagrams of the session came, in one read."""
+
+    datagrams: tuple[bytes, ...]
+
+
+@attrs.frozen
+class Leave:
+    """Nobody listens any more."""
+
+
+ReceiverInput = Arrived | Leave

@@ -1,0 +1,91 @@
+"""High-water marks (TSNI): the newest number of each idle topic, so that the loss of its last messages is seen.
+
+A topic without data for the interval is told, and again after each interval, for as long as the threshold says. Topics
+that are due at once share a message. Every mark is data of the session: it puts off the next session message.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.reliable.settings import MAX_TOPICS
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.fields import PAIR
+from stablecast.transports.wire.headers import Tsni
+
+
+@attrs.define
+class Mark:
+    """The newest number of a topic, when its turn comes, and when it is told no more (0: never)."""
+
+    high: int
+    due: int
+    until: int
+
+
+@attrs.define
+class Marks:
+    """The topics of a session, by index. `next` is no later than the first turn; `most` have room in a message."""
+
+    interval: int
+    active: int
+    most: int
+    topics: dict[int, Mark] = attrs.field(factory=dict)
+    next: int | None = None
+
+    def on_data(self, topic: int, high: int, now: int) -> None:
+        """Data up to the wire number `high` was submitted. Raises MisuseError for a topic too many."""
+        if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
+            raise MisuseError(f"a session has at most {MAX_TOPICS} topics: use another session")
+        due = now + self.interval
+        self.topics[topic] = Mark(high, due, due + self.active if self.active else 0)
+        if self.interval and self.next is None:
+            self.next = due
+
+    def forget(self, topic: int) -> None:
+        """The topic's source is gone."""
+        self.topics.pop(topic, None)
+
+    def take(self, now: int) -> bytes:
+        """A message with the topics whose turn it is; empty if there are none."""
+        if self.next is None or now < self.next:
+            return b""
+        told: list[tuple[int, int]] = []
+        for topic, mark in self.topics.items():
+            if mark.due <= now and (not mark.until or now < mark.until) and len(told) < self.most:
+                told.append((topic, mark.high))
+                mark.due = now + self.interval
+        self.next = min((m.due for m in self.topics.values() if not m.until or m.due < m.until), default=None)
+        return message(told)
+
+
+def room_for(octets: int) -> int:
+    """How many topics are told in so many bytes, or somewhat fewer."""
+    return (octets - 2 * lbmc.PREFIX.size) // (PAIR.size + 1)
+
+
+def message(told: list[tuple[int, int]]) -> bytes:
+    """The control message that tells (topic index, newest number) pairs; empty for none.
+
+    >>> message([(7, 41)]).hex()
+    '08200010200c0001000000070000002900'
+    """
+    if not told:
+        return b""
+    headers = tuple(Tsni.of(*part) for part in _parts(told))
+    return lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, headers=headers))
+
+
+def marks(item: lbmc.Message) -> Iterator[tuple[int, int]]:
+    """The (topic index, newest number) pairs in a message."""
+    for header in item.headers:
+        if isinstance(header, Tsni):
+            yield from header.records
+
+
+def _parts(told: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
+    pairs = iter(told)
+    while part := tuple(islice(pairs, Tsni.MAX_RECORDS)):
+        yield part

@@ -1,0 +1,36 @@
+"""What a source says on its session, free of bytes. Numbers are 32-bit serial numbers."""
+
+import attrs
+
+
+@attrs.frozen
+class Data:
+    """A datagram of messages; `trail` is the oldest one that the source has. `again`: it is sent again."""
+
+    number: int
+    trail: int
+    payload: bytes
+    again: bool = False
+
+
+@attrs.frozen
+class Standing:
+    """A session message: its own number, the newest datagram, the oldest one. `opening`: it accepts a connection."""
+
+    number: int
+    lead: int
+    trail: int
+    opening: bool = False
+
+
+@attrs.frozen
+class Refused:
+    """An NCF: datagrams that are not sent again now, and why."""
+
+    trail: int
+    reason: int
+    numbers: tuple[int, ...]
+
+
+Told = Data | Standing | Refused
+"""What a source says."""

@@ -1,0 +1,125 @@
+"""The rate limits of a context: so many bytes in each interval; what is left over is not carried on.
+
+Data beyond the limit is queued and counts as sent; until it has left, the context is *blocked* for more (runner-up of
+the traps: the datagram over the limit succeeds, the next one blocks). Retransmissions beyond theirs are queued up to a
+bound and then shed. With the next interval, retransmissions leave first: they are older.
+
+Where retransmissions count as data too (LBT-RM), they cannot starve it: their own limit is lower.
+"""
+
+from collections import deque
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.units import SECOND
+from stablecast.transports.reliable.settings import MAX_QUEUED_REPAIRS, RateSettings
+
+
+class Verdict(IntEnum):
+    """What became of a retransmission."""
+
+    SENT = 0
+    QUEUED = 1
+    SHED = 2
+
+
+@attrs.frozen
+class Queued:
+    """A datagram of a session that waits: its number and size in bytes.
+
+    `to`: who asked for it, if it is not for all.
+    """
+
+    session: int
+    number: int
+    size: int
+    to: str = ""
+
+
+@attrs.define
+class RateLimiter:
+    """What may leave now, and what waits for the next interval.
+
+    Attributes:
+        interval: The number of the interval that the allowances are of. data_left: Bytes of data that may still leave
+        in it; the last datagram may not exceed them, unless it is the only
+            one of its interval.
+        repairs_left: The same of retransmissions.
+    """
+
+    settings: RateSettings
+    interval: int = -1
+    data_left: int = 0
+    repairs_left: int = 0
+    data: deque[Queued] = attrs.field(factory=deque)
+    repairs: deque[Queued] = attrs.field(factory=deque)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether data waits; then nobody may submit more."""
+        return bool(self.data)
+
+    def admit(self, item: Queued, now: int) -> bool:
+        """Data: returns whether it leaves now; otherwise it is queued."""
+        self._refill(now)
+        if not self.data and self._takes_data(item.size):
+            return True
+        self.data.append(item)
+        return False
+
+    def repair(self, item: Queued, now: int) -> Verdict:
+        """A retransmission."""
+        self._refill(now)
+        if not self.repairs and self._takes_repair(item.size):
+            return Verdict.SENT
+        if len(self.repairs) >= MAX_QUEUED_REPAIRS:
+            return Verdict.SHED
+        self.repairs.append(item)
+        return Verdict.QUEUED
+
+    def release(self, now: int) -> tuple[list[Queued], list[Queued]]:
+        """Retransmissions and data that may leave now."""
+        self._refill(now)
+        repairs: list[Queued] = []
+        data: list[Queued] = []
+        while self.repairs and self._takes_repair(self.repairs[0].size):
+            repairs.append(self.repairs.popleft())
+        while self.data and self._takes_data(self.data[0].size):
+            data.append(self.data.popleft())
+        return repairs, data
+
+    def next_release(self) -> int | None:
+        """When `release` is due, in nanoseconds."""
+        return (self.interval + 1) * self.settings.interval_ns if self.data or self.repairs else None
+
+    def forget(self, session: int, to: str = "") -> None:
+        """Nothing of this session is sent any more; with `to`, no retransmissions to this one."""
+        self.repairs = deque(item for item in self.repairs if item.session != session or (to and item.to != to))
+        if not to:
+            self.data = deque(item for item in self.data if item.session != session)
+
+    def _refill(self, now: int) -> None:
+        interval = now // self.settings.interval_ns
+        if interval != self.interval:
+            self.interval = interval
+            self.data_left = self._full(self.settings.data_bits)
+            self.repairs_left = self._full(self.settings.repair_bits)
+
+    def _full(self, bits: int) -> int:
+        return bits * self.settings.interval_ns // (8 * SECOND)
+
+    def _takes_data(self, size: int) -> bool:
+        if size > self.data_left < self._full(self.settings.data_bits):
+            return False
+        self.data_left -= size
+        return True
+
+    def _takes_repair(self, size: int) -> bool:
+        settings = self.settings
+        if size > self.repairs_left < self._full(settings.repair_bits):
+            return False
+        if settings.repairs_count and not self._takes_data(size):
+            return False
+        self.repairs_left -= size
+        return True

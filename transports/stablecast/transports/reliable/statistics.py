@@ -1,0 +1,106 @@
+"""The counters of a session, with the documented names; messages are counted as `lbmc_msgs_rcved`."""
+
+import attrs
+
+from stablecast.core.units import milliseconds
+from stablecast.transports.wire.sequences import Reason
+
+
+@attrs.define
+class Spread:
+    """Smallest, largest and mean of what was counted."""
+
+    count: int = 0
+    total: int = 0
+    least: int = 0
+    most: int = 0
+
+    def add(self, value: int) -> None:
+        """Counts one."""
+        self.least = min(self.least, value) if self.count else value
+        self.most = max(self.most, value)
+        self.count += 1
+        self.total += value
+
+    @property
+    def mean(self) -> int:
+        """Rounded down; 0 of nothing."""
+        return self.total // self.count if self.count else 0
+
+
+@attrs.define
+class SourceStatistics:
+    """A source session. Bytes are those of datagrams, transport header included."""
+
+    msgs_sent: int = 0
+    bytes_sent: int = 0
+    nak_pckts_rcved: int = 0
+    naks_rcved: int = 0
+    naks_ignored: int = 0
+    naks_shed: int = 0
+    naks_rx_delay_ignored: int = 0
+    rxs_sent: int = 0
+    rx_bytes_sent: int = 0
+    sms_sent: int = 0
+    ncfs_sent: int = 0
+    dgrams_dropped: int = 0
+
+    def as_dict(self, window: tuple[int, int], waiting: tuple[int, int], clients: int) -> dict[str, int]:
+        """The counters with those that are states: datagrams and bytes in the window; data and repairs that wait."""
+        states = {
+            "txw_msgs": window[0],
+            "txw_bytes": window[1],
+            "rctlr_data_msgs": waiting[0],
+            "rctlr_rx_msgs": waiting[1],
+            "num_clients": clients,
+        }
+        return {**attrs.asdict(self), **states}
+
+
+@attrs.define
+class ReceiverStatistics:
+    """A receiver session. Times are in milliseconds."""
+
+    msgs_rcved: int = 0
+    bytes_rcved: int = 0
+    nak_pckts_sent: int = 0
+    naks_sent: int = 0
+    lost: int = 0
+    out_of_order: int = 0
+    duplicate_data: int = 0
+    unrecovered_txw: int = 0
+    unrecovered_tmo: int = 0
+    ncfs_unknown: int = 0
+    ncfs_ignored: int = 0
+    ncfs_rx_delay: int = 0
+    ncfs_shed: int = 0
+    nak_stm: Spread = attrs.field(factory=Spread)
+    nak_tx: Spread = attrs.field(factory=Spread)
+    lbmc_msgs_rcved: int = 0
+    dgrams_dropped_type: int = 0
+    dgrams_dropped_sid: int = 0
+    dgrams_dropped_other: int = 0
+    dgrams_dropped_test: int = 0
+
+    def refused(self, reason: int, count: int) -> None:
+        """NCFs came."""
+        name = _NCFS.get(reason, "ncfs_unknown")
+        setattr(self, name, getattr(self, name) + count)
+
+    def repaired(self, waited_ns: int, asked: int) -> None:
+        """A datagram that was asked for came."""
+        self.nak_stm.add(milliseconds(waited_ns))
+        self.nak_tx.add(asked)
+
+    def as_dict(self) -> dict[str, int]:
+        """The counters; spreads as minimum, mean and maximum."""
+        flat: dict[str, int] = {}
+        for name, value in attrs.asdict(self, recurse=False).items():
+            if isinstance(value, Spread):
+                flat |= {f"{name}_min": value.least, f"{name}_mean": value.mean, f"{name}_max": value.most}
+            else:
+                flat[name] = value
+        return flat
+
+
+_NCFS: dict[int, str] = {Reason.IGNORED: "ncfs_ignored", Reason.DELAYED: "ncfs_rx_delay", Reason.SHED: "ncfs_shed"}
