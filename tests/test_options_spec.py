@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
+from stablecast.config.disk_options import DISK_OPTIONS
 from stablecast.config.option import Option
 from stablecast.config.options import ALIASES
 from stablecast.config.profiles import DIFFERENCES, REASONS, profile
@@ -17,6 +18,7 @@ SECTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "receiver": ("receiver", RECEIVER_OPTIONS),
     "store": ("store", STORE_OPTIONS),
     "topic": ("store", tuple(option.below("repository") for option in TOPIC_OPTIONS)),
+    "disk": ("disk", DISK_OPTIONS),
 }
 """Each section: the scope whose configuration has the options, and the options."""
 
@@ -29,9 +31,12 @@ over earlier ones. What is documented for a context is an option of its sources 
 There are three sets of defaults. `safe` is what everything starts with: the documented values of release 5.3, except
 where a model or a trap refutes them (see the end). `5.3` is the guide of that release to the letter and `6.17` the
 later documentation, both without the [repairs](decisions.md); `stablecast.config.profiles.profile(name)` gives them.
-The options of *topic* may be set for a store as well: then they are for all topics that have none of their own.
+The options of *topic* and *disk* may be set for a store as well: then they are for all topics that have none of their
+own. Those of *disk* are documented for topics, and count for the one journal of a store: of what its topics ask for the
+largest buffer, the most reads, and a yes of one is a yes for all.
 
 This chapter is made from the option table; `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py` writes it again.
+Which test shows what an option of a store does is in [the chapter of the daemon](store_daemon.md#options-and-tests).
 """
 ELSEWHERE = """## Not options here
 
@@ -41,7 +46,7 @@ ELSEWHERE = """## Not options here
 | ume_recovery_sequence_number_info_function | the argument `start_at` of `Context.receiver` |
 | ume_force_reclaim_function | the event `Reclaimed` with `forced` |
 | request_tcp_bind_request_port | every context has a request port |
-| disk-cache-directory, disk-state-directory | the directory that the store is started with |
+| disk-cache-directory, disk-state-directory, context-name | of a store in a [configuration](store_daemon.md) file |
 """
 
 

@@ -1,22 +1,34 @@
-"""The daemons in the foreground: ready line, signals, exit status."""
+"""The daemons: ready line, signals, exit status, and what they do to their own process."""
 
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from stablecast.cli.common import note, parse_options, run_loop, say
-from stablecast.cli.main import INTERRUPTED
+from stablecast.cli.common import NEW_LOOP, note, parse_options, run_loop, say
+from stablecast.cli.main import FAILED, INTERRUPTED
 from stablecast.config import options
+from stablecast.config.outline import ConfigFileError
+from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
+from stablecast.config.schema import NEWEST, dtd
+from stablecast.core.errors import StablecastError
+from stablecast.daemon.hosting import Hosts
+from stablecast.daemon.log import Log, Severity, open_log
+from stablecast.daemon.process import Pidfile, become, detach
+from stablecast.daemon.starting import all_settings, disk_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address
-from stablecast.resolver import RelayDaemon
 from stablecast.resolver.services import parse_services
+
+if TYPE_CHECKING:
+    from stablecast.monitor.server import Monitor
 
 
 @attrs.frozen
@@ -34,13 +46,54 @@ class StoreJob:
     as_json: bool
 
 
+@attrs.frozen
+class DaemonJob:
+    """What `stablecast store CONFIG` was asked for."""
+
+    path: Path
+    profile: str
+    detach: bool
+    new: bool
+    trace: Path | None
+    as_json: bool
+
+
+def dump() -> int:
+    """Print the document type of configuration files (P-702)."""
+    say(dtd(NEWEST).rstrip())
+    return 0
+
+
+def _load(path: Path, profile_name: str) -> Plan:
+    from stablecast.config.building import load  # noqa: PLC0415 - a store on a directory needs no XML
+
+    return load(path, profile_name)
+
+
+def validate(path: Path, profile_name: str, as_json: bool) -> int:
+    """Check a configuration file; 0: it is valid (P-703). Raises like `load`; with JSON what is wrong is printed."""
+    try:
+        plan = _load(path, profile_name)
+    except ConfigFileError as error:
+        if not as_json:
+            raise
+        found = [{"line": one.place.line, "element": one.place.element, "text": one.text} for one in error.problems]
+        say({"valid": False, "problems": found})
+        return FAILED
+    for notice in plan.notices:
+        note(f"{path}:{notice.place}: {notice.text}")
+    say({"valid": True, "stores": [store.name for store in plan.stores]} if as_json else f"{path} is valid")
+    return 0
+
+
 def run_store(job: StoreJob) -> int:
-    """Run one store; see `stablecast store --help`."""
+    """Run one store on a directory; see `stablecast store run --help`."""
     host, port = address.parse(job.listen)
     seed = int.from_bytes(os.urandom(8), "big")
-    defaults = attrs.evolve(profile(job.profile).store, address=job.listen, seed=seed)
+    base = profile(job.profile)
     given = parse_options(job.options)
-    config = options.apply("store", defaults, given)
+    config = options.apply("store", attrs.evolve(base.store, address=job.listen, seed=seed), given)
+    disk = options.apply("disk", base.disk, options.disk_options(given))
     for notice in options.notices("store", given):
         note(notice)
     settings = StoreSettings(
@@ -48,17 +101,81 @@ def run_store(job: StoreJob) -> int:
         job.directory,
         config,
         job.trace,
+        disk_of(disk),
         new=job.new,
         resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),
+        reads=disk.reads,
     )
     return run_loop(serve(Store(settings), job.as_json))
 
 
-def run_relay(listen: str, as_json: bool) -> int:
-    """Run the lbmrd relay; see `stablecast lbmrd --help`."""
-    host, port = address.parse(listen)
-    return run_loop(serve_relay(host, port, as_json))
+def run_daemon(job: DaemonJob) -> int:
+    """Run the stores of a configuration file; see `stablecast store run --help`."""
+    plan = _load(job.path, job.profile)
+    for notice in plan.notices:
+        note(f"{job.path}:{notice.place}: {notice.text}")
+    if job.detach and plan.daemon.log.path is None:
+        note(f"{job.path}: nobody will read the log of a detached daemon: name a file in <log>")
+    if job.detach and not detach():
+        return 0
+    daemon = plan.daemon
+    with ExitStack() as stack:
+        pidfile = None if daemon.pidfile is None else Pidfile.write(daemon.pidfile)
+        if pidfile is not None:
+            stack.callback(pidfile.remove)
+        log = open_log(daemon.log, sys.stderr)
+        stack.callback(log.close)
+        become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
+        try:
+            return run_loop(serve_daemon(plan, job, log))
+        except (StablecastError, OSError) as error:
+            log.write(Severity.ERROR, "", "daemon-failed", str(error))
+            raise
+
+
+async def serve_daemon(plan: Plan, job: DaemonJob, log: Log) -> int:
+    """Run stores until they are interrupted or a disk fails; returns the exit status. Raises like `Hosts.start`."""
+    interrupt = _interrupt()
+    hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), NEW_LOOP)
+    async with AsyncExitStack() as stack:
+        await hosts.start()
+        stack.push_async_callback(hosts.stop)
+        monitor = _monitor(plan, hosts)
+        if monitor is not None:
+            stack.push_async_callback(monitor.stop)
+        _say_ready(hosts, monitor, job.as_json)
+        failure = asyncio.create_task(hosts.failure())
+        stack.callback(failure.cancel)
+        ends: set[asyncio.Future[Any]] = {interrupt, failure}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    say({"stopped": True} if job.as_json else "stopped")
+    return 0
+
+
+def _say_ready(hosts: Hosts, monitor: "Monitor | None", as_json: bool) -> None:
+    for host in hosts.hosts:
+        store = host.store
+        ready = {"ready": True, "store": store.settings.name, "address": store.address}
+        text = f'store "{store.settings.name}" ready to accept registrations at {store.address}'
+        say(ready if as_json else text)
+    if monitor is not None:
+        say({"monitor": monitor.address} if as_json else f"monitor at http://{monitor.address}")
+
+
+def _monitor(plan: Plan, hosts: Hosts) -> "Monitor | None":
+    """The monitor, if there is to be one. Raises ConfigError, PortError, and OSError for the token's file."""
+    wanted = plan.daemon.monitor
+    if wanted is None:
+        return None
+    from stablecast.monitor.server import Monitor  # noqa: PLC0415 - most stores have none, and it takes its time
+    from stablecast.monitor.settings import MonitorSettings, Permission  # noqa: PLC0415
+
+    token = "" if wanted.token_file is None else wanted.token_file.read_text(encoding="utf-8").strip()
+    permission = Permission.READ_WRITE if wanted.writable else Permission.READ_ONLY
+    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched)
+    monitor.start()
+    return monitor
 
 
 async def serve(store: Store, as_json: bool) -> int:
@@ -76,19 +193,6 @@ async def serve(store: Store, as_json: bool) -> int:
     await store.stop()
     if as_json:
         say({"stopped": True, **store.statistics()})
-    return 0
-
-
-async def serve_relay(interface: str, port: int, as_json: bool) -> int:
-    """Run a relay until it is interrupted; returns the exit status. Raises like `RelayDaemon.start`."""
-    interrupt = _interrupt()
-    relay = await RelayDaemon.start(interface, port)
-    say({"ready": True, "port": relay.port} if as_json else f"lbmrd is ready on {relay.address}")
-    await interrupt
-    statistics = relay.statistics()
-    await relay.close()
-    counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in statistics.items())
-    say({"stopped": True, **statistics} if as_json else f"lbmrd stopped: {counts}")
     return 0
 
 

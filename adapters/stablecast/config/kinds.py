@@ -1,6 +1,7 @@
 """Kinds of options: how a value is read, what it makes of the field it is for, and how the field is shown."""
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -39,6 +40,10 @@ class Kind(Protocol):
         """The value that gives this field."""
 
 
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
+"""A number as the documentation's examples write it: 75,000,000."""
+
+
 @attrs.frozen
 class Whole:
     """A whole number from `low` to `high`, in `unit`; the field is `factor` times that."""
@@ -57,7 +62,8 @@ class Whole:
     def merge(self, name: str, before: object, value: Value) -> object:
         """The number, in the unit of the field."""
         try:
-            number = int(value, 0) if isinstance(value, str) else operator.index(value)
+            text = value.replace(",", "") if isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()) else value
+            number = int(text, 0) if isinstance(text, str) else operator.index(text)
         except (ValueError, TypeError):
             raise OptionError(f"option {name} wants a whole number, not '{value}'") from None
         if not self.low <= number <= self.high:

@@ -13,8 +13,8 @@ class Option:
 
     Attributes:
         name: Its documented name.
-        field: The configuration field (dotted) that it sets; empty: the configuration as a whole; None: it has no
-            effect here and is read, checked, and passed over.
+        field: The configuration field (dotted) that it sets; empty: the configuration as a whole; None: it belongs to
+            another configuration, and is read, checked, and passed over here.
         kind: How its value is read.
         summary: What it means.
         relation: What other options have to do with it.
@@ -39,12 +39,16 @@ class Option:
         return _set(config, self.path, lambda before: self.kind.merge(self.name, before, value))
 
     def show(self, config: Any) -> str:
-        """The value that the option has in a configuration; empty without effect."""
+        """The value that the option has in a configuration; empty where it belongs to another."""
         if self.field is None:
             return ""
         for part in self.path:
             config = getattr(config, part)
         return self.kind.show(config)
+
+    def elsewhere(self) -> "Option":
+        """The same option where it is only passed over."""
+        return attrs.evolve(self, field=None)
 
     def below(self, field: str) -> "Option":
         """The same option of a configuration that has the one it is for in a field."""

@@ -9,23 +9,32 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
+from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig
 from stablecast.config.kinds import OptionError, Value
 from stablecast.config.option import Option
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 
-__all__ = ["ALIASES", "SCOPES", "Config", "Option", "OptionError", "Value", "apply", "notices"]
+__all__ = ["ALIASES", "SCOPES", "Config", "Option", "OptionError", "Value", "apply", "disk_options", "notices"]
 
-Config = SourceConfig | ReceiverConfig | StoreConfig | RepositoryConfig
-ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig, RepositoryConfig)
+Config = SourceConfig | ReceiverConfig | StoreConfig | RepositoryConfig | DiskConfig
+ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig, RepositoryConfig, DiskConfig)
+
+_DISK_ELSEWHERE = tuple(option.elsewhere() for option in DISK_OPTIONS)
 
 SCOPES: Mapping[str, tuple[Option, ...]] = {
     "source": SOURCE_OPTIONS,
     "receiver": RECEIVER_OPTIONS,
-    "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS)),
-    "topic": TOPIC_OPTIONS,
+    "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS), *_DISK_ELSEWHERE),
+    "topic": (*TOPIC_OPTIONS, *_DISK_ELSEWHERE),
+    "disk": DISK_OPTIONS,
 }
-"""The options of each scope. Those of a topic, given for a store, are for the topics that have none of their own."""
+"""The options of each scope. Those of a topic, given for a store, are for the topics that have none of their own.
+
+Those of the disk may be given for a topic or a store: they are passed over there, and `disk_options` finds them.
+"""
+
+_OLD_DISK_NAMES = {"repository-disk-max-async-cbs": "repository-disk-max-read-async-cbs"}
 
 ALIASES: Mapping[str, Mapping[str, str]] = {
     "source": {
@@ -42,14 +51,16 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
         "retransmit_request_generation_interval": "retransmit_request_message_timeout",
         "otr_request_duration": "otr_request_message_timeout",
     },
-    "store": {},
-    "topic": {},
+    "store": _OLD_DISK_NAMES,
+    "topic": _OLD_DISK_NAMES,
+    "disk": _OLD_DISK_NAMES,
 }
 """Old names; they are taken with a notice."""
 
 _TABLES = {scope: {option.name: option for option in options} for scope, options in SCOPES.items()}
 
 
+WRITES = "repository-disk-max-write-async-cbs"
 GROUPS = "ume_store_group"
 """Set after all stores: without it their number is the size of their group."""
 
@@ -65,15 +76,20 @@ def apply(scope: str, config: ConfigT, options: Mapping[str, Value]) -> ConfigT:
     return config
 
 
+def disk_options(options: Mapping[str, Value]) -> dict[str, Value]:
+    """Those of the options of a store or topic that are about the disk."""
+    return {name: value for name, value in options.items() if ALIASES["disk"].get(name, name) in _TABLES["disk"]}
+
+
 def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
-    """What the user should know of options that are taken: old names, and those without effect."""
+    """What the user should know of options that are taken: old names, and what is not as it was asked for."""
     found = []
     for name in options:
         option = _find(scope, name)
         if name != option.name:
             found.append(f"option {name} is an old name: write {option.name}")
-        if option.field is None:
-            found.append(f"option {name} has {option.summary}")
+        if option.name == WRITES and str(options[name]) != "1":
+            found.append(f"option {name} is not followed: there is one write at a time, which all that waits goes into")
     return tuple(found)
 
 

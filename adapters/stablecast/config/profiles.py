@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from stablecast.config.disk_options import DiskConfig
 from stablecast.config.names import SAFE
 from stablecast.config.options import OptionError, Value, apply
 from stablecast.core.repairs import Repair
@@ -22,10 +23,11 @@ class Profile:
     source: SourceConfig = SourceConfig("", 0, "", "")
     receiver: ReceiverConfig = ReceiverConfig("", 0, "")
     store: StoreConfig = StoreConfig("", 0)
+    disk: DiskConfig = DiskConfig()
 
 
 DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
-    SAFE: {"source": {}, "receiver": {}, "store": {}},
+    SAFE: {"source": {}, "receiver": {}, "store": {}, "disk": {}},
     "5.3": {
         "source": {
             "ume_store_behavior": "rr",
@@ -44,6 +46,12 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "delivery_control_maximum_burst_loss": 1024,
             "repository-type": "no-cache",
             "receiver-new-registration-rollback": 0,
+        },
+        "disk": {
+            "repository-disk-async-buffer-length": 65_664,
+            "repository-disk-max-read-async-cbs": 16,
+            "repository-disk-max-write-async-cbs": 16,
+            "repository-disk-message-checksum": 0,
         },
     },
     "6.17": {
@@ -72,6 +80,10 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "repository-type": "memory",
             "repository-size-threshold": 1024,
         },
+        "disk": {
+            "repository-disk-max-read-async-cbs": 10_000,
+            "repository-disk-message-checksum": 0,
+        },
     },
 }
 """What each profile has otherwise than `safe`, by scope."""
@@ -96,6 +108,10 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("store", "delivery_control_maximum_burst_loss"): "it declares lost what the source still has (T30)",
     ("store", "repository-type"): "a store that keeps nothing makes nothing persistent",
     ("store", "receiver-new-registration-rollback"): "what was stored before a receiver first came is for it as well",
+    ("disk", "repository-disk-async-buffer-length"): "small writes cost more calls and no less waiting",
+    ("disk", "repository-disk-max-read-async-cbs"): "recovery from the disk is as fast as the disk",
+    ("disk", "repository-disk-max-write-async-cbs"): "writes that overtake each other cannot be trusted after a crash",
+    ("disk", "repository-disk-message-checksum"): "a store should know at its start what it has lost",
 }
 """Why `safe` is not `5.3`, by scope and option."""
 
@@ -111,4 +127,5 @@ def profile(name: str) -> Profile:
         attrs.evolve(apply("source", safe.source, differences["source"]), repairs=repairs),
         attrs.evolve(apply("receiver", safe.receiver, differences["receiver"]), repairs=repairs),
         attrs.evolve(apply("store", safe.store, differences["store"]), repairs=repairs),
+        apply("disk", safe.disk, differences["disk"]),
     )

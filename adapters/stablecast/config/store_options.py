@@ -8,10 +8,6 @@ from stablecast.core.units import SECOND
 
 MIN_DISK_LIMIT = 196_992
 """Bytes (P-827)."""
-MIN_BUFFER = 65_664
-"""Bytes of a buffer for reading and writing (P-829)."""
-CALLBACKS = Whole(1, MAX_COUNT)
-
 STORE_OPTIONS = (
     Option(
         "source-check-interval",
@@ -142,15 +138,4 @@ TOPIC_OPTIONS = (
         "the largest ume_flight_size_bytes that a source may ask for",
         "receiver-paced persistence only",
     ),
-    Option("repository-disk-max-async-cbs", None, CALLBACKS, "no effect: disk accesses have no callbacks"),
-    Option("repository-disk-max-read-async-cbs", None, CALLBACKS, "no effect: the same"),
-    Option("repository-disk-max-write-async-cbs", None, CALLBACKS, "no effect: the same"),
-    Option(
-        "repository-disk-async-buffer-length",
-        None,
-        Whole(MIN_BUFFER, 1 << 62, "bytes"),
-        "no effect: the journal sizes its own writes",
-    ),
-    Option("repository-disk-file-preallocate", None, Flag(), "no effect: the journal allocates its segments"),
-    Option("repository-disk-message-checksum", None, Flag(), "no effect: every record has a checksum"),
 )

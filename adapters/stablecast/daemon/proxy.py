@@ -4,16 +4,18 @@ A proxy is a source like any other, with a context, a life and a stream of its o
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from stablecast.client.context import Context
+from stablecast.config.options import Value, apply
 from stablecast.core.effects import StartProxy
 from stablecast.core.errors import StablecastError
 from stablecast.core.messages import Pace
 from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import SourceConfig, StoreSpec
+from stablecast.daemon.settings import no_options
 
 
 def proxy_config(effect: StartProxy) -> SourceConfig:
@@ -48,9 +50,18 @@ def proxy_config(effect: StartProxy) -> SourceConfig:
 class Proxies:
     """The proxies of one store, by the RegID of the source there."""
 
-    def __init__(self, context: Callable[[], Context], on_failed: Callable[[int, Exception], None]) -> None:
-        """None runs. Each gets a `context`; `on_failed` is told the source and why its proxy could not be started."""
+    def __init__(
+        self,
+        context: Callable[[], Context],
+        on_failed: Callable[[int, Exception], None],
+        options: Callable[[str], Mapping[str, Value]] = no_options,
+    ) -> None:
+        """None runs. Each gets a `context`, and the source options of its topic (P-845).
+
+        `on_failed` is told the source and why its proxy could not be started.
+        """
         self._context = context
+        self._options = options
         self._on_failed = on_failed
         self._running: dict[int, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -82,7 +93,8 @@ class Proxies:
     async def _stand_in(self, effect: StartProxy) -> None:
         try:
             async with self._context() as context:
-                await context.host(proxy_config(effect))
+                config = proxy_config(effect)
+                await context.host(apply("source", config, self._options(config.topic)))
                 await asyncio.get_running_loop().create_future()  # Until it is cancelled.
         except StablecastError as error:
             self._running.pop(effect.source_reg_id, None)

@@ -1,6 +1,9 @@
 """What a store's journal left, as the store endpoint wants to hear it."""
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Protocol
 
 from stablecast.core.effects import Client
@@ -40,3 +43,46 @@ def recovered(journal: Inventory, clients: Mapping[int, Client]) -> tuple[list[E
         elif client.lives:
             trails[reg_id] = min([client.lives[0][1], *(first for first, _, _ in held[:1])])
     return extents, trails
+
+
+class Dated(Protocol):
+    """What a journal knows of when things came."""
+
+    def came_at(self, stream: int, number: int) -> int | None:
+        """When the run with this number came, in ns of the epoch; None: not known."""
+
+
+def everything(_topic: str) -> int:
+    """All that is left is restored."""
+    return 0
+
+
+def shortened(
+    journal: Dated,
+    clients: Mapping[int, Client],
+    found: tuple[list[Extent], dict[int, int]],
+    restore_last_ns: Callable[[str], int],
+) -> tuple[list[Extent], dict[int, int]]:
+    """What was recovered without what came longer than `restore_last_ns` of its topic before its source's newest.
+
+    0 leaves a topic as it is. Runs without a time were written by an earlier release and count as old.
+    """
+    extents, trails = found
+    kept: list[Extent] = []
+    trails = dict(trails)
+    for reg_id, runs in groupby(extents, key=itemgetter(0)):
+        held = list(runs)
+        span = restore_last_ns(clients[reg_id].topic)
+        old = _too_old(journal, held, span) if span else 0
+        if old:
+            trails[reg_id] = held[old][1]
+        kept += held[old:]
+    return kept, trails
+
+
+def _too_old(journal: Dated, held: list[Extent], span: int) -> int:
+    """How many runs, from the oldest on, came so long before the newest one."""
+    newest = journal.came_at(*held[-1][:2])
+    if newest is None:
+        return 0
+    return bisect_left(held, newest - span, hi=len(held) - 1, key=lambda run: journal.came_at(*run[:2]) or 0)

@@ -4,12 +4,17 @@ What is kept in memory is served from there; what was let go there is read from 
 never is: a store may keep messages in memory only, or write them later.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, assert_never
+
+import attrs
 
 from stablecast.core import effects as fx
 from stablecast.core import serial
+from stablecast.core.messages import Incarnation
 from stablecast.daemon.cache import Cache, Found
 from stablecast.journal.format import Block
+from stablecast.journal.segments import Record
 from stablecast.net.runs import Tokens
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import payloads, span
@@ -32,6 +37,42 @@ class Log(Protocol):
 
     def read(self, stream: int, number: int) -> Found | None:
         """The run that holds a number."""
+
+
+@attrs.frozen
+class Piece:
+    """[number, stop) of a block that begins with `first`, sent by life `tag`; with a `record` it has to be read."""
+
+    number: int
+    stop: int
+    first: int
+    tag: Incarnation
+    block: Block
+    record: Record | None = None
+
+
+def encoded(session: Incarnation, pieces: Iterable[Piece]) -> bytes:
+    """The messages of pieces whose blocks are here, as retransmissions in answer to a request of `session`."""
+    parts: list[bytes] = []
+    for piece in pieces:
+        number = piece.number
+        for payload in payloads(piece.block, number - piece.first, piece.stop - number):
+            parts.append(codec.encode_recovered(codec.Recovered(session, piece.tag, serial.wire(number), payload)))
+            number += 1
+    return b"".join(parts)
+
+
+def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], Piece | None]) -> Iterator[Piece]:
+    """Where the messages asked for are, as `piece` finds them; what is nowhere is left out."""
+    number = effect.first
+    while number <= effect.last:
+        found = piece(effect.source_reg_id, number)
+        if found is None:
+            number += 1
+            continue
+        found = attrs.evolve(found, stop=min(found.stop, effect.last + 1))
+        yield found
+        number = found.stop
 
 
 class Shelf:
@@ -75,21 +116,18 @@ class Shelf:
         self._log.forget(source_reg_id, ticket)
 
     def stored(self, effect: fx.SendStored) -> bytes:
-        """The messages asked for as retransmissions, each with the life that sent it; what is not here is left out."""
-        parts: list[bytes] = []
-        number = effect.first
-        while number <= effect.last:
-            found = self._cache.read(effect.source_reg_id, number) or self._log.read(effect.source_reg_id, number)
-            if found is None:
-                number += 1
-                continue
-            first, count, incarnation, block = found
-            stop = min(first + count, effect.last + 1)
-            for payload in payloads(block, number - first, stop - number):
-                sent = codec.Recovered(effect.session, incarnation, serial.wire(number), payload)
-                parts.append(codec.encode_recovered(sent))
-                number += 1
-        return b"".join(parts)
+        """The messages asked for as retransmissions, read here and now; what is not here is left out."""
+        read = self._log.read
+
+        def piece(source: int, number: int) -> Piece | None:
+            found = self.cached(source, number) or read(source, number)
+            return None if found is None else Piece(number, found[0] + found[1], found[0], found[2], found[3])
+
+        return encoded(effect.session, pieces_of(effect, piece))
+
+    def cached(self, source_reg_id: int, number: int) -> Found | None:
+        """The run in memory that holds a number."""
+        return self._cache.read(source_reg_id, number)
 
     def _keep(self, effect: fx.PersistMessages | fx.CacheMessages) -> Block:
         block = self._tokens.block(effect.token, effect.skip, effect.count, effect.done)

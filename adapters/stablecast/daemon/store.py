@@ -1,65 +1,52 @@
 """One store on the running event loop: sockets and journal around a `StoreEndpoint`.
 
-What arrives is fed to the machine; runs keep their bytes here under a token until the machine says to write or drop
-them.
-The journal's sync reports come back as `Persisted`: only then are grants and acknowledgements sent.
+What arrives is fed to the machine (`inlet`); its bytes are kept until the machine says to write or drop them. The
+journal's sync reports come back as `Persisted`: only then are grants and acknowledgements sent.
 """
 
 import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import assert_never
 
 import attrs
 
 from stablecast.client.context import Context
+from stablecast.config.interfaces import announced
 from stablecast.core import effects as fx
-from stablecast.core.events import Event, Oddity
-from stablecast.core.inputs import Arrived, Data, Ended, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.messages import Role
+from stablecast.core.events import Event
+from stablecast.core.inputs import Arrived, Gone, Persisted, Reset, Start, StoreInput
+from stablecast.core.messages import Message, Register, Role
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.clients import Clients
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.serving import Serving
+from stablecast.daemon import identity
+from stablecast.daemon.admitting import refusal
+from stablecast.daemon.inlet import Inlet
+from stablecast.daemon.log import Severity
+from stablecast.daemon.naming import Naming
 from stablecast.daemon.proxy import Proxies
+from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.records import client_record, clients_of, forget_record
-from stablecast.daemon.recovering import recovered
+from stablecast.daemon.recovering import recovered, shortened
+from stablecast.daemon.settings import StoreSettings
 from stablecast.daemon.shelf import Shelf
+from stablecast.daemon.telling import Teller
+from stablecast.daemon.views import JournalView, Traffic
 from stablecast.journal import Journal, JournalError
 from stablecast.net import address, ports
 from stablecast.net.driver import Driver
-from stablecast.net.joiner import Joiner
 from stablecast.net.pool import Pool
-from stablecast.net.requests import Peer, RequestPort
-from stablecast.net.runs import Continuity, Tokens
-from stablecast.net.stream import Item
+from stablecast.net.requests import RequestPort
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
-from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.lbmc import Message
 
-
-@attrs.frozen
-class StoreSettings:
-    """Where a store listens and keeps its files; `config` None takes the defaults. `opened` opens its journal.
-
-    `new` says that an empty directory is that of a new store, not one whose files are gone (formal design, 7.6).
-    Proxies make themselves found through the relays `resolver` (`ip:port`) and the services `resolver_service`
-    (`host:port`).
-    """
-
-    listen: str
-    directory: Path
-    config: StoreConfig | None = None
-    trace: Path | None = None
-    opened: Callable[[Path], Journal] = Journal.open
-    new: bool = False
-    resolver: Sequence[str] = ()
-    resolver_service: Sequence[str] = ()
+__all__ = ["Store", "StoreSettings"]
 
 
 class Store:
@@ -76,39 +63,57 @@ class Store:
         self.events: Counter[str] = Counter()
         self.reports: list[str] = []
         self.address = settings.listen
-        self._tokens = Tokens()
-        self._streams = Continuity()
-        self._joiners: dict[int, Joiner] = {}
+        self.draining = False
+        self.started_at = 0
+        self._teller = Teller(settings.name, settings.log, self.oddities, self.events)
 
     async def start(self) -> None:
         """Open the journal, take what it kept, and listen.
 
         Raises:
             JournalError: the directory is missing, not writable, or used by another process.
+            IdentityError: the state directory is missing, or another store's.
             RecordError: a state record of the journal is not one of ours.
             PortError: the port is in use.
             TraceError: no trace can be written.
+            ResolverError: the relays cannot be reached from this host's address.
         """
         self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
-        host, port = address.parse(self.settings.listen)
-        self._journal = self.settings.opened(self.settings.directory)
+        self.started_at = time.monotonic_ns()
+        settings = self.settings
+        host, port = address.parse(settings.listen)
+        here_before = settings.state_directory is not None and identity.known(settings.state_directory, settings.name)
+        self._journal = Journal.open(settings.directory, settings.disk)
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self._journal.close)
-            listening = undo.enter_context(ports.listen(host, port, "--listen"))
-            self.address = address.join(host, listening.getsockname()[1])
-            self._drive(host)
+            if settings.state_directory is not None:
+                identity.note(settings.state_directory, settings.name)
+            within = settings.ports if not port else None
+            opened = ports.listen(host, port, "--listen") if within is None else ports.listen_within(host, within)
+            listening = undo.enter_context(opened)
+            self.address = address.join(announced(host), listening.getsockname()[1])
+            self._drive(announced(host), here_before)
             undo.pop_all()
-        self._port = RequestPort(listening, self._on_items)
+        self._port = RequestPort(listening, self._inlet.on_items)
         await self._port.start()
         self._driver.feed(Start())
+        self._naming = Naming(settings.context_name, tuple(settings.resolver), announced(host))
+        try:
+            await self._naming.start(self.address)
+        except BaseException:
+            await self.stop()
+            raise
+        for report in self.reports:
+            self._teller.say(Severity.WARNING, "restart", report)
+        self._teller.say(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
 
-    def _drive(self, host: str) -> None:
+    def _drive(self, host: str, here_before: bool) -> None:
         """Make the machine, with what the journal kept, and connect the two."""
-        journal = self._journal
-        config = self.settings.config or StoreConfig(self.address, secrets.randbits(64))
+        journal, settings = self._journal, self.settings
+        config = settings.config or StoreConfig(self.address, secrets.randbits(64))
         machine = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
-        self._shelf = Shelf(journal, self._tokens)
-        settings = self.settings
+        self._inlet = Inlet(self._feed, self.tell, self.oddities)
+        self._shelf = Shelf(journal, self._inlet.tokens)
         self._proxies = Proxies(
             lambda: Context(
                 resolver=settings.resolver,
@@ -117,17 +122,22 @@ class Store:
                 trace=settings.trace,
             ),
             self._on_proxy_failed,
+            settings.proxy_options,
         )
         self.reports += journal.reports
-        self._recover(machine, journal)
-        recording = recorder(Role.STORE, self.address, machine, self.settings.trace)
+        born = self._recover(machine, journal, here_before)
+        recording = recorder(Role.STORE, self.address, machine, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(machine, recording)
         self._driver = Driver(driven, self._perform)
-        self._pool = Pool(lambda peer: self._driver.feed(Reset(peer)), lambda peer: self._driver.feed(Gone(peer)), host)
+        self._pool = Pool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
+        limits = (settings.reads, settings.disk.buffer_bytes)
+        self._retrieval = Retrieval(self._shelf, journal, limits, self._send_stored, self._on_failed, self.oddities)
         journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
         journal.start(asyncio.get_running_loop())
+        if born:
+            journal.append_state(forget_record(0), born)  # Who comes back finds that there was a journal.
 
     async def stop(self) -> None:
         """Sync what was received and leave; nothing that was reported stable is lost (P-707).
@@ -135,10 +145,10 @@ class Store:
         Raises:
             JournalError: the disk failed, now or before.
         """
+        await self._naming.close()
         await self._proxies.close()
         await self._port.close()
-        for joiner in list(self._joiners.values()):
-            await joiner.close()
+        await self._inlet.close()
         try:
             await self._journal.close()
         finally:
@@ -146,6 +156,9 @@ class Store:
             await self._pool.close()
         if self.failed.done():
             raise self.failed.result()
+        self._teller.say(Severity.INFO, "stopped", "stopped, everything received is on the disk")
+
+    # What others may look at (`observe`).
 
     def statistics(self) -> dict[str, object]:
         """Counters for people and tests."""
@@ -156,69 +169,109 @@ class Store:
             "events": dict(self.events),
         }
 
-    def _recover(self, machine: StoreEndpoint, journal: Journal) -> None:
-        clients = clients_of(journal.recovered_states)
-        extents, trails = recovered(journal, clients)
-        memory = journal.whole or self.settings.new
-        if not memory and Repair.MEMORY in machine.config.repairs:
-            self.reports.append(
-                f"{self.settings.directory} holds no journal, or a damaged one: registrations are granted only when "
-                "nobody can count on an earlier one any more; start with --new if this is a new store"
-            )
-        machine.recover(clients.values(), extents, trails, time.monotonic_ns(), memory=memory)
+    @property
+    def machine(self) -> StoreEndpoint:
+        """The state machine; only to be looked at."""
+        return self._machine
+
+    @property
+    def config(self) -> StoreConfig:
+        """What the machine was told."""
+        return self._machine.config
+
+    @property
+    def clients(self) -> Clients:
+        """Who is registered."""
+        return self._machine.clients
+
+    @property
+    def repositories(self) -> dict[int, Repository]:
+        """What is kept, by source RegID."""
+        return self._machine.repositories
+
+    @property
+    def serving(self) -> Serving:
+        """The retransmission service."""
+        return self._machine.serving
+
+    @property
+    def traffic(self) -> dict[int, Traffic]:
+        """What came on the streams, by the life that sent it."""
+        return self._inlet.traffic
+
+    @property
+    def connections(self) -> int:
+        """Connections to the store's port and from it."""
+        return len(self._port) + len(self._pool)
+
+    @property
+    def proxies(self) -> int:
+        """Sources that the store stands in for."""
+        return len(self._proxies)
+
+    def reads_of(self, source_reg_id: int) -> int:
+        """Records of this source that are being read from the disk."""
+        return self._retrieval.reading(source_reg_id)
+
+    def journal_view(self) -> JournalView:
+        """The disk."""
+        journal = self._journal
+        syncs = journal.syncs
+        return JournalView(
+            journal.disk_bytes,
+            journal.segments,
+            journal.queued_bytes,
+            journal.pressure,
+            syncs.count,
+            syncs.last_ns,
+            syncs.longest_ns,
+            self._retrieval.waiting,
+        )
 
     # What arrives.
 
-    def _on_items(self, items: list[Item], _: Peer) -> None:
-        """Control messages and retransmissions on the store's port."""
-        recovered: list[codec.Recovered] = []
-        for item in items:
-            if isinstance(item, Run):
-                self.oddities["data-on-request-port"] += 1
-                continue
-            try:
-                if item.kind in codec.RECOVERED_KINDS:
-                    recovered.append(codec.decode_recovered(item))
-                else:
-                    self._driver.feed(Arrived(codec.decode(item)))
-            except WireError:
-                self.oddities["malformed-on-request-port"] += 1
-        self._driver.feed_all(self._tokens.keep_recovered(recovered))
+    def tell(self, message: Message) -> None:
+        """A control message of a client, or in the name of one."""
+        if isinstance(message, Register):
+            why = refusal(message, self._machine, self.settings.limits, self._journal.disk_bytes, self.draining)
+            if why is not None:
+                self.oddities["over-limit"] += 1
+                self._teller.refused(message, why)
+                self._pool.send(message.reply_to, codec.encode(why.answer))
+                return
+        self._feed(Arrived(message))
 
-    def _on_stream(self, session_id: int, items: list[Item]) -> None:
-        """Runs and announcements on a source's stream."""
-        for item in items:
-            if isinstance(item, Run):
-                incarnation = codec.join(session_id, item.topic_index)
-                token = self._tokens.keep(item, incarnation)
-                lost = self._streams.check(incarnation, item)
-                self._driver.feed(
-                    Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
-                )
-                if lost is not None:
-                    self._driver.feed(lost)
-            else:
-                self._on_announcement(item)
+    def _feed(self, event: StoreInput) -> None:
+        self._driver.feed(event)
         if self._journal.pressure:
-            for joiner in self._joiners.values():
-                joiner.pause()
-
-    def _on_announcement(self, item: Message) -> None:
-        try:
-            self._driver.feed(Arrived(codec.decode(item)))
-        except WireError:
-            self.oddities["malformed-on-stream"] += 1
+            self._inlet.pause(True)
 
     def _on_synced(self, ticket: int) -> None:
         self._driver.feed(Persisted(ticket))
         if not self._journal.pressure:
-            for joiner in self._joiners.values():
-                joiner.resume()
+            self._inlet.pause(False)
 
     def _on_failed(self, error: JournalError) -> None:
         """What is still under way is neither done nor answered."""
         if not self.failed.done():
+            self._teller.say(Severity.ERROR, "disk-failed", f"{error}; nothing is acknowledged any more")
             self.failed.set_result(error)
+
+    def _recover(self, machine: StoreEndpoint, journal: Journal, here_before: bool) -> int:
+        """Take what the journal kept; returns the ticket of a first record, for a new store that others know of."""
+        clients = clients_of(journal.recovered_states)
+        found = recovered(journal, clients)
+        extents, trails = shortened(journal, clients, found, self.settings.restore_last_ns)
+        memory = journal.whole or (self.settings.new and not here_before)
+        if not memory and Repair.MEMORY in machine.config.repairs:
+            advice = "" if here_before else "; start with --new if this is a new store"
+            self.reports.append(
+                f"{self.settings.directory} holds no journal, or a damaged one: registrations are granted only when "
+                f"nobody can count on an earlier one any more{advice}"
+            )
+        machine.recover(clients.values(), extents, trails, time.monotonic_ns(), memory=memory)
+        born = memory and not journal.whole and self.settings.state_directory is not None
+        return machine.tickets.draw() if born else 0
 
     # What is to be done.
 
@@ -227,28 +280,24 @@ class Store:
             return
         match effect:
             case fx.Send():
+                self._teller.sent(effect.message)
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.PersistMessages():
                 self._shelf.persist(effect)
             case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
                 self._shelf.change(effect)
             case fx.Discard():
-                self._tokens.drop(effect.token)
+                self._inlet.tokens.drop(effect.token)
             case fx.PersistClient():
                 self._journal.append_state(client_record(effect.client), effect.ticket)
             case fx.Forget():
-                self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
-                if effect.role is Role.SOURCE:
-                    self._shelf.forget(effect.reg_id, effect.ticket)
+                self._forget(effect)
             case fx.SendStored():
-                self._send_stored(effect)
+                self._retrieval.serve(effect)
             case fx.Join():
-                self._join(effect)
+                self._inlet.join(effect)
             case fx.Leave():
-                self._streams.forget(effect.incarnation)
-                joiner = self._joiners.pop(effect.incarnation, None)
-                if joiner is not None:
-                    joiner.abandon()
+                self._inlet.leave(effect)
             case fx.StartProxy():
                 self._proxies.start(effect)
             case fx.StopProxy():
@@ -258,34 +307,20 @@ class Store:
             case _:
                 assert_never(effect)
 
-    def _join(self, effect: fx.Join) -> None:
-        if effect.incarnation in self._joiners:
-            return
-        session_id, _ = codec.split(effect.incarnation)
+    def _forget(self, effect: fx.Forget) -> None:
+        self._teller.say(Severity.INFO, "client-deleted", f"{effect.role.name.lower()} {effect.reg_id} is forgotten")
+        self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
+        if effect.role is Role.SOURCE:
+            self._shelf.forget(effect.reg_id, effect.ticket)
 
-        def ended(gone: bool) -> None:
-            if gone:
-                self._joiners.pop(effect.incarnation, None)
-            self._driver.feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
-
-        self._joiners[effect.incarnation] = Joiner(effect.transport, session_id, self._on_stream, ended)
-
-    def _send_stored(self, effect: fx.SendStored) -> None:
-        """Read and send as retransmissions."""
-        try:
-            stored = self._shelf.stored(effect)
-        except JournalError as error:
-            self._on_failed(error)
-            return
-        if stored:
-            self._pool.send(effect.to, stored)
+    def _send_stored(self, to: str, stored: bytes) -> None:
+        if stored and not self.failed.done():
+            self._pool.send(to, stored)
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1
         self.reports.append(f"no proxy stands in for source {source_reg_id}: {error}")
+        self._teller.say(Severity.WARNING, "proxy-failed", self.reports[-1])
 
     def _on_notify(self, event: Event) -> None:
-        if isinstance(event, Oddity):
-            self.oddities[event.code] += 1
-        else:
-            self.events[type(event).__name__] += 1
+        self._teller.event(event)

@@ -14,7 +14,8 @@ a file header followed by records without padding.
                                      28  u32  CRC-32 of bytes 0-27, started from the salt
 
     kind           body
-    1 MESSAGES     u64 stream, i64 first, u32 count, u64 tag, then the block as it was received
+    1 MESSAGES     u64 stream, i64 first, u32 count, u64 tag, u64 when it came (ns of the epoch; not before version 3),
+                   then the block as it was received
     2 STATE        one JSON object, UTF-8
     3 CHECKPOINT   JSON array of such objects: stands for every STATE before it
     4 ERASE        u64 stream, i64 start, i64 stop, u32 segment, u64 offset: the stream's numbers start <= n < stop are
@@ -30,6 +31,7 @@ A segment begins with the ERASE records that still matter and one CHECKPOINT. Ru
   otherwise the torn end of a batch that nobody was told about, and the file is cut there.
 * The salt is random and per segment, so bytes inside a block (which come from the network, and may be a piece of a
   journal) never pass for a record when the reader looks for the next good one.
+* A segment may have been allocated to its full size: zeros up to the end of the newest one were never written.
 * A version, flag or kind that is not listed here means that a newer release wrote the file.
 """
 
@@ -46,8 +48,11 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.journal.errors import JournalError
 
-VERSION = 2
-"""Of what is written; 1 knew fewer fields of clients, and is read (spec/journal.md)."""
+VERSION = 3
+"""Of what is written; older ones are read: 2 has no times, 1 fewer fields of clients (spec/journal.md)."""
+
+TIMED = 3
+"""The first version whose MESSAGES tell when they came."""
 
 FILE_MAGIC = b"scjrnl\r\n"
 RECORD_MAGIC = 0x5CA5
@@ -67,8 +72,10 @@ _MAGIC_BYTES = RECORD_MAGIC.to_bytes(2, "big")
 FILE_HEADER_BYTES = _FILE.size + _CRC.size
 RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
 
-MESSAGES_HEAD = struct.Struct(">QqIQ")
-"""Stream, first, count, tag: what precedes the block in a MESSAGES body."""
+MESSAGES_HEAD = struct.Struct(">QqIQQ")
+"""Stream, first, count, tag, time: what precedes the block in a MESSAGES body."""
+UNTIMED_HEAD = struct.Struct(">QqIQ")
+"""The same before version 3."""
 ERASE_BODY = struct.Struct(">QqqIQ")
 """Stream, start, stop, segment, offset."""
 
@@ -144,6 +151,11 @@ def file_version(header: bytes) -> int:
     return int(_FILE.unpack_from(header)[1])
 
 
+def messages_head(version: int) -> struct.Struct:
+    """Returns what precedes the block in a MESSAGES body of this version; the first four fields are the same."""
+    return MESSAGES_HEAD if version >= TIMED else UNTIMED_HEAD
+
+
 def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int) -> bytes:
     """Returns the record header for a body given in parts."""
     length = crc = 0
@@ -154,8 +166,14 @@ def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int)
     return head + _CRC.pack(zlib.crc32(head, salt))
 
 
-def entry_at(data: bytes | mmap, offset: int, salt: int) -> Entry | None:
+def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True) -> Entry | None:
     """Returns the record at `offset`, or None if there is no good one.
+
+    Args:
+        data: A segment, or a piece of one.
+        offset: Where it begins in `data`.
+        salt: From the segment's header.
+        blocks: Whether MESSAGES are read and their bodies verified too, not only their headers.
 
     Raises:
         JournalError: If the header is intact and names a kind or flag of a newer release.
@@ -172,23 +190,25 @@ def entry_at(data: bytes | mmap, offset: int, salt: int) -> Entry | None:
             "use the newer release that wrote it"
         )
     start = offset + RECORD_HEADER_BYTES
-    body = data[start : start + length]
-    if len(body) < length or zlib.crc32(body) != crc:
+    if start + length > len(data):
+        return None
+    if (blocks or kind != Kind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
         return None
     return Entry(Kind(kind), offset, start + length, ticket, synced)
 
 
-def scan(data: bytes | mmap, salt: int, *, newest: bool) -> Iterator[Entry | Gap]:
+def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | Gap]:
     """Yields what a segment holds, from its file header to its end.
 
     Args:
         data: The whole file.
         salt: From its header.
         newest: Whether no later segment exists, so that its end may be torn.
+        blocks: See `entry_at`; of the newest segment all is verified, for its end may be torn.
     """
     offset = FILE_HEADER_BYTES
     while offset < len(data):
-        entry = entry_at(data, offset, salt)
+        entry = entry_at(data, offset, salt, blocks=blocks or newest)
         if entry is not None:
             yield entry
             offset = entry.stop

@@ -1,20 +1,21 @@
 """The journal: one per store, owned by one event loop.
 
 Everything here runs on the loop thread: it lays out records, keeps the index and decides what to delete. The bytes and
-the syncs are the business of the writer's thread (`writer`), whose reports come back through the loop. What is not
-synced yet is read from memory.
+the syncs are the business of the writer's thread (`writer`), reading back and deleting that of the fetcher's
+(`fetcher`); their reports come back through the loop. What is not synced yet is read from memory.
 """
 
 import asyncio
-import os
 import secrets
 import struct
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
 from stablecast.core.errors import MisuseError
+from stablecast.journal.disk import DISK, Disk
 from stablecast.journal.errors import JournalError
 from stablecast.journal.format import (
     HIGHEST,
@@ -31,12 +32,10 @@ from stablecast.journal.format import (
 from stablecast.journal.index import Erase
 from stablecast.journal.lock import DirectoryLock
 from stablecast.journal.pending import Pending
+from stablecast.journal.reading import Reading
 from stablecast.journal.recovery import Recovered, recover
-from stablecast.journal.segments import Position, Record, Segment, SegmentReader, segment_path
-from stablecast.journal.writer import Sync, Write, Writer
-
-SEGMENT_BYTES = 64 << 20
-"""Bytes of records behind the checkpoint of a segment; a larger single record gets a segment of its own."""
+from stablecast.journal.segments import Position, Record, Segment, segment_path
+from stablecast.journal.writer import Syncs, Writer
 
 MAX_QUEUED_BYTES = 32 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
@@ -54,7 +53,7 @@ _STARTED = frozenset((_Life.RUNNING, _Life.CLOSING, _Life.FAILED))
 """When the writer's thread may be alive."""
 
 
-class Journal:
+class Journal(Reading):
     """Durable records of a store: open, look at what was recovered, `set_checkpoint`, `start`, append.
 
     Attributes:
@@ -65,56 +64,41 @@ class Journal:
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
     """
 
-    def __init__(self, directory: Path, lock: DirectoryLock, found: Recovered, limits: int, disk: tuple[Write, Sync]):
+    def __init__(self, directory: Path, lock: DirectoryLock, found: Recovered, disk: Disk):
         """Use `open`."""
+        super().__init__(directory, found.index, disk)
         self.recovered_states = found.states
         self.reports = found.reports
         self.whole = bool(found.segments) and not found.damaged
         self.on_synced: Callable[[int], None] = _ignore
         self.on_failed: Callable[[JournalError], None] = _raise
-        self._directory = directory
         self._lock = lock
-        self._segment_bytes = limits
-        self._index = found.index
         self._segments = found.segments
         self._next_number = found.next_number
         self._active = found.newest
         if self._active is not None:
             current = self._active.version == VERSION
-            self._active.limit = max(self._active.end, limits) if current else self._active.end
-        self._reader = SegmentReader()
+            self._active.limit = max(self._active.end, disk.segment_bytes) if current else self._active.end
         self._checkpoint: Callable[[], list[bytes]] | None = None
         self._dead: dict[Segment, int] = {}
         self._pending = Pending(found.root)
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
-        write, sync = disk
         self._writer = Writer(
-            write,
-            sync,
+            disk,
             committed=lambda count: self._tell(self._on_committed, count),
             failed=lambda error: self._tell(self._on_failed, error),
             stopped=lambda: self._tell(self._stopped.set),
         )
 
     @classmethod
-    def open(
-        cls,
-        directory: Path,
-        *,
-        segment_bytes: int = SEGMENT_BYTES,
-        sync: Sync = os.fdatasync,
-        write: Write = os.pwritev,
-    ) -> Self:
+    def open(cls, directory: Path, disk: Disk = DISK) -> Self:
         """Locks a directory and recovers what it holds.
 
         Args:
             directory: An existing directory; an empty one is a new journal.
-            segment_bytes: When to begin a new segment, see `SEGMENT_BYTES`.
-            sync: How a descriptor is synced.
-            write: How buffers are written at an offset.
+            disk: How to write, sync and read.
 
         Raises:
             JournalError: If the directory is missing, not writable, in use, or written by a newer release.
@@ -128,7 +112,7 @@ class Journal:
                 f"cannot write to the journal directory {directory}: {error.strerror}; give this user access to it"
             ) from error
         try:
-            return cls(directory, lock, recover(directory, sync), segment_bytes, (write, sync))
+            return cls(directory, lock, recover(directory, disk), disk)
         except OSError as error:
             lock.release()
             raise JournalError(f"cannot read the journal in {directory}: {error}; check the disk") from error
@@ -153,6 +137,8 @@ class Journal:
             raise MisuseError("call Journal.set_checkpoint before Journal.start, and start a journal once")
         self._loop = loop
         self._life = _Life.RUNNING
+        self._reader.close_all()
+        self._fetcher.start()
         self._writer.start()
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
@@ -167,6 +153,7 @@ class Journal:
         if self._life in _STARTED:
             self._writer.close()
             await self._stopped.wait()
+            await self._fetcher.close()
         self._release()
         if self._failure is not None:
             raise self._failure
@@ -175,6 +162,7 @@ class Journal:
         """Stops at once: nothing more is synced or reported. Waits for the one system call that is under way."""
         if self._life in _STARTED:
             self._writer.abort()
+            self._fetcher.abort()
         self._release()
         self._stopped.set()
 
@@ -182,6 +170,26 @@ class Journal:
     def pressure(self) -> bool:
         """Whether more than `MAX_QUEUED_BYTES` wait for the disk."""
         return self._pending.size > MAX_QUEUED_BYTES
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes appended and not yet synced."""
+        return self._pending.size
+
+    @property
+    def segments(self) -> int:
+        """Segments in use."""
+        return len(self._segments)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of the segments in use."""
+        return sum(segment.end for segment in self._segments.values())
+
+    @property
+    def syncs(self) -> Syncs:
+        """How many there were, and how long they took."""
+        return self._writer.syncs
 
     def append_messages(self, stream: int, first: int, count: int, tag: int, block: Block, ticket: int) -> None:
         """Appends a run of messages; where numbers overlap it replaces what the stream had.
@@ -201,7 +209,7 @@ class Journal:
         if count < 1:
             raise MisuseError(f"a run of {count} messages cannot be appended; give at least one")
         try:
-            head = MESSAGES_HEAD.pack(stream, first, count, tag)
+            head = MESSAGES_HEAD.pack(stream, first, count, tag, time.time_ns())
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
         record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket, first, tag, count)
@@ -233,59 +241,14 @@ class Journal:
         """
         self._erase(Erase(stream, LOWEST, number, self._position()), ticket)
 
-    def trail(self, stream: int) -> int | None:
-        """Returns below which number a stream was trimmed; None: never."""
-        erase = self._index.trails.get(stream)
-        return None if erase is None else erase.stop
-
-    def read(self, stream: int, number: int) -> tuple[int, int, int, bytes] | None:
-        """Returns (first, count, tag, block) of the run that holds a number, or None.
-
-        The block's first message is `first`. The run is live from `number` to before `first` + `count`, even if the
-        block is longer; numbers in it before `number` may by now be held by another run (`extents` tells).
-
-        Raises:
-            JournalError: If the disk cannot be read or the record is damaged.
-        """
-        found = self._index.find(stream, number)
-        if found is None:
-            return None
-        stop, record = found
-        return record.first, stop - record.first, record.tag, self._block(record)
-
-    def extents(self, stream: int) -> list[tuple[int, int, int]]:
-        """Returns (first, count, tag) of every live run of a stream, ascending and disjoint."""
-        return self._index.extents(stream)
-
-    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
-        """Returns (first, count, bytes) of every live run of a stream; of a part of a block its share of the bytes."""
-        return self._index.sizes(stream)
-
-    def recovered_streams(self) -> Iterator[tuple[int, int, int, int, bytes]]:
-        """Yields (stream, first, count, tag, block) of each record with live numbers, in the order written.
-
-        The numbers mean what they mean in `read`. Raises like `read`.
-        """
-        for stream, stop, record in self._index.records():
-            yield stream, record.first, stop - record.first, record.tag, self._block(record)
-
-    def _block(self, record: Record) -> bytes:
-        if record.parts:
-            return bytes(record.parts[1])
-        if self._life is _Life.CLOSED:
-            raise MisuseError(f"the journal in {self._directory} is closed; read before that")
-        return self._reader.block(record)
-
     def _position(self) -> Position:
         """The place behind everything appended so far."""
         return (self._next_number, 0) if self._active is None else (self._active.number, self._active.end)
 
-    def _check_running(self) -> None:
-        if self._life is _Life.RUNNING:
-            return
+    def _not_running(self) -> Exception:
         if self._failure is not None:
-            raise self._failure
-        raise MisuseError(f"the journal in {self._directory} is not running; append between start and close")
+            return self._failure
+        return MisuseError(f"the journal in {self._directory} is not running; append between start and close")
 
     def _erase(self, erase: Erase, ticket: int) -> None:
         record = self._append(Kind.ERASE, (erase.body(),), ticket)
@@ -299,7 +262,7 @@ class Journal:
     ) -> Record:
         """Checks and queues a record of the owner."""
         if self._life is not _Life.RUNNING:
-            self._check_running()
+            raise self._not_running()
         self._pending.issue(ticket)
         return self._put(kind, parts, ticket, first, tag, count)
 
@@ -330,7 +293,7 @@ class Journal:
             self._put(Kind.ERASE, (erase.body(),), 0)
             segment.streams.add(erase.stream)
         self._put(Kind.CHECKPOINT, (states,), 0)
-        segment.limit = segment.end + max(self._segment_bytes, size)
+        segment.limit = segment.end + max(self._disk.segment_bytes, size)
         if previous is not None and not previous.live:
             self._dead[previous] = self._pending.added
         return segment
@@ -351,15 +314,7 @@ class Journal:
                 continue
             self._reader.close(segment)
             del self._dead[segment], self._segments[segment.number]
-            try:
-                segment.path.unlink()
-            except OSError as error:
-                self._on_failed(error)
-
-    def _tell(self, callback: Callable[..., None], *args: object) -> None:
-        """Carries a report of the writer's thread to the loop; if that is closed there is nobody left to tell."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(callback, *args)
+            self._fetcher.remove(segment, self._on_failed)
 
     def _on_committed(self, count: int) -> None:
         """The next `count` records are synced."""
@@ -384,7 +339,7 @@ class Journal:
 
     def _release(self) -> None:
         self._life = _Life.CLOSED
-        self._reader.close_all()
+        self._close_reading()
         self._lock.release()
 
 

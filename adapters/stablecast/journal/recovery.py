@@ -1,27 +1,30 @@
 """What a directory of segments holds: the scan at open.
 
-Every checksum is verified. A torn end is cut, damage is copied aside and reported, and nothing counts as recovered
-before it is synced: a process that was killed leaves records in the page cache that no disk has seen.
+Every checksum is verified, unless blocks are left to be verified when they are read. A torn end is cut, damage is
+copied aside and reported, and nothing counts as recovered before it is synced: a process that was killed leaves records
+in the page cache that no disk has seen.
 """
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import assert_never
+from typing import BinaryIO, assert_never
 
 import attrs
 
+from stablecast.journal.disk import Disk, Sync
 from stablecast.journal.format import (
     ERASE_BODY,
     FILE_HEADER_BYTES,
-    MESSAGES_HEAD,
+    FILE_MAGIC,
     Entry,
     Gap,
     Kind,
     file_salt,
     file_version,
+    messages_head,
     scan,
     split_states,
 )
@@ -29,6 +32,11 @@ from stablecast.journal.index import Erase, Index
 from stablecast.journal.segments import Record, Segment, list_segments, sync_directory
 
 DAMAGED_SUFFIX = ".damaged"
+FOREIGN_SUFFIX = ".foreign"
+"""Of files that have a segment's name and are none."""
+
+PIECE_BYTES = 1 << 20
+"""Of a file that is looked through, in bytes."""
 
 
 @attrs.define
@@ -48,7 +56,7 @@ class Recovered:
     damaged: bool = False
 
 
-def recover(directory: Path, sync: Callable[[int], None]) -> Recovered:
+def recover(directory: Path, disk: Disk) -> Recovered:
     """Scans and repairs a directory whose lock is held.
 
     Raises:
@@ -59,43 +67,50 @@ def recover(directory: Path, sync: Callable[[int], None]) -> Recovered:
     paths, highest = list_segments(directory)
     found.next_number = highest + 1
     for number, path in paths.items():
-        _read_segment(found, number, path, newest=number == max(paths))
+        _read_segment(found, number, path, newest=number == max(paths), blocks=disk.verify)
+    disk.step("restart-scanned")
     if found.newest is not None:
-        _make_durable(found.newest, sync)
+        _make_durable(found.newest, disk.sync)
+    disk.step("restart-cut")
     sync_directory(directory)
     return found
 
 
-def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool) -> None:
+def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
     """Enters one segment into `found`."""
     with path.open("rb") as file:
         header = file.read(FILE_HEADER_BYTES)
         salt = file_salt(header, number)
-        size = os.fstat(file.fileno()).st_size
         if salt is None:
-            _set_aside(found, path, created=not newest or size > FILE_HEADER_BYTES)
+            _set_aside(found, path, header, created=not newest or any(piece.strip(b"\0") for piece in _pieces(file)))
             return
         segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            for item in scan(data, salt, newest=newest):
+            for item in scan(data, salt, newest=newest, blocks=blocks):
                 if isinstance(item, Entry):
                     _apply(found, segment, item, data)
-                else:
+                elif not item.torn or data[item.offset : item.stop].strip(b"\0"):
                     _report(found, path, item)
                 segment.end = item.offset if isinstance(item, Gap) and item.torn else item.stop
     if newest:
         found.newest = segment
 
 
-def _set_aside(found: Recovered, path: Path, *, created: bool) -> None:
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """What is left of a file."""
+    while piece := file.read(PIECE_BYTES):
+        yield piece
+
+
+def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) -> None:
     """Takes a file without a good header out of the journal."""
     if created:
+        foreign = not header.startswith(FILE_MAGIC)
+        suffix, what = (FOREIGN_SUFFIX, "is no segment") if foreign else (DAMAGED_SUFFIX, "has a damaged header")
         found.damaged = True
-        path.rename(f"{path}{DAMAGED_SUFFIX}")
-        found.reports.append(
-            f"{path} has a damaged header and was renamed to {path.name}{DAMAGED_SUFFIX}; check the disk"
-        )
+        path.rename(f"{path}{suffix}")
+        found.reports.append(f"{path} {what} and was renamed to {path.name}{suffix}; check the disk")
     else:
         path.unlink()
         found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
@@ -124,7 +139,7 @@ def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None
     """Applies one record."""
     match entry.kind:
         case Kind.MESSAGES:
-            stream, first, count, tag = MESSAGES_HEAD.unpack_from(data, entry.body.start)
+            stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)
             size = entry.stop - entry.offset
             record = Record(segment, entry.offset, size, entry.kind, entry.ticket, (), first, tag, count)
             found.index.add(stream, count, record)
@@ -142,7 +157,7 @@ def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None
             assert_never(entry.kind)
 
 
-def _make_durable(segment: Segment, sync: Callable[[int], None]) -> None:
+def _make_durable(segment: Segment, sync: Sync) -> None:
     """Cuts the newest segment behind its last good record and syncs it."""
     fd = os.open(segment.path, os.O_RDWR)
     try:

@@ -13,23 +13,25 @@ from stablecast.journal.format import (
     FILE_HEADER_BYTES,
     MESSAGES_HEAD,
     RECORD_HEADER_BYTES,
+    TIMED,
     VERSION,
     Block,
     Kind,
     entry_at,
     file_header,
+    messages_head,
 )
 
 MAX_OPEN_FILES = 64
 """Bound on the segments that a journal keeps open for reading."""
 
-_NAME = re.compile(r"(\d{8,10})\.seg(\.damaged)?")
+FEW_OPEN_FILES = 2
+"""The same where descriptors are short: with the lock, the segment that is written and a directory there are five."""
+
+_NAME = re.compile(r"(\d{8,10})\.seg(\.damaged|\.foreign)?")
 
 Position = tuple[int, int]
 """Segment number and offset."""
-
-BLOCK_AT = RECORD_HEADER_BYTES + MESSAGES_HEAD.size
-"""Offset of the block in a MESSAGES record, in bytes."""
 
 
 @attrs.define(eq=False)
@@ -49,6 +51,11 @@ class Segment:
     streams: set[int] = attrs.field(factory=set)
     version: int = VERSION
 
+    @property
+    def block_at(self) -> int:
+        """Offset of the block in a MESSAGES record, in bytes."""
+        return RECORD_HEADER_BYTES + messages_head(self.version).size
+
 
 @attrs.define(eq=False)
 class Record:
@@ -67,7 +74,7 @@ class Record:
     @property
     def block_bytes(self) -> int:
         """Bytes of the block of a MESSAGES record."""
-        return self.size - BLOCK_AT
+        return self.size - self.segment.block_at
 
     @property
     def position(self) -> Position:
@@ -85,7 +92,7 @@ def segment_path(directory: Path, number: int) -> Path:
 
 
 def list_segments(directory: Path) -> tuple[dict[int, Path], int]:
-    """Returns the segments by ascending number, and the highest number that any file, also a damaged one, carries."""
+    """Returns the segments by ascending number, and the highest number that any file, also one set aside, carries."""
     found: dict[int, Path] = {}
     highest = 0
     for path in directory.iterdir():
@@ -108,17 +115,19 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def open_for_writing(segment: Segment, sync: Callable[[int], None]) -> int:
+def open_for_writing(segment: Segment, sync: Callable[[int], None], reserve: int = 0) -> int:
     """Opens a segment, creating it if it is new, and returns the descriptor.
 
     The header is durable before the first record is written. So a bad header in a file that holds more than a header
-    is damage, never the trace of a crash.
+    is damage, never the trace of a crash. A new file gets `reserve` bytes of the disk at once, if that is not 0.
     """
     if segment.on_disk:
         return os.open(segment.path, os.O_WRONLY)
     fd = os.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         os.write(fd, file_header(segment.number, segment.salt))
+        if reserve:
+            os.posix_fallocate(fd, 0, max(reserve, FILE_HEADER_BYTES))
         sync(fd)
         sync_directory(segment.path.parent)
     except OSError:
@@ -131,7 +140,9 @@ def open_for_writing(segment: Segment, sync: Callable[[int], None]) -> int:
 class SegmentReader:
     """Reads records back, with a bounded number of open files."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_OPEN_FILES) -> None:
+        """At most so many files are open at one time."""
+        self._most = most
         self._open: OrderedDict[int, int] = OrderedDict()
 
     def block(self, record: Record) -> bytes:
@@ -141,16 +152,25 @@ class SegmentReader:
             JournalError: If the file cannot be read or the record fails its checksum.
         """
         segment = record.segment
-        try:
-            data = os.pread(self._fd(segment), record.size, record.offset)
-        except OSError as error:
-            raise JournalError(f"cannot read {segment.path}: {error.strerror}; check the disk") from error
+        data = self._read(segment, record.size, record.offset)
         if len(data) != record.size or entry_at(data, 0, segment.salt) is None:
             raise JournalError(
                 f"the record at {record.offset} of {segment.path} fails its checksum; check the disk and let "
                 "the receivers recover from another store"
             )
-        return data[BLOCK_AT:]
+        return data[segment.block_at :]
+
+    def came_at(self, record: Record) -> int | None:
+        """Returns when a synced MESSAGES record was appended, in ns of the epoch; None: its segment has no times.
+
+        Raises:
+            JournalError: If the file cannot be read.
+        """
+        segment = record.segment
+        if segment.version < TIMED:
+            return None
+        at = record.offset + RECORD_HEADER_BYTES
+        return int(MESSAGES_HEAD.unpack(self._read(segment, MESSAGES_HEAD.size, at))[-1])
 
     def close(self, segment: Segment) -> None:
         """Closes one file, for it is going to be removed."""
@@ -163,10 +183,16 @@ class SegmentReader:
         while self._open:
             os.close(self._open.popitem()[1])
 
+    def _read(self, segment: Segment, size: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._fd(segment), size, offset)
+        except OSError as error:
+            raise JournalError(f"cannot read {segment.path}: {error.strerror}; check the disk") from error
+
     def _fd(self, segment: Segment) -> int:
         fd = self._open.get(segment.number)
         if fd is None:
-            if len(self._open) >= MAX_OPEN_FILES:
+            if len(self._open) >= self._most:
                 os.close(self._open.popitem(last=False)[1])
             fd = self._open[segment.number] = os.open(segment.path, os.O_RDONLY)
         self._open.move_to_end(segment.number)

@@ -1,7 +1,8 @@
 """Group commit: the thread that writes and syncs while the event loop goes on.
 
 The loop thread puts records on a queue; the thread takes all there are, writes them with as few `pwritev` calls as
-IOV_MAX allows, syncs once, reports, and looks again. So whatever arrives during a sync shares the next one.
+IOV_MAX and the buffer length allow, syncs once, reports, and looks again. So whatever arrives during a sync shares the
+next one.
 
 The two threads share a deque, whose `append` and `popleft` are atomic, and an event. The thread clears the event
 *before* it empties the queue and the loop sets it *after* it has put a record: no record is ever left behind asleep.
@@ -14,19 +15,33 @@ would report a success that is none.
 import errno
 import os
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from stablecast.journal.format import Block, seal
+import attrs
+
+from stablecast.journal.disk import Disk
+from stablecast.journal.format import Block, Kind, seal
 from stablecast.journal.segments import Record, Segment, open_for_writing
 
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 """Bound of the system on the buffers of one vectored write."""
 
-Write = Callable[[int, Sequence[Block], int], int]
-Sync = Callable[[int], None]
+
+@attrs.define
+class Syncs:
+    """How many there were, and how long the last and the longest took, in ns. Written by the thread alone."""
+
+    count: int = 0
+    last_ns: int = 0
+    longest_ns: int = 0
+
+    def add(self, took_ns: int) -> None:
+        """One more."""
+        self.count, self.last_ns, self.longest_ns = self.count + 1, took_ns, max(self.longest_ns, took_ns)
 
 
 class Writer:
@@ -34,8 +49,7 @@ class Writer:
 
     def __init__(
         self,
-        write: Write,
-        sync: Sync,
+        disk: Disk,
         committed: Callable[[int], None],
         failed: Callable[[Exception], None],
         stopped: Callable[[], None],
@@ -43,14 +57,13 @@ class Writer:
         """Prepares the thread.
 
         Args:
-            write: Like `os.pwritev`.
-            sync: Like `os.fdatasync`.
+            disk: How to write.
             committed: Told how many records, in the order of `put`, are now synced.
             failed: Told the first error; nothing is written or synced after it.
             stopped: The last thing called.
         """
-        self._write = write
-        self._sync = sync
+        self.syncs = Syncs()
+        self._disk = disk
         self._committed = committed
         self._failed = failed
         self._stopped = stopped
@@ -60,6 +73,7 @@ class Writer:
         self._aborted = False
         self._segment: Segment | None = None
         self._fd = -1
+        self._end = 0
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
 
@@ -88,6 +102,8 @@ class Writer:
         try:
             while self._turn():
                 pass
+            if self._fd >= 0 and not self._aborted:
+                self._give_back()
         except Exception as error:  # noqa: BLE001 - whatever it is, a dead thread must not look like a slow disk
             self._failed(error)
         finally:
@@ -114,27 +130,58 @@ class Writer:
             return
         if segment is not self._segment:
             self._switch(segment)
+        step = self._disk.step
         offset = records[0].offset
         buffers: list[Block] = []
         for record in records:
             buffers.append(seal(record.kind, record.ticket, offset, record.parts, segment.salt))
             buffers += record.parts
-        for at in range(0, len(buffers), IOV_MAX):
-            offset = self._write_all(buffers[at : at + IOV_MAX], offset)
+        checkpoint = any(record.kind is Kind.CHECKPOINT for record in records)
+        step("checkpoint" if checkpoint else "append")
+        for some in self._portions(buffers):
+            offset = self._write_all(some, offset)
+            step("written")
+        self._end = offset
         if not self._aborted:
-            self._sync(self._fd)
+            began = time.monotonic_ns()
+            self._disk.sync(self._fd)
+            self.syncs.add(time.monotonic_ns() - began)
+            step("checkpoint-synced" if checkpoint else "synced")
+
+    def _portions(self, buffers: list[Block]) -> Iterator[list[Block]]:
+        """The buffers of each write."""
+        portion: list[Block] = []
+        size = 0
+        for buffer in buffers:
+            if portion and (len(portion) >= IOV_MAX or size + len(buffer) > self._disk.buffer_bytes):
+                yield portion
+                portion, size = [], 0
+            portion.append(buffer)
+            size += len(buffer)
+        yield portion
 
     def _switch(self, segment: Segment) -> None:
+        """Closes the segment that is full and opens the next."""
+        disk, step = self._disk, self._disk.step
         if self._fd >= 0:
+            self._give_back()
             os.close(self._fd)
             self._fd = -1
-        self._fd = open_for_writing(segment, self._sync)
+        step("roll")
+        self._fd = open_for_writing(segment, disk.sync, disk.segment_bytes if disk.preallocate else 0)
+        step("rolled")
         self._segment = segment
+
+    def _give_back(self) -> None:
+        """What was reserved for the segment and is not used is free again."""
+        if self._disk.preallocate:
+            os.ftruncate(self._fd, self._end)
+            self._disk.sync(self._fd)
 
     def _write_all(self, buffers: list[Block], offset: int) -> int:
         """Writes the buffers, however short the single writes are, and returns the offset behind them."""
         while buffers and not self._aborted:
-            written = self._write(self._fd, buffers, offset)
+            written = self._disk.write(self._fd, buffers, offset)
             if written <= 0:
                 raise OSError(errno.EIO, "nothing was written")
             offset += written

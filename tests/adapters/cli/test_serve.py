@@ -45,16 +45,19 @@ def test_a_store_that_may_have_lost_its_memory_says_so(tmp_path: Path) -> None:
     )
 
 
-def test_options_without_effect_are_told_and_a_profile_is_taken(tmp_path: Path) -> None:
+def test_options_that_are_not_followed_are_told_and_a_profile_is_taken(tmp_path: Path) -> None:
     """The guide's store has no memory to lose (formal design, 7.6): it grants at once."""
-    arguments = ["--listen", "127.0.0.1:0", "--profile", "5.3", "-o", "repository-disk-file-preallocate=1", "--json"]
+    arguments = ["--listen", "127.0.0.1:0", "--profile", "5.3", "-o", "repository-disk-max-write-async-cbs=2", "--json"]
     with running("store", tmp_path, *arguments) as program:
         program.said()
         program.interrupt()
         program.said()
         status, _, err = program.end()
     assert status == 0
-    assert err == "option repository-disk-file-preallocate has no effect: the journal allocates its segments\n"
+    assert err == (
+        "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, which all that "
+        "waits goes into\n"
+    )
 
 
 def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
@@ -166,13 +169,12 @@ def test_a_disk_that_takes_no_more_ends_the_store(tmp_path: Path) -> None:
 
 WAITING = """
 import os, sys
-from functools import partial
 from pathlib import Path
 from threading import Event
 from stablecast.cli.common import run_loop, say
 from stablecast.cli.serve import serve
 from stablecast.daemon.store import Store, StoreSettings
-from stablecast.journal import Journal
+from stablecast.journal import Disk
 
 def sync(descriptor):
     if waiting:
@@ -180,7 +182,7 @@ def sync(descriptor):
         Event().wait()
 
 waiting = False
-store = Store(StoreSettings("127.0.0.1:0", Path(sys.argv[1]), new=True, opened=partial(Journal.open, sync=sync)))
+store = Store(StoreSettings("127.0.0.1:0", Path(sys.argv[1]), new=True, disk=Disk(sync=sync)))
 waiting = True
 run_loop(serve(store, True))
 """
@@ -188,6 +190,7 @@ run_loop(serve(store, True))
 
 
 def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
+    """P-708: not even for a disk that never answers."""
     with running(tmp_path, program=(sys.executable, "-c", WAITING)) as program:
         address = program.said()["address"]
         with running("send", "orders", "--store", address):

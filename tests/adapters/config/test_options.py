@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.config.options import ALIASES, SCOPES, Option, OptionError, Value, apply, notices
+from stablecast.config.disk_options import DiskConfig, together
+from stablecast.config.options import ALIASES, SCOPES, Option, OptionError, Value, apply, disk_options, notices
 from stablecast.config.stores import StoreListError
 from stablecast.core.errors import StablecastError
 from stablecast.core.quorum import GroupRules, Intergroup
@@ -32,6 +33,7 @@ CONFIGS: dict[str, Any] = {
     "receiver": ReceiverConfig("topic", 0, ""),
     "store": StoreConfig("", 0),
     "topic": RepositoryConfig(),
+    "disk": DiskConfig(),
 }
 TABLE = [(scope, option) for scope, options in SCOPES.items() for option in options]
 EACH = pytest.mark.parametrize(("scope", "option"), TABLE, ids=[f"{s}-{o.name}" for s, o in TABLE])
@@ -113,7 +115,7 @@ def test_spans_become_nanoseconds(scope: str, option: Option) -> None:
 @EACH
 def test_an_option_has_a_documented_name_and_a_summary(scope: str, option: Option) -> None:
     library = r"(ume|retransmit|use|otr|late|ordered|delivery)(_[a-z]+)+"
-    pattern = rf"[a-z]+(-[a-z]+)+|{library}" if scope in ("store", "topic") else library
+    pattern = rf"[a-z]+(-[a-z]+)+|{library}" if scope in ("store", "topic", "disk") else library
     assert re.fullmatch(pattern, option.name)
     assert option.summary
     assert NAMES[scope].count(option.name) == 1
@@ -323,14 +325,31 @@ def test_old_names_are_taken_with_a_notice(scope: str, old: str, new: str) -> No
     assert notices(scope, {old: 1, new: 1}) == (f"option {old} is an old name: write {new}",)
 
 
-def test_options_without_effect_are_taken_with_a_notice() -> None:
-    """P-824, P-825, P-826, P-828, P-830."""
-    options: dict[str, Value] = {"repository-disk-max-async-cbs": 16, "repository-disk-file-preallocate": 1}
-    config = StoreConfig("", 0)
-    assert apply("store", config, options) == config
+def test_options_of_the_disk_are_passed_over_where_they_are_not_for_and_found_again() -> None:
+    """P-824, P-825, P-826, P-828, P-830: given for a topic or a store, they are the journal's."""
+    options: dict[str, Value] = {
+        "repository-disk-max-async-cbs": 7,
+        "repository-disk-file-preallocate": 1,
+        "repository-disk-max-write-async-cbs": 2,
+        "repository-type": "memory",
+    }
+    assert apply("store", CONFIGS["store"], options) == apply("store", CONFIGS["store"], {"repository-type": "memory"})
+    disk = apply("disk", DiskConfig(), disk_options(options))
+    assert (disk.reads, disk.preallocate, disk.writes) == (7, True, 2)
     assert notices("store", options) == (
-        "option repository-disk-max-async-cbs has no effect: disk accesses have no callbacks",
-        "option repository-disk-file-preallocate has no effect: the journal allocates its segments",
+        "option repository-disk-max-async-cbs is an old name: write repository-disk-max-read-async-cbs",
+        (
+            "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, which all that "
+            "waits goes into"
+        ),
     )
     with pytest.raises(OptionError, match="there is no store option 'late_join'"):
         notices("store", {"late_join": 1})
+
+
+def test_what_topics_ask_of_the_disk_is_put_together() -> None:
+    """The largest buffer, the most reads, and a yes of one is a yes for all."""
+    one = DiskConfig(buffer_bytes=70_000, reads=2, writes=1, preallocate=True, checksum=False)
+    other = DiskConfig(buffer_bytes=65_664, reads=9, writes=3, preallocate=False, checksum=True)
+    assert together([one]) == one
+    assert together([one, other]) == together([other, one]) == DiskConfig(70_000, 9, 3, True, True)

@@ -7,7 +7,8 @@ from stablecast.config.options import SCOPES, OptionError
 from stablecast.config.profiles import DIFFERENCES, REASONS, Profile, profile
 from stablecast.core.repairs import Repair
 
-SCOPE_NAMES = ("source", "receiver", "store")
+ENDPOINTS = ("source", "receiver", "store")
+SCOPE_NAMES = (*ENDPOINTS, "disk")
 
 
 def values(name: str) -> dict[tuple[str, str], str]:
@@ -20,12 +21,12 @@ def values(name: str) -> dict[tuple[str, str], str]:
 
 def test_the_safe_defaults_are_those_of_the_classes() -> None:
     assert profile("safe") == Profile()
-    assert {getattr(profile("safe"), scope).repairs for scope in SCOPE_NAMES} == {Repair.ALL}
+    assert {getattr(profile("safe"), scope).repairs for scope in ENDPOINTS} == {Repair.ALL}
 
 
 @pytest.mark.parametrize("name", ["5.3", "6.17"])
 def test_documented_profiles_have_the_documented_rules(name: str) -> None:
-    assert {getattr(profile(name), scope).repairs for scope in SCOPE_NAMES} == {Repair.NONE}
+    assert {getattr(profile(name), scope).repairs for scope in ENDPOINTS} == {Repair.NONE}
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
@@ -100,12 +101,17 @@ DOCUMENTED = {
     ("store", "stability-ack-minimum-number"): ("1", "1"),
     ("store", "retransmission-request-forwarding"): ("0", "0"),
     ("store", "retransmission-request-processing-rate"): ("262144", "262144"),
+    ("disk", "repository-disk-async-buffer-length"): ("65664", "1024000"),
+    ("disk", "repository-disk-max-read-async-cbs"): ("16", "10000"),
+    ("disk", "repository-disk-max-write-async-cbs"): ("16", "1"),
+    ("disk", "repository-disk-file-preallocate"): ("0", "0"),
+    ("disk", "repository-disk-message-checksum"): ("0", "0"),
 }
 """What the guide of release 5.3 and the later documentation say."""
 
 
 def test_documented_defaults() -> None:
-    """P-310, P-522, P-814, P-816, P-819..P-823, P-827, P-831..P-844, P-552, C-01, C-25, U2."""
+    """P-310, P-522, P-814, P-816, P-819..P-830, P-831..P-844, P-552, C-01, C-25, U2."""
     old, new = values("5.3"), values("6.17")
     assert {key: (old[key], new[key]) for key in DOCUMENTED} == DOCUMENTED
 

@@ -1,11 +1,12 @@
 """The options of stores: all that the guide names are there."""
 
-from stablecast.config.store_options import MIN_BUFFER, MIN_DISK_LIMIT, STORE_OPTIONS, TOPIC_OPTIONS
+from stablecast.config.disk_options import DISK_OPTIONS, MIN_BUFFER
+from stablecast.config.store_options import MIN_DISK_LIMIT, STORE_OPTIONS, TOPIC_OPTIONS
 
 STORE = ["allow-proxy-source", "retransmission-request-processing-rate", "source-check-interval", "keepalive-interval",
          "proxy-election-interval"]  # fmt: skip
 TOPIC = ["retransmission-request-forwarding", "repository-type", "repository-size-threshold", "repository-size-limit",
-         "repository-age-threshold", "repository-disk-max-async-cbs", "repository-disk-max-write-async-cbs",
+         "repository-age-threshold", "repository-disk-max-write-async-cbs",
          "repository-disk-max-read-async-cbs", "repository-disk-file-size-limit", "repository-disk-file-preallocate",
          "repository-disk-async-buffer-length", "repository-disk-message-checksum", "source-activity-timeout",
          "source-state-lifetime", "receiver-activity-timeout", "receiver-state-lifetime",
@@ -15,9 +16,9 @@ TOPIC = ["retransmission-request-forwarding", "repository-type", "repository-siz
 
 
 def test_every_option_of_the_guide_is_in_the_table() -> None:
-    """P-814, P-816, P-819..P-844: without the directories and the name, which the daemon is told otherwise."""
+    """P-814, P-816, P-819..P-844: without the directories and the name, which a store is told otherwise."""
     assert set(STORE) <= {option.name for option in STORE_OPTIONS}
-    assert set(TOPIC) <= {option.name for option in TOPIC_OPTIONS}
+    assert set(TOPIC) <= {option.name for option in (*TOPIC_OPTIONS, *DISK_OPTIONS)}
 
 
 def test_the_smallest_file_has_room_for_three_of_the_smallest_buffers() -> None:

@@ -7,11 +7,13 @@ import attrs
 import pytest
 
 from stablecast.client import Context, Receiver
+from stablecast.config.kinds import Value
 from stablecast.core.effects import Send, StartProxy, StopProxy
 from stablecast.core.inputs import Start
 from stablecast.core.messages import ElectionToken, Pace, Register, StoreEntry, Wishes
+from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
-from stablecast.daemon.proxy import proxy_config
+from stablecast.daemon.proxy import Proxies, proxy_config
 from stablecast.daemon.store import Store
 from stablecast.net.ports import PortError
 from tests.support.network import LOCAL, Events, network, others, until
@@ -107,3 +109,21 @@ async def test_a_proxy_that_cannot_start_is_told(tmp_path: Path, monkeypatch: py
         await until(lambda: store.oddities["proxy-failed"])
         assert store.reports[-1] == "no proxy stands in for source 5: no port is left"
         assert len(store._proxies) == 0
+
+
+async def test_a_proxy_has_the_options_of_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-845: lbm-source, for the topic that the source sends on."""
+    asked: list[tuple[str, int]] = []
+    hosted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def host(_: Context, config: SourceConfig) -> None:
+        asked.append((config.topic, config.flight_messages))
+        hosted.set_result(None)
+
+    monkeypatch.setattr(Context, "host", host)
+    options: dict[str, dict[str, Value]] = {"orders": {"ume_flight_size": 77}}
+    proxies = Proxies(lambda: Context(interface=LOCAL), lambda *_: None, lambda topic: options.get(topic, {}))
+    proxies.start(effect_for(f"{LOCAL}:1"))
+    await hosted
+    await proxies.close()
+    assert asked == [("orders", 77)]

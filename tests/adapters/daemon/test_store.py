@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from stablecast.core.units import MILLISECOND
 from stablecast.daemon.cache import Cache
 from stablecast.daemon.records import RecordError, client_record
 from stablecast.daemon.store import Store, StoreSettings
-from stablecast.journal import Journal, JournalError
+from stablecast.journal import Disk, Journal, JournalError
 from stablecast.net.ports import PortError
 from stablecast.trace import TraceError
 from stablecast.transports import codec
@@ -96,7 +95,7 @@ async def _in_thread(event: threading.Event) -> None:
 async def test_a_registration_is_answered_once_it_is_synced(tmp_path: Path) -> None:
     gate = Gate()
     gate.open.set()
-    async with serving(tmp_path, opened=partial(Journal.open, sync=gate)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
         gate.open.clear()
         gate.asked.clear()
         source = await context.source(TOPIC, stores=[store.address], wait=False)
@@ -111,7 +110,7 @@ async def test_a_registration_is_answered_once_it_is_synced(tmp_path: Path) -> N
 async def test_a_message_is_stable_once_it_is_synced(tmp_path: Path) -> None:
     gate = Gate()
     gate.open.set()
-    async with serving(tmp_path, opened=partial(Journal.open, sync=gate)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])
         gate.open.clear()
         gate.asked.clear()
@@ -180,12 +179,12 @@ class Full:
 async def test_a_full_disk_ends_the_store_and_nothing_is_acknowledged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk, events = Full(), Events()
-    store = await started(tmp_path, opened=partial(Journal.open, write=disk))
+    full, events = Full(), Events()
+    store = await started(tmp_path, disk=Disk(write=full))
     async with Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], on_event=events)
         await (await source.send(b"on disk")).stable()
-        disk.full = True
+        full.full = True
         await source.send_many([b"nowhere"] * 3)
         failure = await store.failed
         await source.send(b"when it has failed already")
@@ -284,7 +283,7 @@ async def test_wrong_messages_on_the_request_port_are_counted_and_hurt_nobody(tm
         source = await context.source(TOPIC, stores=[store.address])
         await (await source.send(b"one")).stable()
         writer.close()
-        store._on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
+        store._inlet.on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
         assert store.statistics()["oddities"] == store.oddities
         assert store.oddities["data-on-request-port"] == store.oddities["malformed-on-request-port"] == 1
         assert store.oddities["malformed-on-stream"] == 1
@@ -296,9 +295,9 @@ async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
     monkeypatch.setattr("stablecast.journal.journal.MAX_QUEUED_BYTES", 100_000)
     gate = Gate()
     gate.open.set()
-    async with serving(tmp_path, opened=partial(Journal.open, sync=gate)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], options={"ume_flight_size": 10_000})
-        (joiner,) = store._joiners.values()
+        (joiner,) = store._inlet.joiners.values()
         gate.open.clear()
         for _ in range(1_000):
             source.try_send(b"." * 1_000)

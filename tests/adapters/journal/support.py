@@ -5,9 +5,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from stablecast.journal import Journal, JournalError
+from stablecast.journal import Disk, Journal, JournalError
+from stablecast.journal.disk import Sync, Write
 from stablecast.journal.segments import list_segments
-from stablecast.journal.writer import Sync, Write
 
 FAST_DIRECTORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 """Where property tests put their files; None is the default of `tempfile`."""
@@ -65,7 +65,7 @@ def start(
     write: Write = os.pwritev,
 ) -> Owner:
     """Opens and starts a journal on the running loop."""
-    return Owner(Journal.open(directory, segment_bytes=segment_bytes, sync=sync, write=write), states)
+    return Owner(Journal.open(directory, Disk(write, sync, segment_bytes)), states)
 
 
 def segments(directory: Path) -> list[Path]:

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.journal import Journal
+from stablecast.journal import Disk, Journal
 from stablecast.journal import segments as segment_files
 from stablecast.journal.format import HIGHEST, Block
 from tests.adapters.journal.support import FAST_DIRECTORY, numbers, segments, start
@@ -37,7 +37,7 @@ Trails = dict[int, int]
 """Where each stream that was trimmed begins."""
 
 
-class Disk:
+class Drive:
     """Remembers what a power cut must leave."""
 
     def __init__(self, directory: Path) -> None:
@@ -133,7 +133,7 @@ def held(journal: Journal) -> Live:
 
 def check(directory: Path, twin: Twin, reported: int) -> None:
     """The journal holds the outcome of a prefix of the steps, at least up to the last one reported."""
-    journal = Journal.open(directory, segment_bytes=SEGMENT_BYTES)
+    journal = Journal.open(directory, Disk(segment_bytes=SEGMENT_BYTES))
     found = held(journal)
     candidates = twin.history[reported:]
     trails = trails_of(journal)
@@ -180,7 +180,7 @@ async def live_and_crash(
     directory: Path, after: Path, steps: list[tuple[str, int, int, int]], base: Twin | None, rng: random.Random
 ) -> Twin:
     """One life of a store: steps, a power cut, and the check of what is left; returns the twin of the next life."""
-    disk = Disk(directory)
+    disk = Drive(directory)
     twin = Twin() if base is None else base
     with (
         mock.patch.object(segment_files, "sync_directory", disk.sync_directory),
@@ -206,7 +206,7 @@ async def live_and_crash(
 
 def reborn(directory: Path) -> Twin:
     """The twin of a journal that starts with what a crash left: tickets and tags begin again."""
-    journal = Journal.open(directory, segment_bytes=SEGMENT_BYTES)
+    journal = Journal.open(directory, Disk(segment_bytes=SEGMENT_BYTES))
     live, trails, states = held(journal), trails_of(journal), list(journal.recovered_states)
     journal.abort()
     return Twin(live=live, trails=trails, states=states, history=[(live, trails, len(states))])
@@ -215,10 +215,10 @@ def reborn(directory: Path) -> Twin:
 CHILD = """
 import asyncio, os, sys
 from pathlib import Path
-from stablecast.journal import Journal
+from stablecast.journal import Disk, Journal
 
 async def main():
-    journal = Journal.open(Path(sys.argv[1]), segment_bytes=20_000)
+    journal = Journal.open(Path(sys.argv[1]), Disk(segment_bytes=20_000))
     journal.set_checkpoint(list)
     changed = asyncio.Event()
     def synced(ticket):
@@ -272,7 +272,7 @@ async def test_reopened_at_every_length(tmp_path: Path) -> None:
     for length in range(len(whole) + 1):
         copy.mkdir()
         (copy / "00000001.seg").write_bytes(whole[:length])
-        journal = Journal.open(copy, sync=lambda _: None)
+        journal = Journal.open(copy, Disk(sync=lambda _: None))
         assert set(numbers(journal, 1)) == {ticket for ticket, end in ends.items() if end <= length}
         journal.abort()
         shutil.rmtree(copy)

@@ -4,14 +4,17 @@ import asyncio
 import errno
 import os
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from stablecast.core.errors import MisuseError
-from stablecast.journal import Journal, JournalError, journal
-from stablecast.journal.format import Block
+from stablecast.core.units import SECOND
+from stablecast.journal import Disk, Journal, JournalError, journal
+from stablecast.journal.format import UNTIMED_HEAD, Block, Kind, file_header, seal
+from stablecast.journal.segments import segment_path
 from tests.adapters.journal.support import segments, start
 
 
@@ -127,21 +130,28 @@ async def test_sizes_of_runs(tmp_path: Path) -> None:
     await owner.journal.close()
 
 
+@pytest.mark.parametrize("version", [1, 2])
 async def test_a_journal_of_an_older_format_is_read_and_gets_a_segment_of_this_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stablecast.journal.format.VERSION", 1)
-    owner = start(tmp_path)
-    owner.journal.append_messages(1, 0, 1, 1, b"old", 1)
-    await owner.journal.close()
+    monkeypatch.setattr("stablecast.journal.format.VERSION", version)
+    data = file_header(1, 7)
+    for kind, body in ((Kind.CHECKPOINT, b"[]"), (Kind.MESSAGES, UNTIMED_HEAD.pack(1, 0, 1, 1) + b"old")):
+        data += seal(kind, 1, len(data), (body,), 7) + body
+    segment_path(tmp_path, 1).write_bytes(data)
     monkeypatch.undo()
     owner = start(tmp_path)
     owner.journal.append_messages(1, 1, 1, 1, b"new", 1)
     await owner.journal.close()
-    assert [path.read_bytes()[9] for path in segments(tmp_path)] == [1, 2]
+    assert [path.read_bytes()[9] for path in segments(tmp_path)] == [version, 3]
     owner = start(tmp_path)
-    assert owner.journal.extents(1) == [(0, 1, 1), (1, 1, 1)]
-    await owner.journal.close()
+    journal = owner.journal
+    assert journal.extents(1) == [(0, 1, 1), (1, 1, 1)]
+    assert [journal.read(1, number) for number in (0, 1)] == [(0, 1, 1, b"old"), (1, 1, 1, b"new")]
+    assert journal.sizes(1) == [(0, 1, 3), (1, 1, 3)]
+    assert (journal.came_at(1, 0), journal.came_at(1, 2)) == (None, None)
+    assert abs((journal.came_at(1, 1) or 0) - time.time_ns()) < 60 * SECOND
+    await journal.close()
 
 
 async def test_whether_states_may_be_missing(tmp_path: Path) -> None:
@@ -251,7 +261,7 @@ async def test_failure_nobody_listens_to_reaches_the_loop(tmp_path: Path) -> Non
         done.set()
 
     asyncio.get_running_loop().set_exception_handler(handler)
-    unheard = Journal.open(tmp_path, write=lambda *_: 0)
+    unheard = Journal.open(tmp_path, Disk(write=lambda *_: 0))
     unheard.set_checkpoint(list)
     unheard.start(asyncio.get_running_loop())
     unheard.append_state(b"{}", 1)
@@ -340,7 +350,7 @@ def test_unreadable_segment_and_newer_release_release_the_lock(tmp_path: Path) -
     with pytest.raises(JournalError, match="cannot read the journal"):
         Journal.open(tmp_path)
     (tmp_path / "00000001.seg").rmdir()
-    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\3" + bytes(14))
+    (tmp_path / "00000001.seg").write_bytes(b"scjrnl\r\n\0\4" + bytes(14))
     with pytest.raises(JournalError, match=f"journal in {tmp_path}: .* newer release"):
         Journal.open(tmp_path)
     (tmp_path / "00000001.seg").unlink()

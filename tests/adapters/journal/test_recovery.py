@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.journal import JournalError
+from stablecast.journal.disk import Disk
 from stablecast.journal.format import ERASE_BODY, HIGHEST, LOWEST, MESSAGES_HEAD, Kind, file_header, join_states, seal
 from stablecast.journal.recovery import Recovered, recover
 from stablecast.journal.segments import segment_path
@@ -14,7 +15,7 @@ SALT = 77
 
 
 def messages(first: int, count: int = 1, tag: int = 5, stream: int = 1) -> tuple[Kind, bytes]:
-    return Kind.MESSAGES, MESSAGES_HEAD.pack(stream, first, count, tag) + b"block"
+    return Kind.MESSAGES, MESSAGES_HEAD.pack(stream, first, count, tag, 0) + b"block"
 
 
 def erase(start: int, stop: int, segment: int, offset: int) -> tuple[Kind, bytes]:
@@ -46,7 +47,7 @@ def flip(path: Path, at: int) -> None:
 
 
 def opened(directory: Path) -> Recovered:
-    return recover(directory, os.fdatasync)
+    return recover(directory, Disk())
 
 
 def test_empty_directory(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_the_newest_segment_is_synced_even_if_nothing_is_cut(tmp_path: Path) -> 
     """A killed process leaves records in the page cache; without this sync a power cut could still take them."""
     path = write(tmp_path, 1, checkpoint(), messages(0))
     synced: list[str] = []
-    recover(tmp_path, lambda fd: synced.append(str(Path(f"/proc/self/fd/{fd}").readlink())))
+    recover(tmp_path, Disk(sync=lambda fd: synced.append(str(Path(f"/proc/self/fd/{fd}").readlink()))))
     assert synced == [str(path)]
 
 
@@ -110,7 +111,7 @@ def test_damaged_header_is_set_aside(tmp_path: Path, number: int) -> None:
 def test_damage_in_an_older_segment_is_copied_and_reported(tmp_path: Path) -> None:
     path = write(tmp_path, 1, checkpoint(), messages(0), messages(1), messages(2))
     write(tmp_path, 2, checkpoint())
-    size = 32 + 28 + 5
+    size = 32 + 36 + 5
     flip(path, 24 + 34 + size + 40)
     before = path.read_bytes()
     found = opened(tmp_path)

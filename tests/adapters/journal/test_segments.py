@@ -16,7 +16,7 @@ def segment(directory: Path, number: int) -> Segment:
 
 def written(directory: Path, number: int, block: bytes) -> Record:
     place = segment(directory, number)
-    parts = (MESSAGES_HEAD.pack(1, 2, 3, 4), block)
+    parts = (MESSAGES_HEAD.pack(1, 2, 3, 4, 5), block)
     data = seal(Kind.MESSAGES, 1, 0, parts, place.salt) + b"".join(parts)
     place.path.write_bytes(b"abc" + data)
     return Record(place, 3, len(data), Kind.MESSAGES, 1, (), 2, 4)
@@ -60,9 +60,8 @@ def test_failed_creation_closes_the_file(tmp_path: Path) -> None:
     assert not place.on_disk
 
 
-def test_open_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "MAX_OPEN_FILES", 2)
-    reader = SegmentReader()
+def test_open_files_are_bounded(tmp_path: Path) -> None:
+    reader = SegmentReader(2)
     records = [written(tmp_path, number, bytes([number]) * number) for number in range(5)]
     for _ in range(2):
         for number, record in enumerate(records):

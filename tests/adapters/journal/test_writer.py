@@ -8,9 +8,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.journal.disk import Disk, Sync, Write
 from stablecast.journal.format import FILE_HEADER_BYTES, RECORD_HEADER_BYTES, Block, Entry, Kind, scan
 from stablecast.journal.segments import Record, Segment
-from stablecast.journal.writer import IOV_MAX, Sync, Write, Writer, _behind
+from stablecast.journal.writer import IOV_MAX, Writer, _behind
 
 
 class Bench:
@@ -23,7 +24,7 @@ class Bench:
         self.syncs = self.writes = 0
         self.entered, self.go, self.ended = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
         self._inner_write, self._inner_sync = write, sync
-        self.writer = Writer(self._write, self._sync, self.reports.append, self.errors.append, self.ended.set)
+        self.writer = Writer(Disk(self._write, self._sync), self.reports.append, self.errors.append, self.ended.set)
         self.writer.start()
 
     def segment(self, number: int) -> Segment:

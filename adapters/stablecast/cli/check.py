@@ -1,0 +1,53 @@
+"""`stablecast check`: what does not go together, with its code, in words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from stablecast.cli.common import say
+from stablecast.cli.main import FAILED
+from stablecast.config.building import load
+from stablecast.config.checks import Advice, Client, Level, check
+from stablecast.config.flat import read
+from stablecast.config.options import apply
+from stablecast.config.outline import Place, Problem
+from stablecast.config.plan import Plan
+from stablecast.config.profiles import profile
+from stablecast.core.errors import StablecastError
+
+DAEMONS = (".xml", ".toml")
+"""How the configurations of daemons are named; other files are option files of clients."""
+
+
+def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
+    """Check files alone and with each other; 1 if something is an error. Raises what reading them raises."""
+    plans = [load(path, profile_name) for path in files if path.suffix in DAEMONS]
+    clients = [_client(path, profile_name) for path in files if path.suffix not in DAEMONS]
+    found = [_notice(plan, notice) for plan in plans for notice in plan.notices] + check(plans, clients)
+    if as_json:
+        say({"advice": [{**attrs.asdict(one), "level": one.level.value} for one in found]})
+    else:
+        for one in found:
+            say(f"{one.level.value}: {one.where}: {one.text} [{one.code}]")
+        say(f"{len(files)} files, {len(found)} findings")
+    return FAILED if any(one.level is Level.ERROR for one in found) else 0
+
+
+def _notice(plan: Plan, notice: Problem) -> Advice:
+    return Advice("notice", Level.ADVICE, f"{plan.path}:{notice.place}", notice.text)
+
+
+def _client(path: Path, profile_name: str) -> Client:
+    """The source and the receiver of an option file. Raises StablecastError with the line that is wrong."""
+    defaults = profile(profile_name)
+    source, receiver = attrs.evolve(defaults.source, topic="topic"), defaults.receiver
+    for setting in read(path):
+        try:
+            if setting.scope == "source":
+                source = apply("source", source, {setting.name: setting.value})
+            elif setting.scope == "receiver":
+                receiver = apply("receiver", receiver, {setting.name: setting.value})
+        except StablecastError as error:
+            raise StablecastError(f"{path}:{Place(setting.line, setting.name)}: {error}") from error
+    return Client(str(path), source, receiver)

@@ -1,0 +1,81 @@
+"""The daemon's own entries: log, pidfile, user, option file, monitor (P-802..P-808, P-855)."""
+
+from pathlib import Path
+
+from stablecast.config.findings import Findings
+from stablecast.config.interfaces import ANY
+from stablecast.config.outline import Outline, Place, Text
+from stablecast.config.plan import DaemonPlan, Frequency, LogConfig, MonitorConfig
+from stablecast.net.address import MAX_PORT, check_ip
+
+MAX_ID = 0xFFFF_FFFE
+"""The largest number of a user or group."""
+MAX_LOG_MIB = 1_000_000
+MONITOR_PORT = 15_304
+"""The documentation's."""
+
+_UNUSED = {
+    "lbm-license-file": "no licence is needed",
+    "lbm-password-file": "there is no queue browser",
+    "xml-config": "options of the library stand in lbm-config, or in the stores",
+    "daemon-monitor": "the monitor and its metrics take its place",
+}
+_FREQUENCIES = {one.value: one for one in Frequency}
+
+
+def daemon_plan(outline: Outline, found: Findings) -> DaemonPlan:
+    """What the entries say; of one that is repeated the last counts."""
+    entries: dict[str, Text] = {}
+    for name, text in outline.daemon:
+        if name in entries:
+            found.notice(text.place, f"{name} is there again: the last one counts")
+        entries[name] = text
+        if name in _UNUSED:
+            found.notice(text.place, f"{name} is read and not used: {_UNUSED[name]}")
+    if outline.log_required and "log" not in entries:
+        found.problem(Place(0, "daemon"), "log is missing: where should the daemon write?")
+    monitor = entries.get("web-monitor")
+    return DaemonPlan(
+        LogConfig() if "log" not in entries else _log(entries["log"], found),
+        _path(entries.get("pidfile")),
+        _id(entries.get("uid"), "uid", found),
+        _id(entries.get("gid"), "gid", found),
+        _path(entries.get("lbm-config")),
+        None if monitor is None else _monitor(monitor, found),
+    )
+
+
+def _path(text: Text | None) -> Path | None:
+    return Path(text.value) if text is not None and text.value else None
+
+
+def _id(text: Text | None, what: str, found: Findings) -> int | None:
+    return None if text is None else found.number(text.value, 0, MAX_ID, text.place, what)
+
+
+def _log(text: Text, found: Findings) -> LogConfig:
+    kind = text.attributes.get("type", "file" if text.value else "console").lower()
+    if kind not in ("file", "console") or (kind == "file" and not text.value):
+        found.problem(text.place, "the type of a log is 'console', or 'file' with the name of the file")
+        return LogConfig()
+    frequency = text.attributes.get("frequency", Frequency.DISABLE.value).lower()
+    if frequency not in _FREQUENCIES:
+        found.problem(text.place, f"a log rolls at the frequency {', '.join(_FREQUENCIES)}, not '{frequency}'")
+        return LogConfig()
+    size = found.number(text.attributes.get("size", "10"), 0, MAX_LOG_MIB, text.place, "the size of a log in MiB")
+    return LogConfig(Path(text.value) if kind == "file" else None, _FREQUENCIES[frequency], size)
+
+
+def _monitor(text: Text, found: Findings) -> MonitorConfig | None:
+    host, _, port = text.value.rpartition(":")
+    if not host:
+        found.problem(text.place, f"the monitor listens at address:port, * for any address, not at '{text.value}'")
+        return None
+    permission = text.attributes.get("permission", "read-only")
+    if permission not in ("read-only", "read-write"):
+        found.problem(text.place, f"the permission of the monitor is read-only or read-write, not '{permission}'")
+    number = found.number(port, 0, MAX_PORT, text.place, "the port of the monitor")
+    host = ANY if host == "*" else host
+    token = text.attributes.get("token-file")
+    address = found.attempt(text.place, host, lambda: check_ip(host))
+    return MonitorConfig(address, number, permission == "read-write", Path(token) if token else None)

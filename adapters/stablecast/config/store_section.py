@@ -1,0 +1,228 @@
+"""One store: its options and those of its topics, each where it belongs (P-810..P-845)."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from stablecast.config import library
+from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
+from stablecast.config.findings import Findings
+from stablecast.config.flat import Setting
+from stablecast.config.interfaces import ANY, choose
+from stablecast.config.kinds import Value
+from stablecast.config.options import ALIASES, apply, disk_options, notices
+from stablecast.config.outline import Given, Place, StoreOutline, Text, TopicOutline
+from stablecast.config.patterns import TYPES, expression
+from stablecast.config.plan import Limits, StorePlan, TopicPlan
+from stablecast.config.profiles import Profile
+from stablecast.config.store_options import TOPIC_OPTIONS
+from stablecast.config.stores import NAME
+from stablecast.core.settings import PatternType, RepositoryConfig, TopicPattern
+from stablecast.net import address
+from stablecast.net.ports import REQUEST_PORTS
+
+MAX_DIRECTORY = 230
+"""Characters of a directory's name."""
+MAX_LIMIT = 1 << 62
+MAX_HOURS = 336
+"""Of restore-last."""
+CACHE, STATE, NAMED = "disk-cache-directory", "disk-state-directory", "context-name"
+QUORUM = "proxy-source-repo-quorum-required"
+STORE_LEVEL = ("allow-proxy-source", "retransmission-request-processing-rate")
+OF_THE_STORE = ("source-check-interval", "keepalive-interval", "proxy-election-interval")
+"""Documented for topics, and one value here for a whole store: the smallest."""
+TOPIC_LEVEL = frozenset(
+    {option.name for option in (*TOPIC_OPTIONS, *DISK_OPTIONS)} | {*OF_THE_STORE, *ALIASES["topic"]}
+)
+
+
+@attrs.define
+class Asked:
+    """What options of the library ask for, by their scope."""
+
+    context: dict[str, Value] = attrs.field(factory=dict)
+    receiver: dict[str, Value] = attrs.field(factory=dict)
+    source: dict[str, Value] = attrs.field(factory=dict)
+
+    def take(self, scope: str, given: Given, found: Findings) -> None:
+        """Take one option of the scope context, receiver or source, or say why not."""
+        if given.name in library.DEADLY:
+            found.problem(given.place, f"no store runs with a {given.name} of its own: take it out")
+        elif not library.followed(scope, given.name):
+            found.notice(given.place, library.comment(scope, given.name))
+        else:
+            getattr(self, scope)[ALIASES.get(scope, {}).get(given.name, given.name)] = given.value
+
+    def copy(self) -> "Asked":
+        """The same, to be changed."""
+        return Asked(dict(self.context), dict(self.receiver), dict(self.source))
+
+
+@attrs.define
+class StoreBuilder:
+    """Reads one store. `wide`: what its topics say that counts for the whole store."""
+
+    profile: Profile
+    defaults: tuple[Setting, ...]
+    found: Findings
+    wide: dict[str, Value] = attrs.field(factory=dict)
+
+    def build(self, outline: StoreOutline) -> StorePlan:
+        """The store; it does not matter what it is once there are problems."""
+        found, place = self.found, outline.place
+        asked = self._asked(outline)
+        paths = self._paths(outline)
+        host = found.attempt(place, ANY, lambda: choose(outline.interface or self._interface(asked)))
+        port = found.number(outline.port, 0, address.MAX_PORT, place, "port")
+        low, high = self._ports(asked, place)
+        topics = tuple(self._topic(topic, outline, asked) for topic in outline.topics)
+        if not outline.name:
+            found.problem(place, "a store needs a name")
+        if not topics:
+            found.notice(place, f"store '{outline.name}' has no topics: it will refuse every source")
+        own = {given.name: given.value for given in outline.options if given.name in STORE_LEVEL}
+        base = attrs.evolve(self.profile.store, address=address.join(host, port), repository=None)
+        config = found.attempt(place, base, lambda: apply("store", base, {**asked.receiver, **self.wide, **own}))
+        return StorePlan(
+            name=outline.name,
+            host=host,
+            port=port,
+            ports=(low, high),
+            config=attrs.evolve(config, topics=tuple(topic.rule for topic in topics)),
+            disk=together([topic.disk for topic in topics] or [self.profile.disk]),
+            cache_directory=Path(paths[CACHE]),
+            state_directory=Path(paths[STATE]),
+            context_name=paths[NAMED],
+            resolver=tuple(_entries(asked.context.get("resolver_unicast_daemon", ""))),
+            resolver_service=tuple(_entries(asked.context.get("resolver_service", ""))),
+            topics=topics,
+            limits=self._limits(outline),
+        )
+
+    def _limits(self, outline: StoreOutline) -> Limits:
+        limits = Limits()
+        for given in outline.limits:
+            field = given.name.replace("-", "_")
+            if field not in attrs.fields_dict(Limits):
+                names = ", ".join(name.replace("_", "-") for name in attrs.fields_dict(Limits))
+                self.found.problem(given.place, f"there is no limit '{given.name}': there are {names}")
+                continue
+            number = self.found.number(given.value, 0, MAX_LIMIT, given.place, given.name)
+            limits = attrs.evolve(limits, **{field: number})
+        return limits
+
+    def _asked(self, outline: StoreOutline) -> Asked:
+        """What the daemon's option file and the store ask the library for; the store overrides the file (P-849)."""
+        asked = Asked()
+        for setting in self.defaults:
+            if setting.scope in ("context", "receiver", "source"):
+                place = Place(setting.line, "lbm-config")
+                asked.take(setting.scope, Given("", setting.name, setting.value, place), self.found)
+        for given in outline.options:
+            if given.scope == "lbm-context":
+                asked.take("context", given, self.found)
+            elif given.scope != "store":
+                self.found.problem(given.place, f"options of type {given.scope} belong to a topic, not to a store")
+        return asked
+
+    def _paths(self, outline: StoreOutline) -> Mapping[str, str]:
+        """The directories and the name; what else belongs to a store is told from what does not."""
+        paths = {CACHE: "umestored-cache", STATE: "umestored-state", NAMED: ""}
+        for given in outline.options:
+            if given.scope != "store" or given.name in STORE_LEVEL:
+                continue
+            if given.name == QUORUM:
+                self.found.notice(given.place, f"{QUORUM} is not followed: every store of a group may stand in")
+            elif given.name not in paths:
+                where = "belongs to a topic, not to a store" if given.name in TOPIC_LEVEL else "is none of a store"
+                self.found.problem(given.place, f"option '{given.name}' {where}")
+            elif given.name == NAMED and not NAME.fullmatch(given.value):
+                form = "1 to 128 letters, digits, hyphens and underscores"
+                self.found.problem(given.place, f"{NAMED} '{given.value}' must be {form}")
+            elif given.name != NAMED and not 0 < len(given.value) <= MAX_DIRECTORY:
+                self.found.problem(given.place, f"{given.name} must have 1 to {MAX_DIRECTORY} characters")
+            else:
+                paths[given.name] = given.value
+        return paths
+
+    def _topic(self, outline: TopicOutline, store: StoreOutline, general: Asked) -> TopicPlan:
+        found, place = self.found, outline.place
+        asked = general.copy()
+        own: dict[str, Value] = {}
+        for given in outline.options:
+            if given.scope == "lbm-context":
+                found.problem(given.place, "options of type lbm-context belong to a store, not to a topic")
+            elif given.scope != "store":
+                asked.take(given.scope.removeprefix("lbm-"), given, found)
+            elif given.name in OF_THE_STORE:
+                self._widen(given)
+            elif given.name in TOPIC_LEVEL:
+                found.attempt(given.place, None, partial(_check, given))
+                own[given.name] = given.value
+            else:
+                known = given.name in (CACHE, STATE, NAMED, *STORE_LEVEL)
+                where = "belongs to a store, not to a topic" if known else "is none of a topic"
+                found.problem(given.place, f"option '{given.name}' {where}")
+        for name, value in asked.receiver.items():
+            if general.receiver.get(name) != value:
+                self._widen(Given("lbm-receiver", name, str(value), place))
+        if found.problems:
+            return TopicPlan(TopicPattern("", RepositoryConfig()), DiskConfig(), {})
+        for text in notices("topic", own):
+            found.notice(place, text)
+        kind = TYPES.get(outline.kind.lower())
+        if kind is None:
+            found.problem(place, f"the type of a pattern is direct, PCRE or regexp, not '{outline.kind}'")
+        pattern = found.attempt(place, "", lambda: expression(outline.pattern, kind or PatternType.DIRECT))
+        kept = apply("topic", self.profile.store.repository or RepositoryConfig(), own)
+        found.attempt(place, None, lambda: _check_source(asked.source))
+        return TopicPlan(
+            TopicPattern(pattern, kept, kind or PatternType.DIRECT),
+            apply("disk", self.profile.disk, disk_options(own)),
+            asked.source,
+            self._hours(outline.restore_last or store.restore_last),
+        )
+
+    def _widen(self, given: Given) -> None:
+        """A topic says what counts for the whole store."""
+        name, before = given.name, self.wide.get(given.name)
+        number = self.found.number(given.value, 0, 0xFFFF_FFFF, given.place, name)
+        if before is not None and before != number:
+            self.found.notice(given.place, f"{name} is one for the whole store: the smallest of its topics counts")
+            number = min(number, int(before))
+        self.wide[name] = number
+
+    def _hours(self, text: Text | None) -> int:
+        if text is None or text.attributes.get("behavior", "hours") == "none":
+            return 0
+        return self.found.number(text.attributes.get("value", "0"), 0, MAX_HOURS, text.place, "restore-last")
+
+    def _interface(self, asked: Asked) -> str:
+        wanted = asked.context.get("request_tcp_interface", asked.context.get("default_interface", ANY))
+        return str(wanted).strip('"')
+
+    def _ports(self, asked: Asked, place: Place) -> tuple[int, int]:
+        low, high = (
+            self.found.number(str(asked.context.get(name, default)), 1, address.MAX_PORT, place, name)
+            for name, default in zip(("request_tcp_port_low", "request_tcp_port_high"), REQUEST_PORTS, strict=True)
+        )
+        if low > high:
+            self.found.problem(place, f"request_tcp_port_low {low} lies above request_tcp_port_high {high}")
+        return low, high
+
+
+def _check(given: Given) -> None:
+    """Raises what is wrong with an option of a topic."""
+    apply("topic", RepositoryConfig(), {given.name: given.value})
+
+
+def _check_source(options: Mapping[str, Value]) -> None:
+    """Raises what is wrong with the options of a proxy."""
+    apply("source", Profile().source, options)
+
+
+def _entries(value: Value) -> Iterable[str]:
+    """Addresses in a list option; of `[interface[:port]->]ip:port` the second half."""
+    return (entry.rpartition("->")[2] for entry in str(value).replace(",", " ").split())

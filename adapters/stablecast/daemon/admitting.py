@@ -1,0 +1,52 @@
+"""What a store's limits say to a registration, before its machine is asked.
+
+Whoever is registered may register again: a limit keeps newcomers out and never strands those who are in.
+"""
+
+import attrs
+
+from stablecast.config.plan import Limits
+from stablecast.core.messages import Refusal, Refused, Register, Role
+from stablecast.core.store import StoreEndpoint
+
+
+@attrs.frozen
+class OverLimit:
+    """Why, for the log, and what the client is told."""
+
+    text: str
+    answer: Refused
+
+
+def refusal(
+    request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool
+) -> OverLimit | None:
+    """Why this registration is one too many; None: it is not."""
+    why = _why(request, machine, limits, disk_bytes, draining)
+    if not why:
+        return None
+    answer = Refused(
+        request.role,
+        request.store_index,
+        request.generation,
+        request.reg_id,
+        request.incarnation,
+        Refusal.INCOMPATIBLE,
+    )
+    return OverLimit(why, answer)
+
+
+def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool) -> str:
+    if machine.clients.holder(request) is not None:
+        return ""
+    if draining:
+        return "the store is being drained"
+    if len(machine.clients.records) >= limits.clients:
+        return f"there are {limits.clients} clients already"
+    if request.role is Role.RECEIVER:
+        return ""
+    if len(machine.repositories) >= limits.sources:
+        return f"there are {limits.sources} sources already"
+    if 0 < limits.disk_bytes <= disk_bytes:
+        return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"
+    return ""

@@ -1,0 +1,123 @@
+"""What arrives at a store: messages on its port, runs and announcements on the streams of its sources.
+
+Runs keep their bytes under a token until the machine says what becomes of them (`stablecast.net.runs`).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from stablecast.core.effects import Join, Leave
+from stablecast.core.inputs import Arrived, Data, Ended, Gone, StoreInput
+from stablecast.core.messages import Message as ControlMessage
+from stablecast.daemon.views import Traffic
+from stablecast.net.joiner import Joiner
+from stablecast.net.requests import Peer
+from stablecast.net.runs import Continuity, Tokens
+from stablecast.net.stream import Item
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import Message
+
+
+class Inlet:
+    """Feeds a machine. `oddities` counts what is dropped, `traffic` what each life's stream brought."""
+
+    def __init__(
+        self, feed: Callable[[StoreInput], None], tell: Callable[[ControlMessage], None], oddities: Counter[str]
+    ) -> None:
+        """`feed` takes inputs, `tell` the control messages of clients."""
+        self._feed = feed
+        self._tell = tell
+        self._oddities = oddities
+        self.tokens = Tokens()
+        self.traffic: dict[int, Traffic] = {}
+        self.joiners: dict[int, Joiner] = {}
+        self._streams = Continuity()
+        self._paused = False
+
+    def on_items(self, items: list[Item], _: Peer) -> None:
+        """Control messages and retransmissions on the store's port."""
+        recovered: list[codec.Recovered] = []
+        for item in items:
+            if isinstance(item, Run):
+                self._oddities["data-on-request-port"] += 1
+                continue
+            try:
+                if item.kind in codec.RECOVERED_KINDS:
+                    recovered.append(codec.decode_recovered(item))
+                else:
+                    self._tell(codec.decode(item))
+            except WireError:
+                self._oddities["malformed-on-request-port"] += 1
+        for data in self.tokens.keep_recovered(recovered):
+            self._feed(data)
+
+    def on_stream(self, session_id: int, items: list[Item]) -> None:
+        """Runs and announcements on a source's stream."""
+        for item in items:
+            if isinstance(item, Run):
+                incarnation = codec.join(session_id, item.topic_index)
+                self._count(incarnation, item)
+                token = self.tokens.keep(item, incarnation)
+                lost = self._streams.check(incarnation, item)
+                self._feed(Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token))
+                if lost is not None:
+                    self.traffic[incarnation].lost += lost.count
+                    self._feed(lost)
+            else:
+                self._on_announcement(item)
+
+    def join(self, effect: Join) -> None:
+        """Join a source's stream, once."""
+        if effect.incarnation in self.joiners:
+            return
+        session_id, _ = codec.split(effect.incarnation)
+        self.traffic[effect.incarnation] = Traffic()
+
+        def ended(gone: bool) -> None:
+            if gone:
+                self.joiners.pop(effect.incarnation, None)
+            self._feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
+
+        joiner = self.joiners[effect.incarnation] = Joiner(effect.transport, session_id, self.on_stream, ended)
+        if self._paused:
+            joiner.pause()
+
+    def leave(self, effect: Leave) -> None:
+        """Leave a stream."""
+        self._streams.forget(effect.incarnation)
+        self.traffic.pop(effect.incarnation, None)
+        joiner = self.joiners.pop(effect.incarnation, None)
+        if joiner is not None:
+            joiner.abandon()
+
+    def pause(self, on: bool) -> None:
+        """Whether streams are not read for now."""
+        if on is self._paused:
+            return
+        self._paused = on
+        for joiner in self.joiners.values():
+            if on:
+                joiner.pause()
+            else:
+                joiner.resume()
+
+    async def close(self) -> None:
+        """Leave all streams, and wait until nothing is left running."""
+        for joiner in list(self.joiners.values()):
+            await joiner.close()
+
+    def _count(self, incarnation: int, run: Run) -> None:
+        traffic = self.traffic.get(incarnation)
+        if traffic is None:
+            traffic = self.traffic[incarnation] = Traffic()
+        traffic.received += run.count
+        traffic.payload_bytes += run.payload_bytes
+        traffic.reads += 1
+
+    def _on_announcement(self, item: Message) -> None:
+        try:
+            self._feed(Arrived(codec.decode(item)))
+        except WireError:
+            self._oddities["malformed-on-stream"] += 1

@@ -1,0 +1,56 @@
+"""From the plan of a daemon to the settings of its stores."""
+
+import os
+from pathlib import Path
+
+import attrs
+
+from stablecast.config.disk_options import DiskConfig
+from stablecast.config.plan import Plan, StorePlan
+from stablecast.core.settings import RepositoryType
+from stablecast.daemon.log import Write
+from stablecast.daemon.settings import StoreSettings
+from stablecast.journal import Disk
+from stablecast.journal.segments import FEW_OPEN_FILES, MAX_OPEN_FILES
+from stablecast.net import address
+
+
+def disk_of(config: DiskConfig, few_files: bool = False) -> Disk:
+    """How a journal is used under these options; `few_files`: with five descriptors in all (P-105)."""
+    return Disk(
+        buffer_bytes=config.buffer_bytes,
+        preallocate=config.preallocate,
+        verify=config.checksum,
+        open_files=FEW_OPEN_FILES if few_files else MAX_OPEN_FILES,
+    )
+
+
+def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path | None = None) -> StoreSettings:
+    """What a store is started with."""
+    kinds = {topic.rule.repository.kind for topic in plan.topics}
+    few_files = RepositoryType.REDUCED_FD in kinds and RepositoryType.DISK not in kinds
+    seed = int.from_bytes(os.urandom(8), "big")
+    return StoreSettings(
+        address.join(plan.host, plan.port),
+        plan.cache_directory,
+        attrs.evolve(plan.config, seed=seed),
+        trace,
+        disk_of(plan.disk, few_files),
+        new=new,
+        resolver=plan.resolver,
+        resolver_service=plan.resolver_service,
+        ports=plan.ports,
+        name=plan.name,
+        context_name=plan.context_name,
+        state_directory=plan.state_directory,
+        reads=plan.disk.reads,
+        limits=plan.limits,
+        log=log,
+        proxy_options=plan.proxy_options,
+        restore_last_ns=plan.restore_last_ns,
+    )
+
+
+def all_settings(plan: Plan, log: Write, *, new: bool = False, trace: Path | None = None) -> list[StoreSettings]:
+    """What each store of a daemon is started with."""
+    return [settings_of(store, log, new=new, trace=trace) for store in plan.stores]

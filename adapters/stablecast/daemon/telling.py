@@ -1,0 +1,77 @@
+"""What a store says in its log, and what it counts. Codes are stable; spec/store_daemon.md lists them."""
+
+from collections import Counter
+
+from stablecast.core.events import (
+    Event,
+    LostAtStore,
+    MessagesDropped,
+    Oddity,
+    ProxyEnded,
+    ProxyStarted,
+    ReleasedUnread,
+    RequestsDropped,
+)
+from stablecast.core.messages import Message, Refused, Register, Registered
+from stablecast.daemon.admitting import OverLimit
+from stablecast.daemon.log import Severity, Write
+
+EVERY = 1000
+"""Of what repeats without end the first is logged, and then every so many."""
+
+
+class Teller:
+    """Counts oddities and events, and turns what matters into lines."""
+
+    def __init__(self, name: str, log: Write, oddities: Counter[str], events: Counter[str]) -> None:
+        """The store `name` says things to `log`."""
+        self._name = name
+        self._log = log
+        self._oddities = oddities
+        self._events = events
+
+    def say(self, severity: Severity, code: str, text: str) -> None:
+        """One line."""
+        self._log(severity, self._name, code, text)
+
+    def sent(self, message: Message) -> None:
+        """A message goes out: answers to registrations are worth a line."""
+        if isinstance(message, Registered):
+            what = "registered again" if message.old else "registered"
+            code = f"{message.role.name.lower()}-registered"
+            self.say(Severity.INFO, code, f"RegID {message.reg_id} {what}, life {message.incarnation:#x}")
+        elif isinstance(message, Refused):
+            text = f"RegID {message.reg_id} is refused: {message.reason.text}"
+            self.say(Severity.WARNING, f"{message.role.name.lower()}-refused", text)
+
+    def refused(self, request: Register, why: OverLimit) -> None:
+        """A limit keeps somebody out."""
+        code = f"{request.role.name.lower()}-refused"
+        self.say(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
+
+    def event(self, event: Event) -> None:
+        """Something that the machine tells."""
+        if isinstance(event, Oddity):
+            self._oddities[event.code] += 1
+            if self._oddities[event.code] % EVERY == 1:
+                self.say(Severity.INFO, event.code, event.text)
+            return
+        kind = type(event).__name__
+        self._events[kind] += 1
+        match event:
+            case ReleasedUnread():
+                text = f"source {event.source_reg_id}: messages below {event.number} went before receiver "
+                self.say(Severity.WARNING, "released-unread", f"{text}{event.receiver_reg_id} consumed them")
+            case LostAtStore():
+                what = "a burst of losses" if event.burst else "unrecoverable loss"
+                text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
+                self.say(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
+            case ProxyStarted() | ProxyEnded():
+                code = "proxy-started" if isinstance(event, ProxyStarted) else "proxy-ended"
+                self.say(Severity.INFO, code, f"source {event.source_reg_id}")
+            case MessagesDropped() | RequestsDropped():
+                if self._events[kind] % EVERY == 1:
+                    code = "messages-dropped" if isinstance(event, MessagesDropped) else "requests-dropped"
+                    self.say(Severity.WARNING, code, f"{self._events[kind]} times so far: {event}")
+            case _:
+                pass

@@ -1,0 +1,87 @@
+"""Reading back and deleting, in a thread of its own: a slow disk holds up neither live messages nor the writer.
+
+Jobs are done in their order. So a segment is deleted after everything that was to be read from it, and its descriptor
+is closed by the only thread that uses it.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from stablecast.journal.disk import Disk
+from stablecast.journal.errors import JournalError
+from stablecast.journal.segments import Record, Segment, SegmentReader
+
+Fetched = Callable[[list[bytes] | JournalError], None]
+"""Told the blocks, or why there are none."""
+
+Tell = Callable[..., None]
+"""Calls on the owner's loop."""
+
+
+class Fetcher:
+    """The thread and its queue, which its owner bounds."""
+
+    def __init__(self, disk: Disk, tell: Tell) -> None:
+        """A thread that has not started."""
+        self._step = disk.step
+        self._tell = tell
+        self._reader = SegmentReader(disk.open_files)
+        self._jobs: deque[Callable[[], None] | None] = deque()
+        self._wakeup = threading.Semaphore(0)
+        self._stopped = asyncio.Event()
+        # A daemon thread: a disk that never answers must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="fetcher", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def fetch(self, records: list[Record], done: Fetched) -> None:
+        """Read blocks; records stay as they are once they are synced."""
+        self._put(lambda: self._tell(done, self._blocks(records)))
+
+    def remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
+        """Delete a segment; `failed` is told if that cannot be done."""
+        self._put(lambda: self._remove(segment, failed))
+
+    async def close(self) -> None:
+        """Let the thread end when everything before is done, and wait for it."""
+        self._put(None)
+        await self._stopped.wait()
+
+    def abort(self) -> None:
+        """End the thread after the job it is in, and wait for that."""
+        self._jobs.clear()
+        self._put(None)
+        self._thread.join()
+
+    def _put(self, job: Callable[[], None] | None) -> None:
+        self._jobs.append(job)
+        self._wakeup.release()
+
+    def _run(self) -> None:
+        while True:
+            self._wakeup.acquire()
+            job = self._jobs.popleft() if self._jobs else None
+            if job is None:
+                break
+            job()
+        self._reader.close_all()
+        self._tell(self._stopped.set)
+
+    def _blocks(self, records: list[Record]) -> list[bytes] | JournalError:
+        try:
+            return [self._reader.block(record) for record in records]
+        except JournalError as error:
+            return error
+
+    def _remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
+        self._reader.close(segment)
+        self._step("reclaim")
+        try:
+            segment.path.unlink()
+        except OSError as error:
+            self._tell(failed, error)
+        self._step("reclaimed")

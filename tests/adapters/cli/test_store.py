@@ -1,0 +1,214 @@
+"""`stablecast store CONFIG` and `stablecast check`: validated, dumped, run, detached, stopped."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from stablecast.cli import check, serve
+from stablecast.cli.app import app
+from stablecast.config.outline import ConfigFileError
+from stablecast.config.schema import NEWEST, dtd
+from stablecast.core.errors import StablecastError
+from tests.adapters.config.test_xml_file import GUIDE
+from tests.support.processes import alive
+from tests.support.program import outcome, running
+
+TWO = """
+[daemon]
+log = "stored.log"
+pidfile = "stored.pid"
+web-monitor = {{ address = "127.0.0.1:0", permission = "read-write" }}
+[[store]]
+name = "a"
+port = 0
+interface = "127.0.0.1"
+context = {{ request_tcp_port_low = {low}, request_tcp_port_high = {high} }}
+options = {{ disk-cache-directory = "a", disk-state-directory = "a" }}
+[[store.topic]]
+pattern = "."
+type = "PCRE"
+options = {{ repository-disk-max-write-async-cbs = 3, repository-type = "memory" }}
+[[store]]
+name = "b"
+port = 0
+interface = "127.0.0.1"
+context = {{ request_tcp_port_low = {low}, request_tcp_port_high = {high} }}
+options = {{ disk-cache-directory = "b", disk-state-directory = "b" }}
+[[store.topic]]
+pattern = "orders"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two stores, in a directory that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    low = 20_000 + os.getpid() % 10_000
+    path = tmp_path / "stores.toml"
+    path.write_text(TWO.format(low=low, high=low + 9))
+    return path
+
+
+def test_the_document_type_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """P-702."""
+    assert serve.dump() == 0
+    assert capsys.readouterr().out == dtd(NEWEST)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_valid_file(as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-703."""
+    path = tmp_path / "guide.xml"
+    path.write_text(GUIDE.replace("<pidfile>", "<log>again.log</log><pidfile>"))
+    assert serve.validate(path, "safe", as_json) == 0
+    out, err = capsys.readouterr()
+    assert out == ('{"valid": true, "stores": ["test-store"]}\n' if as_json else f"{path} is valid\n")
+    assert err == f"{path}:5: <log>: log is there again: the last one counts\n"
+
+
+def test_a_file_that_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-703, P-709."""
+    path = tmp_path / "guide.xml"
+    path.write_text(GUIDE.replace('port="14567"', 'port="x"'))
+    with pytest.raises(
+        ConfigFileError, match=f"{path}:9: <store>: port must be a whole number from 0 to 65535, not 'x'"
+    ):
+        serve.validate(path, "safe", as_json=False)
+    assert serve.validate(path, "safe", as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told == {
+        "valid": False,
+        "problems": [{"line": 9, "element": "store", "text": "port must be a whole number from 0 to 65535, not 'x'"}],
+    }
+
+
+def parsed(*words: str) -> Any:
+    """Run the command line in this process; returns the exit status."""
+    try:
+        app([str(word) for word in words], standalone_mode=False)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    return 0
+
+
+def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-701, P-704, P-705, P-706: a directory, a file, or a command of the group."""
+    calls: list[tuple[object, ...]] = []
+
+    def called(*what: object) -> int:
+        calls.append(what)
+        return 0
+
+    monkeypatch.setattr(serve, "run_store", lambda job: called("store", job.directory))
+    monkeypatch.setattr(serve, "run_daemon", lambda job: called("daemon", job.path, job.detach))
+    monkeypatch.setattr(serve, "validate", lambda path, *_: called("validate", path))
+    monkeypatch.setattr(serve, "dump", lambda: called("dump"))
+    monkeypatch.setattr(check, "run", lambda *given: called("check", *given))
+    for words in (
+        ("store", config.parent), ("store", "run", config), ("store", config, "-f"), ("store", "-v", config),
+        ("store", "--dump-dtd"), ("store", config.parent / "gone"), ("store", config.parent / "gone.xml"),
+        ("check", config),
+    ):  # fmt: skip
+        assert parsed(*map(str, words)) == 0
+    assert calls == [
+        ("store", config.parent), ("daemon", config, False), ("daemon", config, True), ("validate", config), ("dump",),
+        ("store", config.parent / "gone"), ("daemon", config.parent / "gone.xml", False),
+        ("check", [config], "safe", False),
+    ]  # fmt: skip
+    with pytest.raises(Exception, match="give a configuration file, or the directory of a store"):
+        parsed("store", "run")
+
+
+def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
+    """P-125, P-706, P-707, P-803: ready lines, log, pidfile, monitor; all gone but the log afterwards."""
+    with running("store", config, "--new", "--json") as program:
+        first, second, monitor = program.said(), program.said(), program.said()
+        assert [(one["ready"], one["store"]) for one in (first, second)] == [(True, "a"), (True, "b")]
+        assert first["address"] != second["address"]
+        assert monitor.keys() == {"monitor"}
+        assert (config.parent / "stored.pid").read_text() == f"{program.process.pid}\n"
+        assert outcome("send", "orders", "--store", second["address"], typed="one\n")[0] == 0
+        program.interrupt(signal.SIGINT)
+        assert program.said() == {"stopped": True}
+        status, out, err = program.end()
+    assert (status, out) == (0, "")
+    assert err.endswith("goes into\n")
+    assert not (config.parent / "stored.pid").exists()
+    log = (config.parent / "stored.log").read_text()
+    for line in ("[INFO] a: ready: ", "[INFO] b: ready: ", "[INFO] b: source-registered: ", "[INFO] a: stopped: "):
+        assert line in log
+
+
+def test_a_daemon_that_cannot_start_says_so_in_its_log(config: Path) -> None:
+    """P-709."""
+    (config.parent / "b").rmdir()
+    status, out, err = outcome("store", config, "--new")
+    assert (status, out) == (1, "")
+    assert "there is no state directory b; create it or correct disk-state-directory" in err
+    assert "[ERROR] daemon-failed: there is no state directory b" in (config.parent / "stored.log").read_text()
+
+
+def test_a_detached_daemon_goes_on_alone(config: Path) -> None:
+    """P-704."""
+    log = config.parent / "stored.log"
+    config.write_text(config.read_text().replace('log = "stored.log"', f'log = "{log}"'))
+    status, out, _ = outcome("store", config, "--new", "--detach")
+    assert (status, out) == (0, "")
+    while not log.exists() or "b: ready" not in log.read_text():
+        pass
+    number = int((config.parent / "stored.pid").read_text())
+    os.kill(number, signal.SIGINT)
+    while alive(number):
+        pass
+    assert "[INFO] b: stopped: " in log.read_text()
+
+
+def test_a_detached_daemon_without_a_log_file_is_told(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(config.read_text().replace('log = "stored.log"', ""))
+    monkeypatch.setattr(serve, "detach", lambda: False)
+    assert serve.run_daemon(serve.DaemonJob(config, "safe", True, False, None, False)) == 0
+    assert "nobody will read the log of a detached daemon" in capsys.readouterr().err
+
+
+GOOD = """source ume_store 127.0.0.1:14567
+source ume_store 127.0.0.1:14568
+source ume_store 127.0.0.1:14569
+source ume_session_id 7
+receiver ume_session_id 8
+context anything 1
+"""
+
+
+def test_check_explains_with_codes(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD)
+    assert check.run([config, client], "safe", as_json=False) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("advice: ") and line.endswith("[no-lifetime]") for line in out)
+    assert any("[notice]" in line and "one write at a time" in line for line in out)
+    assert out[-1].startswith("2 files, ")
+
+
+def test_check_fails_for_errors_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + "source ume_store_group 0:2\n")
+    assert check.run([client], "safe", as_json=True) == 1
+    found = json.loads(capsys.readouterr().out)["advice"]
+    assert {"code": "backup-stores", "level": "error"}.items() <= found[0].items()
+
+
+@pytest.mark.parametrize("line", ["source ume_flight_size many", "receiver ume_ack_batching_interval 0"])
+def test_check_says_which_line_is_wrong(line: str, tmp_path: Path) -> None:
+    client = tmp_path / "client.cfg"
+    client.write_text(GOOD + line)
+    with pytest.raises(StablecastError, match=f"client.cfg:7: <{line.split()[1]}>: option"):
+        check.run([client], "safe", as_json=False)

@@ -1,0 +1,142 @@
+"""Advice: each code has a configuration that earns it, and the safe one earns none."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.config.building import build
+from stablecast.config.checks import Advice, Client, Level, check
+from stablecast.config.options import apply
+from stablecast.config.profiles import profile
+from stablecast.config.toml_file import outline
+from stablecast.core.settings import ReceiverConfig, SourceConfig
+from tests.support.tree import ROOT
+
+LASTING = {"source-state-lifetime": 86_400_000, "receiver-state-lifetime": 86_400_000}
+TOPIC = {"pattern": "t", "options": LASTING}
+STORES = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
+
+
+def advice(tmp_path: Path, *clients: Client, daemon: dict[str, Any] | None = None, store: dict[str, Any] | None = None,
+           topics: list[dict[str, Any]] | None = None, **options: Any) -> list[Advice]:  # fmt: skip
+    directories = {"disk-cache-directory": str(tmp_path), "disk-state-directory": str(tmp_path)}
+    found = topics or [{"pattern": "t", "options": {**LASTING, **options}}]
+    own = store or {}
+    table = {"name": "a", "port": 1, "interface": "127.0.0.1", "topic": found, **own}
+    table["options"] = {**directories, **own.get("options", {})}
+    return check([build(outline({"daemon": daemon or {}, "store": [table]}))], clients)
+
+
+def client(receiver: dict[str, Any] | None = None, **source: Any) -> Client:
+    base = attrs.evolve(profile("safe").source, topic="t", late_join=True)
+    options = {"ume_store": "0.0.0.0:0," + STORES, "ume_session_id": 1, **source}
+    made: SourceConfig = apply("source", base, options)
+    other: ReceiverConfig = apply("receiver", profile("safe").receiver, receiver or {})
+    return Client("c.cfg", made, other)
+
+
+def test_a_good_configuration_earns_nothing(tmp_path: Path) -> None:
+    assert advice(tmp_path, client()) == []
+
+
+PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "level"),
+    [
+        ({"repository-size-threshold": 100, "repository-size-limit": 100}, "threshold-above-limit", Level.ERROR),
+        ({"repository-disk-file-size-limit": 196_992}, "buffer-above-limit", Level.WARNING),
+        ({"repository-type": "no-cache"}, "keeps-nothing", Level.WARNING),
+        ({"repository-disk-write-delay": 5}, "needs-receiver-pacing", Level.WARNING),
+        ({"repository-allow-ack-on-reception": 1}, "needs-receiver-pacing", Level.WARNING),
+        ({**PACED, "repository-type": "memory"}, "paced-in-memory", Level.WARNING),
+        ({**PACED, "repository-allow-ack-on-reception": 1}, "ack-on-reception", Level.WARNING),
+        ({**PACED, "source-flight-size-bytes-maximum": 1 << 40}, "flight-above-repository", Level.ERROR),
+        ({**PACED, "repository-size-threshold": 4_194_304}, "threshold-below-flight", Level.WARNING),
+        ({**PACED, "repository-size-limit": 100_000_000}, "limit-near-disk", Level.WARNING),
+        ({"source-activity-timeout": 900}, "activity-below-keepalive", Level.WARNING),
+        ({"receiver-activity-timeout": 50}, "activity-below-check", Level.WARNING),
+        ({"source-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
+        ({"receiver-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
+        ({"receiver-new-registration-rollback": 0}, "no-rollback", Level.ADVICE),
+    ],
+)
+def test_relations_of_a_topic(options: dict[str, Any], code: str, level: Level, tmp_path: Path) -> None:
+    """P-121, P-124, P-837, T30 and the store's own sanity checks."""
+    found = advice(tmp_path, **options)
+    assert (code, level) in {(one.code, one.level) for one in found}
+    assert all('store "a" topic "t"' in one.where for one in found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"store": {"options": {"disk-cache-directory": "/nowhere/at/all"}}}, "no-directory"),
+        ({"store": {"options": {"allow-proxy-source": 1}}}, "proxy-unfindable"),
+        ({"topics": [{**TOPIC, "receiver": {"delivery_control_maximum_burst_loss": 1024}}]}, "burst-limit"),
+        ({"topics": [TOPIC, TOPIC]}, "unreached-pattern"),
+        ({"topics": [{**TOPIC, "pattern": ".*", "type": "PCRE"}, TOPIC]}, "unreached-pattern"),
+        ({"daemon": {"web-monitor": "*:1"}}, "monitor-exposed"),
+        ({"daemon": {"web-monitor": {"address": "*:1", "permission": "read-write"}}}, "monitor-writable"),
+        ({"daemon": {"pidfile": "p"}}, "no-log-file"),
+    ],
+)  # fmt: skip
+def test_relations_of_a_store_and_its_daemon(settings: dict[str, Any], code: str, tmp_path: Path) -> None:
+    assert code in {one.code for one in advice(tmp_path, **settings)}
+
+
+def test_nothing_is_said_of_what_is_as_it_should_be(tmp_path: Path) -> None:
+    topics = [{"pattern": "t", "options": LASTING}, {"pattern": "t", "type": "PCRE", "options": LASTING}]
+    daemon = {"web-monitor": {"address": "127.0.0.1:1", "permission": "read-write"}, "log": "l", "pidfile": "p"}
+    proxies = {"options": {"allow-proxy-source": 1}, "context": {"resolver_service": "127.0.0.1:27000"}}
+    assert advice(tmp_path, topics=topics, daemon=daemon, store=proxies) == []
+    assert advice(tmp_path, **{**PACED, "repository-disk-file-size-limit": 1 << 30}) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "level"),
+    [
+        ({"ume_store_group": "0:1"}, "backup-stores", Level.ERROR),
+        ({"ume_store": f"{STORES},127.0.0.1:4"}, "even-group", Level.ADVICE),
+        ({"ume_source_liveness_timeout": 5}, "liveness", Level.ERROR),
+        ({"ume_store_activity_timeout": 2_000}, "store-timeout-short", Level.WARNING),
+        ({"ume_message_stability_lifetime": 20_000}, "stability-lifetime-short", Level.WARNING),
+        ({"ume_store_group": "0:3,1:3"}, "any-of-groups", Level.WARNING),
+        ({"ume_store": "0.0.0.0:0"}, "no-stores", Level.ADVICE),
+    ],
+)
+def test_relations_of_a_client(source: dict[str, Any], code: str, level: Level) -> None:
+    """P-339, P-525, P-526."""
+    found = check([], [client(**source)])
+    assert (code, level) in {(one.code, one.level) for one in found}
+    assert {one.where for one in found} == {"c.cfg"}
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "code"),
+    [
+        ({"stability-ack-minimum-number": 501}, {}, "stop-and-go"),
+        ({}, {"ume_store_activity_timeout": 500}, "store-timeout-below-keepalive"),
+        ({}, {"ume_repository_size_limit": 1 << 40}, "wish-above-store"),
+        ({}, {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1}, "pacing-refused"),
+        ({}, {"ume_receiver_paced_persistence": 1, "ume_flight_size_bytes": 1 << 40}, "flight-above-store"),
+        ({}, {"ume_proxy_source": 1}, "proxy-refused"),
+    ],
+)
+def test_relations_between_a_client_and_a_store(
+    options: dict[str, Any], source: dict[str, Any], code: str, tmp_path: Path
+) -> None:
+    """P-111, P-840, P-841."""
+    found = advice(tmp_path, client(**source), **options)
+    assert code in {one.code for one in found if one.where.startswith("c.cfg at")}
+
+
+def test_every_code_is_in_the_chapter() -> None:
+    chapter = (ROOT / "spec" / "store_daemon.md").read_text(encoding="utf-8")
+    source = (ROOT / "adapters" / "stablecast" / "config" / "checks.py").read_text(encoding="utf-8")
+    codes = {part.partition('"')[0] for part in source.split('yield ("')[1:]}
+    assert codes
+    assert [code for code in sorted(codes) if f"| {code} |" not in chapter] == []

@@ -1,0 +1,89 @@
+"""The options of the transports."""
+
+import attrs
+import pytest
+
+from stablecast.config.kinds import OptionError, Value
+from stablecast.config.option import Option
+from stablecast.config.transport_options import TRANSPORT_OPTIONS, Transport, TransportConfig, split
+from stablecast.core.units import MILLISECOND
+from stablecast.net.address import AddressError
+
+OURS = ("transport_lbtrm_loss_rate", "transport_lbtru_loss_rate")
+"""Not documented."""
+DOCUMENTED = {
+    "transport": "tcp",
+    "transport_lbtrm_multicast_address": "0.0.0.0",
+    "transport_lbtrm_destination_port": "14400",
+    "transport_lbtrm_preactivity_timeout": "0",
+    "transport_lbtru_client_activity_timeout": "10000",
+    "transport_lbtru_connect_interval": "100",
+    "transport_lbtru_maximum_connect_attempts": "600",
+    "transport_lbtru_acknowledgement_interval": "500",
+    "transport_lbtrm_rate_interval": "10",
+    "transport_lbtru_rate_interval": "100",
+    "transport_lbtrm_nak_initial_backoff_interval": "50",
+    "transport_lbtru_nak_initial_backoff_interval": "0",
+}
+BOTH = {
+    "datagram_max_size": "8192",
+    "transmission_window_size": "25165824",
+    "transmission_window_limit": "0",
+    "ignore_interval": "500",
+    "sm_minimum_interval": "200",
+    "sm_maximum_interval": "10000",
+    "data_rate_limit": "10000000",
+    "retransmit_rate_limit": "5000000",
+    "nak_backoff_interval": "200",
+    "nak_suppress_interval": "1000",
+    "nak_generation_interval": "10000",
+    "send_naks": "1",
+    "activity_timeout": "60000",
+}
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    """Release 6.17."""
+    both = {f"transport_{kind}_{name}": value for kind in ("lbtrm", "lbtru") for name, value in BOTH.items()}
+    config = TransportConfig()
+    shown = {option.name: option.show(config) for option in TRANSPORT_OPTIONS if option.name not in OURS}
+    assert shown == DOCUMENTED | both
+
+
+OTHER: dict[str, Value] = {
+    "transport": "lbtrm",
+    "multicast_address": "239.1.2.3",
+    "send_naks": 0,
+    "loss_rate": 50,
+    "transmission_window_size": 77_777,
+}
+"""Values that are not the defaults, by the end of the option's name; 777 for all others."""
+
+
+@pytest.mark.parametrize("option", TRANSPORT_OPTIONS, ids=lambda option: option.name)
+def test_every_option_changes_something_and_shows_it(option: Option) -> None:
+    value = next((value for end, value in OTHER.items() if option.name.endswith(end)), 777)
+    config = option.set(TransportConfig(), value)
+    assert config != TransportConfig()
+    assert option.show(config) == str(value)
+
+
+def test_what_is_not_of_the_transports_is_left_for_others() -> None:
+    config, others = split({"transport": "lbtru", "ume_flight_size": 7, "transport_lbtru_ignore_interval": "5"})
+    assert others == {"ume_flight_size": 7}
+    assert config.kind is Transport.LBTRU
+    assert config.chosen.source.ignore_ns == 5 * MILLISECOND
+    assert attrs.evolve(config, kind=Transport.LBTRM).chosen == TransportConfig().lbtrm
+
+
+def test_no_group_is_one_of_the_pool() -> None:
+    assert split({"transport_lbtrm_multicast_address": "0.0.0.0"})[0].group == ""
+    assert split({"transport_lbtrm_multicast_address": "239.1.2.3"})[0].group == "239.1.2.3"
+    with pytest.raises(AddressError):
+        split({"transport_lbtrm_multicast_address": "everybody"})
+
+
+@pytest.mark.parametrize(("name", "value"), [("transport", "pigeon"), ("transport_lbtrm_datagram_max_size", 499)])
+def test_a_value_that_cannot_be_is_refused(name: str, value: str | int) -> None:
+    with pytest.raises(OptionError, match=name):
+        split({name: value})

@@ -1,0 +1,134 @@
+"""What arrives at a store: fed, counted, paused, and nothing twice."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stablecast.core.effects import Join, Leave
+from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
+from stablecast.core.messages import Message as ControlMessage
+from stablecast.core.messages import SourceInfoRequest
+from stablecast.daemon import inlet
+from stablecast.daemon.inlet import Inlet
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run, StreamDecoder
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.headers import UnknownHeader
+from stablecast.transports.wire.lbmc import MessageKind
+from tests.adapters.net.peers import data
+
+SESSION, TOPIC_INDEX = 5, 7
+LIFE = codec.join(SESSION, TOPIC_INDEX)
+NONSENSE = lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))
+
+
+class Joiner:
+    """A joined stream that nobody sends on."""
+
+    def __init__(self, transport: str, session: int, on_items: object, on_end: Callable[[bool], None]) -> None:
+        self.made = (transport, session)
+        self.on_end = on_end
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.calls.append(name)
+
+    async def close(self) -> None:
+        self.calls.append("close")
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.fed: list[StoreInput] = []
+        self.told: list[ControlMessage] = []
+        self.oddities: Counter[str] = Counter()
+        self.inlet = Inlet(self.fed.append, self.told.append, self.oddities)
+
+    def joiner(self) -> Any:
+        return self.inlet.joiners[LIFE]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(inlet, "Joiner", Joiner)
+    return Bench()
+
+
+def run(first: int, count: int) -> Run:
+    block = b"".join(data(number, b"x") for number in range(first, first + count))
+    return Run(TOPIC_INDEX, first, count, count, block)
+
+
+async def test_what_comes_on_a_stream_is_fed_and_counted(bench: Bench) -> None:
+    """P-917, P-920: a gap is told behind the run that shows it."""
+    bench.inlet.join(Join(LIFE, "a:1"))
+    bench.inlet.on_stream(SESSION, [run(0, 3), run(5, 1)])
+    first, second, lost = bench.fed
+    assert isinstance(first, Data)
+    assert isinstance(second, Data)
+    assert (first.count, second.wire_first, lost) == (3, 5, Lost(LIFE, 3, 2))
+    traffic = bench.inlet.traffic[LIFE]
+    assert (traffic.received, traffic.payload_bytes, traffic.reads, traffic.lost) == (4, 4, 2, 2)
+    assert len(bench.inlet.tokens) == 2
+
+
+async def test_what_comes_late_for_a_stream_that_was_left_is_counted_as_well(bench: Bench) -> None:
+    bench.inlet.on_stream(SESSION, [run(0, 1)])
+    assert bench.inlet.traffic[LIFE].received == 1
+
+
+async def test_a_stream_is_joined_once_and_forgotten_when_it_is_left(bench: Bench) -> None:
+    bench.inlet.join(Join(LIFE, "a:1"))
+    joiner = bench.joiner()
+    bench.inlet.join(Join(LIFE, "a:1"))
+    assert bench.joiner() is joiner
+    assert joiner.made == ("a:1", SESSION)
+    bench.inlet.leave(Leave(LIFE))
+    bench.inlet.leave(Leave(LIFE))
+    assert (joiner.calls, bench.inlet.joiners, bench.inlet.traffic) == (["abandon"], {}, {})
+
+
+async def test_a_stream_that_ends_is_told(bench: Bench) -> None:
+    bench.inlet.join(Join(LIFE, "a:1"))
+    joiner = bench.joiner()
+    joiner.on_end(False)
+    joiner.on_end(True)
+    joiner.on_end(True)
+    assert bench.fed == [Ended(LIFE), Gone("a:1"), Gone("a:1")]
+    assert not bench.inlet.joiners
+
+
+async def test_while_it_is_paused_nothing_is_read_not_even_of_a_new_stream(bench: Bench) -> None:
+    bench.inlet.pause(False)
+    bench.inlet.join(Join(LIFE, "a:1"))
+    bench.inlet.pause(True)
+    bench.inlet.pause(True)
+    other = codec.join(6, 7)
+    bench.inlet.join(Join(other, "a:2"))
+    later: Any = bench.inlet.joiners[other]
+    bench.inlet.pause(False)
+    assert bench.joiner().calls == later.calls == ["pause", "resume"]
+    await bench.inlet.close()
+    assert later.calls[-1] == "close"
+
+
+async def test_messages_on_the_port_are_told_and_retransmissions_fed(bench: Bench) -> None:
+    recovered = codec.Recovered(LIFE, LIFE, 4, b"x")
+    items = [item for stored in (codec.encode_recovered(recovered),) for item in decoded(stored)]
+    asks = decoded(codec.encode(SourceInfoRequest(LIFE)))
+    bench.inlet.on_items([*asks, *items, run(0, 1), NONSENSE], None)  # type: ignore[arg-type]
+    assert bench.told == [SourceInfoRequest(LIFE)]
+    assert [type(one) for one in bench.fed] == [Data]
+    assert bench.oddities == {"data-on-request-port": 1, "malformed-on-request-port": 1}
+
+
+async def test_announcements_on_a_stream_are_fed(bench: Bench) -> None:
+    bench.inlet.on_stream(SESSION, [*decoded(codec.encode(SourceInfoRequest(LIFE))), NONSENSE])
+    assert bench.fed == [Arrived(SourceInfoRequest(LIFE))]
+    assert bench.oddities == {"malformed-on-stream": 1}
+
+
+def decoded(stored: bytes) -> list[Any]:
+    return list(StreamDecoder().feed(stored))

@@ -1,0 +1,43 @@
+"""A store that is found by its name."""
+
+from pathlib import Path
+
+import pytest
+
+from stablecast.client import Context
+from stablecast.daemon.naming import Naming
+from stablecast.journal import Journal
+from stablecast.net.address import AddressError
+from stablecast.resolver import RelayDaemon
+from tests.adapters.daemon.test_store import TOPIC, serving, started
+from tests.support.network import LOCAL, others
+
+
+async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
+    """P-201, P-815: wherever it listens."""
+    relay = await RelayDaemon.start(LOCAL, 0)
+    async with (
+        serving(tmp_path, context_name="remote-store", resolver=[relay.address]) as store,
+        Context(session_id=1, resolver=[relay.address]) as context,
+    ):
+        source = await context.source(TOPIC, options={"ume_store_name": "remote-store"})
+        await (await source.send(b"one")).stable()
+        assert len(store.repositories) == 1
+    await relay.close()
+
+
+@pytest.mark.parametrize(("name", "relays"), [("", ("127.0.0.1:1",)), ("a", ())])
+async def test_without_a_name_or_a_relay_nobody_answers(name: str, relays: tuple[str, ...]) -> None:
+    before = others()
+    naming = Naming(name, relays, LOCAL)
+    await naming.start("127.0.0.1:1")
+    await naming.close()
+    assert others() == before
+
+
+async def test_a_relay_that_is_none_ends_the_start_and_nothing_is_left_running(tmp_path: Path) -> None:
+    before = others()
+    with pytest.raises(AddressError, match="'nowhere' is not an address"):
+        await started(tmp_path, context_name="a", resolver=["nowhere"])
+    assert others() == before
+    await Journal.open(tmp_path).close()

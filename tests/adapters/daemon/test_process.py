@@ -1,0 +1,144 @@
+"""What a daemon does to its process: pidfile, another user, no terminal."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stablecast.daemon import process
+from stablecast.daemon.process import Pidfile, ProcessError, become
+from tests.support.processes import alive
+
+
+def test_a_pidfile_names_the_process_and_goes_with_it(tmp_path: Path) -> None:
+    """P-803."""
+    path = tmp_path / "pid"
+    pidfile = Pidfile.write(path)
+    assert path.read_text() == f"{os.getpid()}\n"
+    Pidfile.write(path)
+    pidfile.remove()
+    assert not path.exists()
+    pidfile.remove()
+
+
+def test_a_pidfile_of_a_daemon_that_runs_is_respected(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    path.write_text(f"{os.getppid()}\n")
+    with pytest.raises(ProcessError, match=f"process {os.getppid()}, which runs, has the pidfile {path}"):
+        Pidfile.write(path)
+
+
+@pytest.mark.parametrize("content", ["", "many", "-1", "4194305"])
+def test_a_pidfile_that_was_left_behind_is_taken(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    path.write_text(content)
+    Pidfile.write(path)
+    assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_process_of_another_user_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pid"
+    path.write_text("77\n")
+
+    def forbidden(_: int, __: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", forbidden)
+    with pytest.raises(ProcessError, match="process 77"):
+        Pidfile.write(path)
+
+
+def test_a_pidfile_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pidfile = Pidfile.write(tmp_path / "pid")
+
+    def forbidden(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    pidfile.remove()
+    assert (tmp_path / "pid").exists()
+
+
+def test_who_is_not_root_stays_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-804."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "setuid", lambda _: pytest.fail("not allowed"))
+    become(0, 0, [])
+
+
+def test_nobody_is_asked_to_change() -> None:
+    become(None, None, [])
+
+
+@pytest.mark.parametrize(("uid", "gid"), [(65_534, 65_533), (65_534, None), (None, 65_533)])
+def test_root_becomes_another_user(
+    uid: int | None, gid: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-804: the group first, for a user without rights cannot change it."""
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for name in ("chown", "setgroups", "setgid", "setuid"):
+        monkeypatch.setattr(os, name, lambda *given, name=name: calls.append((name, *given)))
+    become(uid, gid, [tmp_path])
+    groups = [] if gid is None else [("setgroups", [gid]), ("setgid", gid)]
+    users = [] if uid is None else [("setuid", uid)]
+    owner = ("chown", tmp_path, -1 if uid is None else uid, -1 if gid is None else gid)
+    assert calls == [owner, *groups, *users]
+
+
+def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "setuid", refused)
+    with pytest.raises(ProcessError, match="cannot become user 7 and group None: Invalid argument; correct"):
+        become(7, None, [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+def test_a_process_really_becomes_nobody() -> None:
+    program = "import os; from stablecast.daemon.process import become; become(65534, 65534, []); print(os.getresuid())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "(65534, 65534, 65534)\n"
+
+
+DETACHED = """
+import os, sys, time
+from stablecast.daemon.process import detach
+if detach():
+    open(sys.argv[1], "w").write(f"{os.getpid()} {os.getsid(0)} {os.isatty(0)}")
+    print("nobody reads this")
+else:
+    print("parent", flush=True)
+"""
+
+
+def test_a_detached_daemon_leaves_its_terminal_and_its_parent_ends(tmp_path: Path) -> None:
+    """P-704: what reads the parent's output is not held up by the child."""
+    done = subprocess.run(
+        [sys.executable, "-c", DETACHED, str(tmp_path / "told")], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "parent\n"
+    while not (tmp_path / "told").exists() or not (tmp_path / "told").read_text():
+        pass
+    number, session, terminal = (tmp_path / "told").read_text().split()
+    assert (number, terminal) == (session, "False")
+    while alive(int(number)):
+        pass
+
+
+def test_the_parent_is_told_that_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fork", lambda: 7)
+    assert process.detach() is False
+
+
+def test_the_child_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    turned: list[int] = []
+    monkeypatch.setattr(os, "fork", lambda: 0)
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    monkeypatch.setattr(os, "dup2", lambda _, descriptor: turned.append(descriptor))
+    assert process.detach() is True
+    assert turned == [0, 1, 2]

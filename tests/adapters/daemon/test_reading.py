@@ -1,0 +1,162 @@
+"""Stored messages that are read from the disk: so many at a time, the rest in their turn, none by the loop."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from stablecast.core.effects import PersistMessages, SendStored, Uncache
+from stablecast.daemon import reading
+from stablecast.daemon.reading import Retrieval
+from stablecast.daemon.shelf import Shelf
+from stablecast.journal import Journal, JournalError
+from stablecast.journal.fetcher import Fetched
+from stablecast.journal.segments import Record
+from stablecast.net.runs import Tokens
+from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run, StreamDecoder
+from tests.adapters.journal.support import Owner, start
+from tests.adapters.net.peers import data
+
+LIFE, SOURCE = codec.join(5, 7), 3
+
+
+class Bench:
+    """A service over a real journal, whose disk answers when the test says so."""
+
+    def __init__(self, directory: Path, limits: tuple[int, int]) -> None:
+        self.owner: Owner = start(directory)
+        self.tokens = Tokens()
+        self.shelf = Shelf(self.owner.journal, self.tokens)
+        self.asked: list[tuple[list[Record], Fetched]] = []
+        self.sent: list[bytes] = []
+        self.failures: list[JournalError] = []
+        self.oddities: Counter[str] = Counter()
+        journal = self.owner.journal
+        self.retrieval = Retrieval(
+            self.shelf, journal, limits, lambda _, stored: self.sent.append(stored), self.failures.append, self.oddities
+        )
+        journal.fetch = lambda records, done: self.asked.append((records, done))  # type: ignore[method-assign]
+
+    async def write(self, runs: int, count: int = 2) -> None:
+        """So many runs, on disk and no longer in memory."""
+        for at in range(runs):
+            first = at * count
+            block = b"".join(data(number, b"%d" % number) for number in range(first, first + count))
+            token = self.tokens.keep(Run(7, first, count, len(block) - 12 * count, block), LIFE)
+            self.shelf.persist(PersistMessages(at + 1, SOURCE, LIFE, token, 0, count, first, True))
+        await self.owner.until(runs)
+        self.shelf.change(Uncache(SOURCE, runs * count))
+
+    def answer(self) -> None:
+        """The disk reads what it was asked for first."""
+        records, done = self.asked.pop(0)
+        done([self.owner.journal._reader.block(record) for record in records])
+
+    def payloads(self) -> list[bytes]:
+        """What was sent, in order."""
+        items = [item for stored in self.sent for item in StreamDecoder().feed(stored)]
+        return [codec.decode_recovered(item).payload for item in items if not isinstance(item, Run)]
+
+    async def close(self) -> None:
+        await self.owner.journal.close()
+
+
+def texts(*numbers: int) -> list[bytes]:
+    return [b"%d" % number for number in numbers]
+
+
+async def test_so_many_records_are_read_at_one_time(tmp_path: Path) -> None:
+    """P-826: outstanding reads of a source stay at the limit, and all are sent in the end."""
+    bench = Bench(tmp_path, (2, 1 << 20))
+    await bench.write(5)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 9))
+    assert [len(records) for records, _ in bench.asked] == [2]
+    assert (bench.retrieval.reading(SOURCE), bench.retrieval.waiting) == (2, 10)
+    while bench.asked:
+        assert bench.retrieval.reading(SOURCE) <= 2
+        bench.answer()
+    assert bench.payloads() == texts(*range(10))
+    assert (bench.retrieval.reading(SOURCE), bench.retrieval.waiting) == (0, 0)
+    await bench.close()
+
+
+async def test_so_many_bytes_are_read_in_one_go_and_a_larger_record_alone(tmp_path: Path) -> None:
+    """P-829."""
+    bench = Bench(tmp_path, (100, 200))
+    await bench.write(4)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 7))
+    assert [len(records) for records, _ in bench.asked] == [2, 2]
+    bench.asked.clear()
+    bench.retrieval._buffer_bytes = 1
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 3))
+    assert [len(records) for records, _ in bench.asked] == [1, 1]
+    await bench.close()
+
+
+async def test_what_is_in_memory_is_sent_at_once_and_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    """P-119, P-406: the disk is asked on a cache miss only."""
+    bench = Bench(tmp_path, (10, 1 << 20))
+    await bench.write(1)
+    block = data(2, b"2")
+    bench.shelf.persist(
+        PersistMessages(2, SOURCE, LIFE, bench.tokens.keep(Run(7, 2, 1, 1, block), LIFE), 0, 1, 2, True)
+    )
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 2, 5))
+    assert (bench.payloads(), bench.asked) == (texts(2), [])
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 2))
+    bench.answer()
+    assert bench.payloads() == texts(2, 0, 1, 2)
+    await bench.close()
+
+
+async def test_what_is_written_and_not_synced_is_read_from_memory(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, (10, 1 << 20))
+    block = data(0, b"0")
+    bench.shelf.persist(
+        PersistMessages(1, SOURCE, LIFE, bench.tokens.keep(Run(7, 0, 1, 1, block), LIFE), 0, 1, 0, True)
+    )
+    bench.shelf.change(Uncache(SOURCE, 1))
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 0))
+    assert (bench.payloads(), bench.asked) == (texts(0), [])
+    await bench.close()
+
+
+async def test_what_waits_has_a_bound_and_what_comes_beyond_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MAX_WAITING", 5)
+    bench = Bench(tmp_path, (1, 1 << 20))
+    await bench.write(3)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 5))
+    assert (bench.retrieval.waiting, bench.oddities) == (4, {"reads-dropped": 2})
+    await bench.close()
+
+
+async def test_a_disk_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, (1, 1 << 20))
+    await bench.write(1)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 1))
+    _, done = bench.asked.pop()
+    error = JournalError("unreadable")
+    done(error)
+    assert (bench.failures, bench.sent) == ([error], [])
+    await bench.close()
+
+
+async def test_a_segment_that_goes_is_read_first(tmp_path: Path) -> None:
+    """The thread that reads is the one that deletes, in that order."""
+    owner = start(tmp_path, segment_bytes=1)
+    journal: Journal = owner.journal
+    for number in range(3):
+        journal.append_messages(SOURCE, number, 1, LIFE, b"%d" % number, number + 1)
+    await owner.until(3)
+    found = journal.find(SOURCE, 0)
+    assert found is not None
+    assert found.block is None
+    blocks: list[list[bytes] | JournalError] = []
+    journal.fetch([found.record], blocks.append)
+    journal.trim(SOURCE, 2, 4)
+    await journal.close()
+    assert blocks == [[b"0"]]
+    assert not found.record.segment.path.exists()

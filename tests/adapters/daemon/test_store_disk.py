@@ -1,0 +1,95 @@
+"""A store whose disk fails, is slow, or has to be read: what it says, and what it does no more."""
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from stablecast.client import Context
+from stablecast.core.inputs import Ended
+from stablecast.daemon.cache import Cache
+from stablecast.daemon.log import Severity
+from stablecast.journal import Disk, Journal, JournalError
+from stablecast.journal.segments import Record
+from tests.adapters.daemon.test_store import TOPIC, serving, started, until
+
+Line = tuple[Severity, str, str, str]
+
+
+class Failing:
+    """A sync that fails from some instant on."""
+
+    def __init__(self) -> None:
+        self.broken = threading.Event()
+        self.calls = 0
+
+    def __call__(self, descriptor: int) -> None:
+        if self.broken.is_set():
+            self.calls += 1
+            raise OSError(errno.EIO, "Input/output error")
+        os.fdatasync(descriptor)
+
+
+async def test_a_failing_sync_ends_acknowledging_and_says_so(tmp_path: Path) -> None:
+    """EIO: nothing is pretended, and nothing is tried again."""
+    sync, said = Failing(), list[Line]()
+    store = await started(tmp_path, disk=Disk(sync=sync), name="a", log=lambda *line: said.append(line))
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        await (await source.send(b"on disk")).stable()
+        sync.broken.set()
+        await source.send_many([b"nowhere"] * 5)
+        failure = await store.failed
+        await source.send(b"afterwards")
+        store._send_stored("127.0.0.1:1", b"nothing is sent any more")
+        with pytest.raises(JournalError):
+            await store.stop()
+        assert source.stable_through == 0
+        assert sync.calls == 1
+    (told,) = [line for line in said if line[0] is Severity.ERROR]
+    assert told[1:3] == ("a", "disk-failed")
+    assert told[3] == f"{failure}; nothing is acknowledged any more"
+    assert "stopped" not in {line[2] for line in said}
+    async with serving(tmp_path) as store, Context(session_id=1) as context:
+        assert (await context.source(TOPIC, stores=[store.address])).next_number in (1, 6)
+
+
+async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path: Path) -> None:
+    """P-119, P-406."""
+    readers: set[str] = set()
+    async with serving(tmp_path) as store, Context(session_id=1) as context, Context(session_id=2) as other:
+        source = await context.source(TOPIC, stores=[store.address])
+        await source.send_many(b"%d" % number for number in range(50))
+        await source.wait_stable_through(49)
+        store._shelf._cache = Cache()
+        reader = store._journal._fetcher._reader
+        block = reader.block
+
+        def watched(record: Record) -> bytes:
+            readers.add(threading.current_thread().name)
+            return block(record)
+
+        reader.block = watched  # type: ignore[method-assign]
+        receiver = other.receiver(TOPIC, source=source.config.transport)
+        for number in range(50):
+            message = await anext(receiver)
+            assert (message.payload, message.recovered) == (b"%d" % number, True)
+            message.consumed()
+        assert readers == {"fetcher"}
+        assert store.reads_of(next(iter(store.repositories))) == 0
+
+
+async def test_streams_stay_paused_while_too_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path) as store, Context(session_id=1) as context:
+        await context.source(TOPIC, stores=[store.address])
+        await until(lambda: store._inlet.joiners)
+        (joiner,) = store._inlet.joiners.values()
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "pressure", property(lambda _: True))
+            store._feed(Ended(0))
+            store._on_synced(0)
+            assert joiner._paused
+        store._on_synced(0)
+        assert not joiner._paused
