@@ -1,0 +1,72 @@
+"""Long work on a store's directory, done beside it in a process of its own: scrub and export.
+
+The process reads the files as `stablecast store scrub DIR` and `export DIR` do; nothing of it runs in the store.
+"""
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+PIECE_BYTES = 64 * 1024
+"""Bytes that are passed on at one time."""
+OPTIONS = {"scrub": (), "export": ("source", "first", "last", "since", "until")}
+"""What may be asked of each; all are whole numbers or instants, none is a path."""
+NICE = ("nice", "-n", "10")
+TYPES = {"scrub": "application/json", "export": "application/zstd"}
+
+
+class Errands:
+    """At most one at a time: the disk is the store's first of all."""
+
+    def __init__(self) -> None:
+        """Nothing is under way."""
+        self._busy = asyncio.Lock()
+
+    async def run(self, request: web.Request, directory: str, given: Mapping[str, Any]) -> web.StreamResponse:
+        """Do it, and send what it prints. Raises HTTPConflict and HTTPBadRequest."""
+        errand = request.match_info["errand"]
+        arguments = command(errand, directory, given)
+        if self._busy.locked():
+            raise web.HTTPConflict(text="another scrub or export is under way\n")
+        async with self._busy:
+            process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
+            try:
+                return await _pass_on(request, process, TYPES[errand])
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+
+
+def command(errand: str, directory: str, given: Mapping[str, Any]) -> Sequence[str]:
+    """The command line. Raises HTTPBadRequest for an option that is none.
+
+    >>> command("export", "d", {"source": 5})[-5:]
+    ('d', '--output', '-', '--source', '5')
+    """
+    line = [*NICE, sys.executable, "-m", "stablecast.cli.main", "store", errand, directory]
+    line += ["--output", "-"] if errand == "export" else ["--json"]
+    for name, value in given.items():
+        if name not in OPTIONS[errand] or str(value).startswith("-"):
+            raise web.HTTPBadRequest(text=f"'{name}' is no option of {errand}, or its value is none\n")
+        line += [f"--{name}", str(value)]
+    return tuple(line)
+
+
+async def _pass_on(request: web.Request, process: Process, kind: str) -> web.StreamResponse:
+    assert process.stdout is not None
+    first = await process.stdout.read(PIECE_BYTES)
+    if not first:
+        raise web.HTTPBadRequest(text=f"it ended with status {await process.wait()} and said nothing\n")
+    response = web.StreamResponse(headers={"Content-Type": kind})
+    await response.prepare(request)
+    piece = first
+    while piece:
+        await response.write(piece)
+        piece = await process.stdout.read(PIECE_BYTES)
+    await process.wait()
+    return response

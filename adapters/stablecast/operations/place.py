@@ -1,0 +1,51 @@
+"""Where an operation is to be done: in a directory, or at a running store through its monitor."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+
+TOKEN_VARIABLE = "STABLECAST_MONITOR_TOKEN"  # noqa: S105 - the name of a variable, not a token
+"""Where the monitor's token is looked for when no file is named."""
+
+
+class OperationError(StablecastError):
+    """An operation that cannot be done; the text is one sentence that names the remedy."""
+
+
+@attrs.frozen
+class Remote:
+    """A store of a running daemon: the monitor's base address and the number of the store."""
+
+    base: str
+    number: int
+
+
+def place(text: str) -> Path | Remote:
+    """A directory, or `http://host:port[/stores/N]`; without N it is store 0. Raises OperationError.
+
+    >>> place("http://127.0.0.1:15304/stores/2")
+    Remote(base='http://127.0.0.1:15304', number=2)
+    """
+    if "://" in text:
+        return _remote(text)
+    path = Path(text)
+    if not path.is_dir():
+        raise OperationError(f"there is no directory {text}; name a store's directory or its monitor, http://ip:port")
+    return path
+
+
+def _remote(text: str) -> Remote:
+    parts = urlsplit(text)
+    match parts.path.strip("/").split("/"):
+        case [""] | ["stores"]:
+            number = 0
+        case ["stores", digits] if digits.isdecimal():
+            number = int(digits)
+        case _:
+            number = -1
+    if parts.scheme not in ("http", "https") or not parts.hostname or number < 0:
+        raise OperationError(f"'{text}' is no monitor's address: write http://ip:port or http://ip:port/stores/N")
+    return Remote(f"{parts.scheme}://{parts.netloc}", number)

@@ -1,0 +1,52 @@
+"""Who is registered in a directory, and what is held."""
+
+import io
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from stablecast.journal import Journal
+from stablecast.operations.inspecting import inspect, tables
+from tests.adapters.operations.kept import READER, SOURCE, block, fill, kept
+
+
+async def test_everything_but_the_messages(tmp_path: Path) -> None:
+    """P-711: a tool that looks at store files."""
+    report = inspect(await kept(tmp_path))
+    assert json.loads(json.dumps(report)) == report
+    orders, quotes = report["sources"]
+    assert (orders["topic"], orders["messages"], orders["first"], orders["last"], orders["holes"]) == (
+        "orders",
+        10,
+        0,
+        11,
+        1,
+    )
+    assert [(reader["reg_id"], reader["acknowledged"], reader["needs_from"]) for reader in orders["receivers"]] == [
+        (2001, 4, 5),
+        (2002, None, 2),
+    ]
+    assert (quotes["messages"], quotes["trail"], quotes["receivers"]) == (3, None, [])
+    [segment] = report["segments"]
+    assert (segment["number"], segment["live"], segment["sources"]) == (1, 3, 2)
+
+
+async def test_a_source_that_holds_nothing(tmp_path: Path) -> None:
+    def gone(journal: Journal) -> None:
+        journal.append_messages(1001, 0, 6, 55, block(0, 6), 2)
+        journal.trim(1001, 6, 3)
+
+    [source] = inspect(await fill(tmp_path, SOURCE, then=gone))["sources"]
+    assert (source["messages"], source["first"], source["last"], source["trail"]) == (0, None, None, 6)
+
+
+async def test_a_table_says_the_same(tmp_path: Path) -> None:
+    seen = Console(file=io.StringIO(), width=160)
+    for directory in (await kept(tmp_path / "full"), await fill(tmp_path / "empty", SOURCE, READER)):
+        for table in tables(inspect(directory)):
+            seen.print(table)
+    text = seen.file.getvalue()  # type: ignore[attr-defined]
+    assert "orders" in text
+    assert "0..11" in text
+    assert "5, 2" in text

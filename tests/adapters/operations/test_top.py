@@ -1,0 +1,71 @@
+"""The monitor in a terminal."""
+
+import io
+from typing import Any
+
+import attrs
+import pytest
+from rich.console import Console
+
+from stablecast.core.units import SECOND
+from stablecast.daemon.observe import SourceView
+from stablecast.monitor import api
+from stablecast.monitor.board import History, Snapshot
+from stablecast.monitor.health import of_store, worst
+from stablecast.operations.place import Remote
+from stablecast.operations.remote import Client
+from stablecast.operations.top import Top
+from tests.adapters.monitor.samples import RECEIVER, SOURCE, STORE
+
+
+class Fake(Client):
+    """A monitor that says what it is told to."""
+
+    view = STORE
+    shown: tuple[SourceView, ...] = ()
+
+    def store(self) -> dict[str, Any]:
+        findings = tuple(of_store(self.view))
+        return api.store(Snapshot(self.view, findings, {}, worst(findings), History()))
+
+    def sources(self, order: str = "health", offset: int = 0, limit: int = 200) -> dict[str, Any]:
+        return {"found": 2, "offset": 0, "sources": [api.source(one) for one in self.shown]}
+
+
+def seen(top: Top) -> str:
+    console = Console(file=io.StringIO(), width=150)
+    console.print(top.look())
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.fixture
+def top() -> Top:
+    class Told(Fake):
+        pass
+
+    return Top(Told(Remote("http://h", 0)))
+
+
+def show(top: Top, seconds: int, lead: int, **changes: Any) -> None:
+    told: Any = type(top.client)
+    told.view = attrs.evolve(STORE, taken_ns=STORE.taken_ns + seconds * SECOND, **changes)
+    late = attrs.evolve(SOURCE, window=(0, 0, lead), receivers=(attrs.evolve(RECEIVER, lag=2500),))
+    told.shown = (late, attrs.evolve(SOURCE, reg_id=1002, topic="idle", receivers=()))
+
+
+def test_rates_come_from_two_looks(top: Top) -> None:
+    show(top, 0, 100)
+    first = next(line for line in seen(top).splitlines() if line.startswith("orders") and "1001" in line)
+    assert first.split() == ["orders", "1001", "disk", "100", "64", "0", "0", "0", "2.5k", "1"]
+    show(top, 2, 150)
+    second = next(line for line in seen(top).splitlines() if line.startswith("orders") and "1001" in line)
+    assert second.split()[4:6] == ["96", "25"]
+
+
+def test_the_head_says_how_the_store_is(top: Top) -> None:
+    show(top, 0, 100, failure="the disk failed", name="")
+    text = seen(top)
+    assert "critical: the disk failed" in text
+    assert "127.0.0.1:14567  up 1 min 40 s  1 sources" in text
+    assert "longest sync 2 ms" in text
+    assert "2 of 2 sources" in text
