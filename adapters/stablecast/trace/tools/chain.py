@@ -1,0 +1,99 @@
+"""`why`: what became of one message, from the source's send to what was consumed, as all traces tell it together.
+
+The steps are the facts of `stablecast.trace.facts`, each at its own record. Clocks of different hosts mean nothing to
+each other, so the order is that of cause and effect; the times are those of each endpoint's own clock.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.core.messages import Incarnation
+from stablecast.trace.converter import decode_effects, decode_input, restore
+from stablecast.trace.facts import Book, gatherer
+from stablecast.trace.frames import Frame, frames_from
+from stablecast.trace.names import find, traces_of
+from stablecast.trace.verify import owner_of
+
+STEPS: Final = {
+    "sent": "sent",
+    "held": "kept by the store: synced, or settled in its memory",
+    "said": "the store acknowledged it",
+    "acked": "the acknowledgement of store {peer} came",
+    "stable": "the rules of the groups are met: stable",
+    "delivered": "handed to the application",
+    "confirmed": "acknowledged as consumed to {peer}",
+    "heard": "the store heard that receiver {peer} consumed it",
+    "found": "found on the store's disk when it started",
+    "cut": "cut: an older life's tail, which nobody called stable",
+}
+"""The kinds of facts that tell of a message, in the order of cause and effect."""
+
+
+@attrs.frozen
+class Step:
+    """One thing that happened to the message. `time` is the endpoint's own clock, ns."""
+
+    kind: str
+    role: str
+    endpoint: str
+    record: int
+    time: int
+    life: Incarnation
+    peer: str
+    path: Path
+
+    @property
+    def text(self) -> str:
+        """A sentence."""
+        return STEPS[self.kind].format(peer=self.peer)
+
+
+@attrs.define
+class _Watch(Book):
+    """Notes the facts that mean one number, each with its own record."""
+
+    number: int = 0
+    begun: bool = False
+    steps: list[tuple[str, int, int, Incarnation, str]] = attrs.field(factory=list)
+    seen: set[tuple[str, Incarnation, str]] = attrs.field(factory=set)
+
+    def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
+        """Keeps the first of a kind for each life and peer."""
+        if kind == "held" and not self.begun:
+            kind = "found"
+        if kind not in STEPS or (kind, life, peer) in self.seen:
+            return
+        if first <= self.number <= last:
+            self.seen.add((kind, life, peer))
+            self.steps.append((kind, self.record, self.time, life, peer))
+
+
+def why(paths: Iterable[Path], number: int) -> list[Step]:
+    """What traces tell of the message with this sequence number, of every life that sent one. Raises TraceError."""
+    steps = [step for parts in traces_of(find(paths)) for step in _of_trace(parts, number)]
+    order = list(STEPS)
+    return sorted(steps, key=lambda step: (step.life, order.index(step.kind), step.time))
+
+
+def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
+    seen: set[tuple[str, Incarnation, str]] = set()
+    for path in parts:
+        for at, (frame, _) in enumerate(frames_from(path)):
+            watch = _Watch(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
+            _gather(frame, watch, fresh=path == parts[0] and at == 0)
+            role, endpoint = owner_of(frame)
+            for kind, record, time, life, peer in watch.steps:
+                yield Step(kind, role, endpoint, record, time, life, peer, path)
+
+
+def _gather(frame: Frame, book: _Watch, *, fresh: bool) -> None:
+    """The facts of a frame, without judging it. Raises SchemaError."""
+    role = frame.head.role
+    gathering = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
+    book.begun = True
+    for line in frame.records:
+        book.record, book.time = line["n"], line["t"]
+        gathering.take(decode_input(role, line["in"]), decode_effects(role, line["out"]), book)
