@@ -1,6 +1,7 @@
 """`stablecast srs`: the stateful resolution service in the foreground."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -8,20 +9,49 @@ import attrs
 
 from stablecast.cli.common import run_loop, say, until_interrupted
 from stablecast.srs import SrsConfig, SrsDaemon, load
+from stablecast.srs.config import Frequency
 from stablecast.srs.log import ConsoleLog, Log, RollingLog
+from stablecast.srs.xml_config import XSD, load_xml
 
 
-def run(config: Path | None, interface: str | None, port: int | None, validate: bool, as_json: bool) -> int:
+def run(
+    config: Path | None, interface: str | None, port: int | None, *, validate: bool, dump: bool, as_json: bool
+) -> int:
     """Run one service; see `stablecast srs --help`."""
-    settings = SrsConfig() if config is None else load(config)
+    settings = SrsConfig() if config is None else read(config)
     if interface is not None:
         settings = attrs.evolve(settings, interface=interface)
     if port is not None:
         settings = attrs.evolve(settings, port=port)
+    if dump:
+        say(attrs.asdict(settings, value_serializer=_plain))
+        return 0
     if validate:
         say({"valid": True} if as_json else "the configuration is valid")
         return 0
     return run_loop(serve(settings, as_json))
+
+
+def read(config: Path) -> SrsConfig:
+    """A file in either form: XML where it is called so, else TOML. Raises SrsConfigError, XmlConfigError."""
+    return load_xml(config) if config.suffix.lower() == ".xml" else load(config)
+
+
+def _plain(_: object, __: object, value: object) -> object:
+    """What JSON has no form for."""
+    match value:
+        case Path():
+            return str(value)
+        case Frequency():
+            return value.value
+        case _:
+            return value
+
+
+def dump_xsd() -> int:
+    """Show what an XML file may say."""
+    sys.stdout.write(XSD)
+    return 0
 
 
 async def serve(settings: SrsConfig, as_json: bool) -> int:
@@ -32,10 +62,14 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     interrupted = asyncio.create_task(until_interrupted())  # Signals are heard before anybody knows that we are ready.
     try:
         daemon = await SrsDaemon.start(settings, log.write)
+        if settings.pid_file is not None:
+            settings.pid_file.write_text(f"{os.getpid()}\n", encoding="utf-8")
         say({"ready": True, "address": daemon.address} if as_json else f"srs is ready on {daemon.address}")
         await interrupted
         statistics = daemon.statistics()
         await daemon.close()
+        if settings.pid_file is not None:
+            settings.pid_file.unlink(missing_ok=True)
     finally:
         interrupted.cancel()
         log.close()

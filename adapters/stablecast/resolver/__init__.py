@@ -2,6 +2,7 @@
 
 from stablecast.resolver.daemon import DEFAULT_PORT, RelayDaemon
 from stablecast.resolver.errors import ResolverError
-from stablecast.resolver.resolver import Resolver
+from stablecast.resolver.multicast import MulticastSettings
+from stablecast.resolver.resolver import Listeners, Resolver
 
-__all__ = ["DEFAULT_PORT", "RelayDaemon", "Resolver", "ResolverError"]
+__all__ = ["DEFAULT_PORT", "Listeners", "MulticastSettings", "RelayDaemon", "Resolver", "ResolverError"]

@@ -1,28 +1,43 @@
 """Several kinds of resolution side by side, as one: a source that two of them find is reported once.
 
 Each kind is told everything. What was reported is forgotten when the receiver asks again, or when a kind that knows
-ends of sources says that the source is no more.
+ends of sources says that the source is no more. Receivers that stay without a source are told of, with what each kind
+knows of the reason.
 """
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import attrs
+
+from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.resolver.srs import OnRecord
 from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.settings import AdvertiseOptions, QueryOptions
+from stablecast.transports.resolution.waiting import Waiting
 
 
 class Resolution(Protocol):
     """One kind: `Resolver` or `SrsResolver`."""
 
     def add_source(
-        self, topic: str, address: str, session_id: int, index: int, request_address: str, persistent: bool
+        self,
+        topic: str,
+        address: str,
+        session_id: int,
+        index: int,
+        request_address: str,
+        persistent: bool,
+        options: AdvertiseOptions | None = None,
     ) -> None:
         """Make a source known."""
 
     def remove_source(self, session_id: int, index: int) -> None:
         """It is no more."""
 
-    def add_receiver(self, topic: str) -> None:
+    def add_receiver(self, topic: str, options: QueryOptions | None = None) -> None:
         """Want a topic."""
 
     def remove_receiver(self, topic: str) -> None:
@@ -34,18 +49,43 @@ class Resolution(Protocol):
     def unresolved(self, topic: str) -> None:
         """It has none any more."""
 
+    def ask_name(self, name: str) -> None:
+        """Find the store of a name."""
+
+    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
+        """Ask others to speak again of what went quiet."""
+
+    def why(self, topic: str) -> str:
+        """Why it may have none."""
+
     async def close(self) -> None:
         """Stop."""
+
+
+@attrs.frozen
+class Wait:
+    """A receiver without a session: for how long, and what each kind of resolution knows of the reason."""
+
+    topic: str
+    seconds: float
+    reason: str
+
+
+def _unheard(_: Sequence[Wait]) -> None:
+    """Nobody wants to know."""
 
 
 class Combined:
     """The kinds of one context. Pass `found` and `gone` to them as their callbacks, then `add` them."""
 
-    def __init__(self, on_found: OnRecord) -> None:
-        """Reports to `on_found`, which may call back and must not raise."""
+    def __init__(self, on_found: OnRecord, on_wait: Callable[[Sequence[Wait]], None] = _unheard) -> None:
+        """Reports to `on_found`, and who waits to `on_wait`; they may call back and must not raise."""
         self._on_found = on_found
+        self._on_wait = on_wait
         self._kinds: list[Resolution] = []
         self._reported: dict[str, set[SourceRecord]] = {}
+        self._waiting = Waiting()
+        self._timer: asyncio.TimerHandle | None = None
 
     def add(self, kinds: Sequence[Resolution]) -> None:
         """From now on these are told, too."""
@@ -63,31 +103,41 @@ class Combined:
         self._reported.get(topic, set()).discard(record)
 
     def add_source(
-        self, topic: str, address: str, session_id: int, index: int, request_address: str, persistent: bool
+        self,
+        topic: str,
+        address: str,
+        session_id: int,
+        index: int,
+        request_address: str,
+        persistent: bool,
+        options: AdvertiseOptions | None = None,
     ) -> None:
         """Make a source known. Raises MisuseError."""
         for kind in self._kinds:
-            kind.add_source(topic, address, session_id, index, request_address, persistent)
+            kind.add_source(topic, address, session_id, index, request_address, persistent, options)
 
     def remove_source(self, session_id: int, index: int) -> None:
         """It is no more."""
         for kind in self._kinds:
             kind.remove_source(session_id, index)
 
-    def add_receiver(self, topic: str) -> None:
+    def add_receiver(self, topic: str, options: QueryOptions | None = None) -> None:
         """Want a topic; for a second receiver all is reported again. Raises MisuseError."""
         self._reported.pop(topic, None)
         for kind in self._kinds:
-            kind.add_receiver(topic)
+            kind.add_receiver(topic, options)
+        self._wait_for(topic)
 
     def remove_receiver(self, topic: str) -> None:
         """Want it no more."""
         self._reported.pop(topic, None)
+        self._waiting.end(topic)
         for kind in self._kinds:
             kind.remove_receiver(topic)
 
     def resolved(self, topic: str) -> None:
         """A receiver has a session."""
+        self._waiting.end(topic)
         for kind in self._kinds:
             kind.resolved(topic)
 
@@ -96,8 +146,48 @@ class Combined:
         self._reported.pop(topic, None)
         for kind in self._kinds:
             kind.unresolved(topic)
+        self._wait_for(topic)
+
+    def ask_name(self, name: str) -> None:
+        """Find the store of a name. Raises MisuseError."""
+        for kind in self._kinds:
+            kind.ask_name(name)
+
+    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
+        """Ask others to speak again of what went quiet, every `interval` for `duration` seconds."""
+        for kind in self._kinds:
+            kind.wake(flags, interval, duration)
+
+    def waiting(self) -> list[Wait]:
+        """The receivers without a session, longest waiting first."""
+        now = time.monotonic_ns()
+        waits = [self._wait(topic, now - since) for topic, since in self._waiting.since.items()]
+        return sorted(waits, key=lambda wait: -wait.seconds)
 
     async def close(self) -> None:
         """Stop all kinds."""
+        if self._timer is not None:
+            self._timer.cancel()
         for kind in self._kinds:
             await kind.close()
+
+    def _wait_for(self, topic: str) -> None:
+        self._waiting.begin(topic, time.monotonic_ns())
+        self._rearm()
+
+    def _wait(self, topic: str, waited: int) -> Wait:
+        return Wait(topic, waited / SECOND, "; ".join(kind.why(topic) for kind in self._kinds))
+
+    def _rearm(self) -> None:
+        """The timer that runs is never too late: later waits end later."""
+        due = self._waiting.next()
+        if due is not None and self._timer is None:
+            wait = max(0, due - time.monotonic_ns())
+            self._timer = asyncio.get_running_loop().call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        waits = [self._wait(topic, waited) for topic, waited in self._waiting.take(time.monotonic_ns()).items()]
+        self._rearm()
+        if waits:
+            self._on_wait(waits)

@@ -1,4 +1,8 @@
-"""One UDP socket and one resolution machine: feed, drain, perform, re-arm."""
+"""UDP sockets and one resolution machine: feed, drain, perform, re-arm.
+
+Sockets are read and written directly: the relay sends tens of thousands of datagrams a second, and a datagram that the
+kernel does not take at once is lost as if the network had lost it.
+"""
 
 import asyncio
 import errno
@@ -6,29 +10,33 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Generic, Protocol, TypeVar, assert_never, cast
+from typing import Generic, Protocol, TypeVar
 
 from stablecast.core.units import MILLISECOND
 from stablecast.net.address import join, parse
 from stablecast.resolver.errors import ResolverError
-from stablecast.transports.resolution.effects import Discovered, SendDatagram
+from stablecast.transports.resolution.effects import SendCopies, SendDatagram
 from stablecast.transports.resolution.inputs import DatagramArrived
 
 RECEIVE_BUFFER = 1 << 20
 """Bytes that the kernel may hold for us: a burst of advertisements is not lost while the process is busy."""
 
-MAX_SEND_QUEUE = 1 << 20
-"""Bytes waiting for the socket; beyond that datagrams are dropped and counted, as the network would."""
+MAX_BATCH = 64
+"""Datagrams that are read before timers and other sockets have their turn."""
+
+MAX_DATAGRAM = 65_535
 
 ANY_PORT = 0
 
 InputT_contra = TypeVar("InputT_contra", contravariant=True)
 InputT = TypeVar("InputT")
+EffectT_co = TypeVar("EffectT_co", covariant=True)
+EffectT = TypeVar("EffectT")
 
-_parsed = lru_cache(maxsize=4_096)(parse)
+_parsed = lru_cache(maxsize=32_768)(parse)
 
 
-class Machine(Protocol[InputT_contra]):
+class Machine(Protocol[InputT_contra, EffectT_co]):
     """The machine contract (`stablecast.transports.resolution`)."""
 
     def receive(self, event: InputT_contra | DatagramArrived, now: int) -> None:
@@ -40,15 +48,17 @@ class Machine(Protocol[InputT_contra]):
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due."""
 
-    def take_effects(self) -> Sequence[SendDatagram | Discovered]:
+    def take_effects(self) -> Sequence[EffectT_co]:
         """What to do, in order."""
 
     def counters(self) -> dict[str, int]:
         """What happened so far."""
 
 
-def bind(interface: str, ports: Sequence[int]) -> socket.socket:
-    """A datagram socket on `interface` and the first of `ports` that is free.
+def bind(
+    interface: str, ports: Sequence[int], receive_buffer: int = RECEIVE_BUFFER, send_buffer: int = 0
+) -> socket.socket:
+    """A datagram socket on `interface` and the first of `ports` that is free; buffers in bytes, 0: the system's.
 
     Raises:
         ResolverError: If this machine has no such interface, or its ports may not be used.
@@ -57,7 +67,9 @@ def bind(interface: str, ports: Sequence[int]) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        for option, size in ((socket.SO_RCVBUF, receive_buffer), (socket.SO_SNDBUF, send_buffer)):
+            if size:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
         _bind_first(sock, interface, ports)
     except OSError as error:
         sock.close()
@@ -84,103 +96,102 @@ def _bind_first(sock: socket.socket, interface: str, ports: Sequence[int]) -> No
     sock.bind((interface, ports[-1]))
 
 
-class DatagramWriter(Protocol):
-    """What both event loops' datagram transports can do; the standard library's type leaves the buffer out."""
+class Endpoint(Generic[InputT, EffectT]):
+    """Drives one machine with its sockets on the running event loop."""
 
-    def sendto(self, data: bytes, addr: tuple[str, int]) -> None:
-        """Sends, or queues, one datagram."""
-
-    def get_write_buffer_size(self) -> int:
-        """Bytes queued."""
-
-    def get_extra_info(self, name: str) -> tuple[str, int]:
-        """The local address, under the name `sockname`."""
-
-    def close(self) -> None:
-        """Closes the socket."""
-
-
-class Endpoint(asyncio.DatagramProtocol, Generic[InputT]):
-    """Drives one machine with one socket on the running event loop."""
-
-    def __init__(self, machine: Machine[InputT], on_found: Callable[[Discovered], None]) -> None:
-        """Drives `machine`; what it discovers goes to `on_found`, which must not raise."""
+    def __init__(self, machine: Machine[InputT, EffectT], on_effect: Callable[[EffectT], None]) -> None:
+        """Drives `machine`; what it wants besides datagrams goes to `on_effect`, which must not raise."""
         self.machine = machine
         self.send_errors = 0
         self.send_drops = 0
-        self._on_found = on_found
+        self.receive_errors = 0
+        self._on_effect = on_effect
         self._loop = asyncio.get_running_loop()
-        self._transport: DatagramWriter | None = None
+        self._sending: socket.socket | None = None
+        self._reading: list[socket.socket] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due: int | None = None
-        self._closed = self._loop.create_future()
 
-    async def open(self, sock: socket.socket) -> None:
-        """Starts on a bound socket, which belongs to the endpoint from now on."""
-        await self._loop.create_datagram_endpoint(lambda: self, sock=sock)
+    def open(self, sock: socket.socket) -> None:
+        """Sends from this socket from now on, and reads it."""
+        self._sending = sock
+        self.read(sock)
+        self._rearm()
 
-    def feed(self, event: InputT | DatagramArrived) -> None:
+    def read(self, sock: socket.socket) -> None:
+        """Reads one more socket."""
+        self._reading.append(sock)
+        self._loop.add_reader(sock, self._on_readable, sock)
+
+    def shut(self, sock: socket.socket) -> None:
+        """Reads it no more, and closes it."""
+        self._reading.remove(sock)
+        self._loop.remove_reader(sock)
+        sock.close()
+
+    def feed(self, event: InputT) -> None:
         """Feeds one input and does what follows; does nothing once closed."""
-        if self._transport is not None:
+        if self._sending is not None:
             self.machine.receive(event, time.monotonic_ns())
             self._perform()
 
     async def close(self) -> None:
-        """Closes the socket; nothing is sent or reported afterwards."""
+        """Closes the sockets; nothing is sent or reported afterwards."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
-            await self._closed
+        self._sending = None
+        for sock in list(self._reading):
+            self.shut(sock)
+        await asyncio.sleep(0)  # Loops forget a reader in their next turn.
 
     @property
     def port(self) -> int:
         """The local port; 0 once closed."""
-        return 0 if self._transport is None else self._transport.get_extra_info("sockname")[1]
+        return 0 if self._sending is None else int(self._sending.getsockname()[1])
 
     def statistics(self) -> dict[str, int]:
-        """The machine's counters and the socket's."""
-        return {**self.machine.counters(), "send_errors": self.send_errors, "send_drops": self.send_drops}
+        """The machine's counters and the sockets'."""
+        errors = {"send_errors": self.send_errors, "send_drops": self.send_drops, "receive_errors": self.receive_errors}
+        return {**self.machine.counters(), **errors}
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is ready."""
-        self._transport = cast("DatagramWriter", transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is closed."""
-        self._closed.set_result(None)
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """A peer, or anybody, sent something."""
-        self.feed(DatagramArrived(data, join(*addr)))
-
-    def error_received(self, exc: Exception) -> None:
-        """The network refused a datagram; the machines repeat what matters."""
-        self.send_errors += 1
+    def _on_readable(self, sock: socket.socket) -> None:
+        """Peers, or anybody, sent something."""
+        for _ in range(MAX_BATCH):
+            try:
+                data, sender = sock.recvfrom(MAX_DATAGRAM)
+            except BlockingIOError:
+                break
+            except OSError:
+                self.receive_errors += 1  # Somebody did not want an earlier datagram; the machines repeat what matters.
+                continue
+            self.machine.receive(DatagramArrived(data, join(*sender)), time.monotonic_ns())
+        self._perform()
 
     def _perform(self) -> None:
         for effect in self.machine.take_effects():
             match effect:
                 case SendDatagram(to, data):
                     self._send(to, data)
-                case Discovered():
-                    self._on_found(effect)
+                case SendCopies(clients, data):
+                    for to in clients:
+                        self._send(to, data)
                 case _:
-                    assert_never(effect)
+                    self._on_effect(effect)
         self._rearm()
 
     def _send(self, to: str, data: bytes) -> None:
-        if self._transport is None:
+        if self._sending is None:
             return
-        if self._transport.get_write_buffer_size() > MAX_SEND_QUEUE:
+        try:
+            self._sending.sendto(data, _parsed(to))
+        except BlockingIOError:
             self.send_drops += 1
-            return
-        self._transport.sendto(data, _parsed(to))
+        except OSError:
+            self.send_errors += 1
 
     def _rearm(self) -> None:
         due = self.machine.next_timeout()
-        if self._transport is None or (due == self._due and self._timer is not None):
+        if self._sending is None or (due == self._due and self._timer is not None):
             return
         if self._timer is not None:
             self._timer.cancel()

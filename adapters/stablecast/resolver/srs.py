@@ -11,26 +11,26 @@ from stablecast.core.units import MILLISECOND
 from stablecast.net.address import check_ip
 from stablecast.resolver.channels import Channels
 from stablecast.resolver.services import parse_services
-from stablecast.transports.resolution.effects import Discovered
+from stablecast.transports.resolution.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.inputs import (
+    AddPattern,
     AddReceiver,
     AddSource,
+    RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
     Unresolved,
 )
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.settings import AdvertiseOptions, QueryOptions
 from stablecast.transports.resolution.srs_context import SrsContext
 from stablecast.transports.resolution.srs_events import (
-    AddPattern,
     Connect,
     Cut,
-    RemovePattern,
     ServiceChanged,
     SrsContextEffect,
     SrsContextInput,
-    Withdrawn,
     Write,
 )
 from stablecast.transports.resolution.srs_settings import CLIENT_DEFAULTS, ClientConfig
@@ -91,9 +91,16 @@ class SrsResolver:
         return cls(machine, check_ip(interface), on_found, on_gone, on_service)
 
     def add_source(
-        self, topic: str, address: str, session_id: int, index: int, request_address: str, persistent: bool
+        self,
+        topic: str,
+        address: str,
+        session_id: int,
+        index: int,
+        request_address: str,
+        persistent: bool,
+        options: AdvertiseOptions | None = None,
     ) -> None:
-        """Announces a source until `remove_source`; see `SourceRecord` for what the fields mean.
+        """Announces a source until `remove_source`; see `SourceRecord` for what the fields mean, `options` are of UDP.
 
         Raises:
             MisuseError: If it cannot be written on the wire, is there already, or is one too many.
@@ -104,7 +111,7 @@ class SrsResolver:
         """Withdraws a source: who wanted it is told."""
         self._feed(RemoveSource(session_id, index))
 
-    def add_receiver(self, topic: str) -> None:
+    def add_receiver(self, topic: str, options: QueryOptions | None = None) -> None:
         """Wants the sources of `topic` until `remove_receiver`; for a second receiver, all are reported again.
 
         Raises:
@@ -135,6 +142,16 @@ class SrsResolver:
     def unresolved(self, topic: str) -> None:
         """The receiver of `topic` has no live session any more: services are told, what is known is reported again."""
         self._feed(Unresolved(topic))
+
+    def ask_name(self, name: str) -> None:
+        """Services know no names of stores: those are found over UDP (T-010)."""
+
+    def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
+        """Services are never quiet."""
+
+    def why(self, topic: str) -> str:
+        """Why the receiver of `topic` may have no session, as far as is known here."""
+        return self._machine.why(topic)
 
     def statistics(self) -> dict[str, int]:
         """Services that keep us informed, sources known, and what was told so far."""

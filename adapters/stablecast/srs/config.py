@@ -8,6 +8,9 @@ source-state-lifetime = 86400
 interest-state-lifetime = 86400
 source-leave-backoff = 500      # milliseconds
 
+[daemon]
+pid-file = "srs.pid"
+
 [daemon.log]
 type = "file"
 name = "srs.log"
@@ -15,6 +18,11 @@ frequency = "daily"             # or "hourly", "disable"
 size = 10                       # millions of bytes; 0: not by size
 max-history = 10                # rolled files; 0: any number
 total-size-cap = 1000           # millions of bytes; 0: any size
+
+[daemon.monitor]
+publishing-interval = 60000     # milliseconds between statistics in the log, as JSON; 0: none
+
+The same in its documented XML form is read by `xml_config`.
 """
 
 import tomllib
@@ -34,6 +42,8 @@ DEFAULT_PORT = 27_000
 MAX_LIFETIME_SECONDS = 20_736_000
 MAX_BACKOFF_MS = 60_000
 MAX_COUNT = 1_000_000
+MIN_PUBLISHING_MS = 200
+MAX_PUBLISHING_MS = 7_776_000_000
 
 
 class SrsConfigError(StablecastError):
@@ -69,7 +79,12 @@ class LogConfig:
 
 @attrs.frozen
 class SrsConfig:
-    """Where a service listens, how long it keeps what is potentially down (seconds; 0: for ever), where it logs."""
+    """Where a service listens, how long it keeps what is potentially down (seconds; 0: for ever), where it logs.
+
+    Attributes:
+        publishing_interval: Milliseconds between statistics in the log; 0: none.
+        pid_file: Gets the number of the process as long as it serves.
+    """
 
     interface: str = "localhost"
     port: int = DEFAULT_PORT
@@ -78,6 +93,8 @@ class SrsConfig:
     interest_state_lifetime: int | None = None
     source_leave_backoff: int = 500
     log: LogConfig = LogConfig()
+    publishing_interval: int = 0
+    pid_file: Path | None = None
 
     def service(self) -> ServiceConfig:
         """The configuration of the machine."""
@@ -90,7 +107,7 @@ class SrsConfig:
 
 
 def load(path: Path) -> SrsConfig:
-    """Reads a configuration file.
+    """Reads a TOML file.
 
     Raises:
         SrsConfigError: If it is no TOML, or has a wrong key or value.
@@ -108,14 +125,17 @@ def parse(tables: Mapping[str, Any]) -> SrsConfig:
     """The configuration that parsed TOML means. Raises SrsConfigError."""
     _check("the file", tables, {"srs": _table, "daemon": _table})
     daemon = tables.get("daemon", {})
-    _check("[daemon]", daemon, {"log": _table})
+    _check("[daemon]", daemon, {"log": _table, "monitor": _table, "pid-file": _text})
+    monitor = _fields("[daemon.monitor]", daemon.get("monitor", {}), {"publishing-interval": _publishing})
+    if "pid-file" in daemon:
+        monitor["pid_file"] = Path(daemon["pid-file"])
     values = _fields("[srs]", tables.get("srs", {}), _SRS)
     log = dict(daemon.get("log", {}))
     kind = log.pop("type", "console")
     fields = _fields("[daemon.log]", log, _LOG)
     if kind not in ("console", "file") or (kind == "file") != ("name" in fields):
         raise SrsConfigError("[daemon.log] has the type 'file' with a name, or 'console' without one")
-    return SrsConfig(**values, log=LogConfig(**fields))
+    return SrsConfig(**values, **monitor, log=LogConfig(**fields))
 
 
 Reader = Callable[[str, object], Any]
@@ -136,6 +156,14 @@ def _text(where: str, value: object) -> str:
 
 def _path(where: str, value: object) -> Path:
     return Path(_text(where, value))
+
+
+def _publishing(where: str, value: object) -> int:
+    number = _number(MAX_PUBLISHING_MS)(where, value)
+    assert isinstance(number, int)
+    if 0 < number < MIN_PUBLISHING_MS:
+        raise SrsConfigError(f"{where} must be 0 or at least {MIN_PUBLISHING_MS}, not {number}")
+    return number
 
 
 def _frequency(where: str, value: object) -> Frequency:

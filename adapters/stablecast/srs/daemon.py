@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import itertools
+import json
 import secrets
 import socket
 import time
@@ -63,6 +64,8 @@ class SrsDaemon:
         self._closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0
+        self._report: asyncio.TimerHandle | None = None
+        self._reported: dict[str, int] = {}
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -88,6 +91,8 @@ class SrsDaemon:
                 raise ResolverError(f"{where} is in use: stop the other service or choose another port") from error
             raise ResolverError(f"the service cannot listen at {where}: {error.strerror or error}") from error
         daemon.address = join(*daemon._server.sockets[0].getsockname())
+        if config.publishing_interval:
+            daemon._report_later()
         return daemon
 
     def statistics(self) -> dict[str, int]:
@@ -99,6 +104,8 @@ class SrsDaemon:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        if self._report is not None:
+            self._report.cancel()
         if self._server is not None:
             self._server.close()
         for transport in self._peers.values():
@@ -123,6 +130,18 @@ class SrsDaemon:
         if not self._peers:
             self._empty.set()
         self.feed(Closed(number))
+
+    def _report_later(self) -> None:
+        """Statistics in the log from time to time (T-421): the first time all, then what changed."""
+
+        def report() -> None:
+            statistics = self.statistics()
+            changed = {name: value for name, value in statistics.items() if self._reported.get(name) != value}
+            self._reported = statistics
+            self._log(f"statistics {json.dumps(changed)}")
+            self._report_later()
+
+        self._report = self._loop.call_later(self.config.publishing_interval / 1_000, report)
 
     def _drain(self) -> None:
         for effect in self._machine.take_effects():

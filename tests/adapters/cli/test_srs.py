@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from stablecast.cli.srs import dump_xsd, run
 from tests.support.tree import LAYERS, ROOT
 
 
@@ -28,15 +31,37 @@ def line(process: "subprocess.Popen[str]") -> str:
 def test_ready_and_stopped(tmp_path: Path) -> None:
     """T-422, T-421: it tells where it listens, and at the end what it saw; log lines go to the file."""
     config = tmp_path / "srs.toml"
-    config.write_text(f'[srs]\nport = 1\n[daemon.log]\ntype = "file"\nname = "{tmp_path / "srs.log"}"\n')
+    pid = tmp_path / "srs.pid"
+    config.write_text(
+        f'[srs]\nport = 1\n[daemon]\npid-file = "{pid}"\n[daemon.log]\ntype = "file"\nname = "{tmp_path / "srs.log"}"\n'
+    )
     with srs(str(config), "--interface", "127.0.0.1", "--port", "0", "--json") as process:
         ready = json.loads(line(process))
         assert ready == {"ready": True, "address": ready["address"]}
+        assert pid.read_text() == f"{process.pid}\n"
         process.terminate()
         stopped = json.loads(line(process))
         assert process.wait() == 0
     assert (stopped["stopped"], stopped["clients"], stopped["slow"]) == (True, 0, 0)
     assert (tmp_path / "srs.log").exists()
+    assert not pid.exists()
+
+
+def test_an_xml_file_and_what_it_comes_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "srs.xml"
+    config.write_text('<um-srs version="1.0"><daemon><log type="file">x.log</log></daemon></um-srs>')
+    assert run(config, None, 7, validate=False, dump=True, as_json=False) == 0
+    effective = json.loads(capsys.readouterr().out)
+    assert (effective["port"], effective["log"]["name"], effective["log"]["frequency"]) == (7, "x.log", "disable")
+    assert dump_xsd() == 0
+    assert '<xs:element name="um-srs">' in capsys.readouterr().out
+    config.write_text("<um-srs>")
+    with srs(str(config), "-v") as process:
+        _, err = process.communicate()
+    assert process.returncode == 1
+    assert err.startswith(f"stablecast: {config}, line 1: this is no XML")
+    with srs("--dump-xsd") as process:
+        assert process.communicate()[0].startswith("<?xml")
 
 
 def test_for_people() -> None:

@@ -1,6 +1,7 @@
 """The relay daemon: where it listens, what it says when it cannot."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -37,6 +38,28 @@ async def test_a_port_in_use_is_told_with_the_remedy() -> None:
     await daemon.close()
 
 
+async def test_it_tells_who_comes_and_what_it_drops() -> None:
+    """T-213: the client table; statistics as JSON from time to time."""
+    lines: asyncio.Queue[str] = asyncio.Queue()
+    daemon = await RelayDaemon.start(LOCAL, 0, log=lines.put_nowait, report_every=0.01)
+    alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))
+    loop = asyncio.get_running_loop()
+    with bind(LOCAL, (0,)) as client:
+        for data in (b"nonsense", lbmr.encode(alive)):
+            await loop.sock_sendto(client, data, (LOCAL, daemon.port))
+        here = f"{LOCAL}:{client.getsockname()[1]}"
+        told = [await lines.get() for _ in range(4)]
+    assert daemon.clients() == (here,)
+    texts = [line for line in told if not line.startswith("statistics")]
+    assert texts == [
+        f"warning: a datagram from {here} is dropped: version 6 is not 1 or an older one (1 so far)",
+        f"client {here} is known",
+    ]
+    statistics = [json.loads(line.removeprefix("statistics ")) for line in told if line.startswith("statistics")]
+    assert statistics[-1]["malformed"] == 1
+    await daemon.close()
+
+
 async def test_an_interface_of_another_machine_is_told() -> None:
     with pytest.raises(ResolverError, match="not an address of this machine"):
         await RelayDaemon.start("192.0.2.1", 0)
@@ -45,7 +68,7 @@ async def test_an_interface_of_another_machine_is_told() -> None:
 
 
 async def test_other_failures_are_not_called_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(interface: str, ports: tuple[int, ...]) -> None:
+    def fail(*_: object) -> None:
         raise OSError(105, "No buffer space available")
 
     monkeypatch.setattr("stablecast.resolver.daemon.bind", fail)

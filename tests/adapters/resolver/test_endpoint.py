@@ -8,10 +8,11 @@ from typing import cast
 
 import pytest
 
-from stablecast.resolver.endpoint import MAX_SEND_QUEUE, Endpoint, bind
+from stablecast.resolver.endpoint import MAX_BATCH, Endpoint, bind
 from stablecast.resolver.errors import ResolverError
-from stablecast.transports.resolution.effects import Discovered, SendDatagram
+from stablecast.transports.resolution.effects import RelayEffect, Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.inputs import DatagramArrived
+from tests.support.network import unused_port
 
 LOCAL = "127.0.0.1"
 
@@ -22,12 +23,13 @@ class Echo:
     def __init__(self) -> None:
         self.due: int | None = None
         self.woken: list[int] = []
-        self.outbox: list[SendDatagram] = []
+        self.outbox: list[RelayEffect] = []
         self.called = asyncio.Event()
 
     def receive(self, event: DatagramArrived, now: int) -> None:
         self.due = now
-        self.outbox.append(SendDatagram(event.sender, event.data))
+        copies = SendCopies((event.sender,) * 2, b"copy")
+        self.outbox += [SendDatagram(event.sender, event.data), copies, Remark("heard")]
 
     def handle_timeout(self, now: int) -> None:
         self.due = None
@@ -37,7 +39,7 @@ class Echo:
     def next_timeout(self) -> int | None:
         return self.due
 
-    def take_effects(self) -> list[SendDatagram]:
+    def take_effects(self) -> list[RelayEffect]:
         effects, self.outbox = self.outbox, []
         return effects
 
@@ -45,47 +47,93 @@ class Echo:
         return {"woken": len(self.woken)}
 
 
-class FullTransport(asyncio.DatagramTransport):
-    """A socket that the network does not empty."""
+class Failing(socket.socket):
+    """A socket that cannot send or receive, for the reason `error`."""
 
-    def get_write_buffer_size(self) -> int:
-        return MAX_SEND_QUEUE + 1
+    error: OSError = BlockingIOError()
+
+    def sendto(self, *_: object) -> int:
+        raise self.error
+
+    def recvfrom(self, *_: object) -> tuple[bytes, object]:
+        raise self.error
 
 
-def nothing(found: Discovered) -> None:
-    raise AssertionError(found)
+Driven = Endpoint[DatagramArrived, RelayEffect]
+HEARD: list[object] = []
 
 
 @pytest.fixture
-async def endpoint() -> AsyncIterator[Endpoint[DatagramArrived]]:
-    endpoint: Endpoint[DatagramArrived] = Endpoint(Echo(), nothing)
+async def endpoint() -> AsyncIterator[Driven]:
+    HEARD.clear()
+    endpoint: Driven = Endpoint(Echo(), HEARD.append)
     yield endpoint
     await endpoint.close()
 
 
-async def test_feed_perform_wake(endpoint: Endpoint[DatagramArrived]) -> None:
+async def test_feed_perform_wake(endpoint: Driven) -> None:
     sock = bind(LOCAL, (0,))
     address = sock.getsockname()
-    await endpoint.open(sock)
+    endpoint.open(sock)
     loop = asyncio.get_running_loop()
     with bind(LOCAL, (0,)) as client:
         await loop.sock_sendto(client, b"hello", address)
-        assert await loop.sock_recvfrom(client, 100) == (b"hello", address)
+        answers = [await loop.sock_recvfrom(client, 100) for _ in range(3)]
+    assert answers == [(b"hello", address), (b"copy", address), (b"copy", address)]
+    assert [Remark("heard")] == HEARD
     machine = cast("Echo", endpoint.machine)
     await machine.called.wait()
-    assert endpoint.statistics() == {"woken": 1, "send_errors": 0, "send_drops": 0}
+    assert endpoint.statistics() == {"woken": 1, "send_errors": 0, "send_drops": 0, "receive_errors": 0}
 
 
-async def test_a_full_socket_drops_and_counts() -> None:
-    endpoint: Endpoint[DatagramArrived] = Endpoint(Echo(), nothing)
-    endpoint.connection_made(FullTransport())
+async def test_a_full_socket_drops_and_counts(endpoint: Driven) -> None:
+    """What the kernel does not take is lost as if the network had lost it; errors of earlier datagrams end nothing."""
+    failing = Failing(socket.AF_INET, socket.SOCK_DGRAM)
+    endpoint.open(failing)
     endpoint.feed(DatagramArrived(b"hello", "127.0.0.1:9"))
-    endpoint.error_received(OSError(errno.ENETUNREACH, "no route"))
-    assert endpoint.statistics() == {"woken": 0, "send_errors": 1, "send_drops": 1}
+    failing.error = OSError(errno.ENETUNREACH, "no route")
+    endpoint.feed(DatagramArrived(b"hello", "127.0.0.1:9"))
+    endpoint._on_readable(failing)
+    assert endpoint.statistics() == {
+        "woken": 0,
+        "send_errors": 3,
+        "send_drops": 3,
+        "receive_errors": MAX_BATCH,
+    }
 
 
-async def test_the_timer_moves_only_with_the_machine(endpoint: Endpoint[DatagramArrived]) -> None:
-    await endpoint.open(bind(LOCAL, (0,)))
+async def test_a_socket_is_read_until_it_is_shut(endpoint: Driven) -> None:
+    endpoint.open(bind(LOCAL, (0,)))
+    other = bind(LOCAL, (0,))
+    endpoint.read(other)
+    loop = asyncio.get_running_loop()
+    with bind(LOCAL, (0,)) as client:
+        await loop.sock_sendto(client, b"hello", other.getsockname())
+        assert await loop.sock_recv(client, 100) == b"hello"
+    endpoint.shut(other)
+    assert other.fileno() == -1
+
+
+async def test_the_first_port_that_is_free(endpoint: Driven) -> None:
+    assert endpoint.port == 0
+    port = unused_port()
+    endpoint.open(bind(LOCAL, (port, 0)))
+    assert endpoint.port == port
+    with bind(LOCAL, (port, 0)) as other:
+        assert other.getsockname()[1] != port
+
+
+def test_buffers_are_asked_for() -> None:
+    small = bind(LOCAL, (0,), 1 << 14, 1 << 14)
+    usual = bind(LOCAL, (0,), 0, 0)
+    sizes = [sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for sock in (small, usual)]
+    small.close()
+    usual.close()
+    assert sizes[0] < sizes[1]
+
+
+async def test_the_timer_moves_only_with_the_machine(endpoint: Driven) -> None:
+    endpoint.open(bind(LOCAL, (0,)))
     machine = cast("Echo", endpoint.machine)
     far = asyncio.get_running_loop().time() + 10_000
     timers = []
@@ -99,8 +147,8 @@ async def test_the_timer_moves_only_with_the_machine(endpoint: Endpoint[Datagram
     assert timers[1].cancelled()
 
 
-async def test_nothing_happens_once_closed(endpoint: Endpoint[DatagramArrived]) -> None:
-    await endpoint.open(bind(LOCAL, (0,)))
+async def test_nothing_happens_once_closed(endpoint: Driven) -> None:
+    endpoint.open(bind(LOCAL, (0,)))
     await endpoint.close()
     endpoint.feed(DatagramArrived(b"hello", "127.0.0.1:9"))
     endpoint._send("127.0.0.1:9", b"hello")

@@ -1,22 +1,29 @@
 """Contexts and relays on real sockets of the loopback interface."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
+import attrs
 import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.units import MILLISECOND
 from stablecast.net.address import AddressError
-from stablecast.resolver import RelayDaemon, Resolver, ResolverError
+from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver, ResolverError
 from stablecast.resolver.endpoint import ANY_PORT, bind
 from stablecast.resolver.resolver import LOCAL_PORTS
 from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
+from stablecast.transports.wire import lbmr
+from tests.support.network import unused_port
 
 LOCAL = "127.0.0.1"
-INSTANCE = b"instance"
-RECORD = SourceRecord("127.0.0.1:14371", 7, 1, "127.0.0.1:14391", persistent=True, instance=INSTANCE)
+QUICK = attrs.evolve(
+    SAFE,
+    relays=RelayTimes(keepalive=20 * MILLISECOND, activity_timeout=100 * MILLISECOND, check=10 * MILLISECOND),
+)
+RECORD = SourceRecord("127.0.0.1:14371", 7, 1, "127.0.0.1:14391", persistent=True, instance=b"context0")
 Found = asyncio.Queue[tuple[str, SourceRecord]]
 
 
@@ -25,6 +32,7 @@ class Domain:
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
+        self.names: list[Resolver] = []
 
     async def relay(self, port: int = 0) -> RelayDaemon:
         daemon = await RelayDaemon.start(LOCAL, port)
@@ -37,11 +45,11 @@ class Domain:
         resolver = await Resolver.start(
             LOCAL,
             [relay.address for relay in relays],
-            lambda topic, record: found.put_nowait((topic, record)),
-            instance=INSTANCE,
-            keepalive_interval=20 * MILLISECOND,
-            activity_timeout=100 * MILLISECOND,
+            Listeners(lambda topic, record: found.put_nowait((topic, record))),
+            instance=f"context{len(self.names)}".encode(),
+            config=QUICK,
         )
+        self.names.append(resolver)
         self._stack.push_async_callback(resolver.close)
         return resolver, found
 
@@ -65,7 +73,8 @@ async def test_two_contexts_find_each_other(domain: Domain) -> None:
     add(right, "trades")
     left.add_receiver("trades")
     assert await right_found.get() == ("orders", RECORD)
-    assert await left_found.get() == ("trades", RECORD)
+    assert right.known()["orders"] == (RECORD,)
+    assert await left_found.get() == ("trades", attrs.evolve(RECORD, instance=b"context1"))
     statistics = relay.statistics()
     assert statistics["clients"] == 2
     assert statistics["malformed"] == statistics["send_errors"] == statistics["send_drops"] == 0
@@ -141,6 +150,89 @@ async def test_a_closed_context_does_nothing(domain: Domain) -> None:
     assert resolver.statistics()["sent"] == 0
 
 
+async def test_patterns_names_and_ends(domain: Domain) -> None:
+    """T-031, T-201, T-204: what a context can want besides topics, and whom it tells."""
+    relay = await domain.relay()
+    told: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
+
+    def tell(kind: str) -> Callable[..., None]:
+        return lambda *what: told.put_nowait((kind, what[0]))
+
+    listeners = Listeners(
+        tell("found"), tell("gone"), tell("no source"), tell("name"), tell("name lost"), tell("remark")
+    )
+    names = NameOptions(activity_timeout=200 * MILLISECOND)
+    config = attrs.evolve(
+        QUICK, names=names, query=QueryOptions(report_after=2), advertise=AdvertiseOptions(at_end=True)
+    )
+    source, _ = await domain.context(relay)
+    source._machine.advertiser.options = config.advertise
+    receiver = await Resolver.start(LOCAL, [relay.address], listeners, config=config)
+    receiver.add_pattern("^ord")
+    receiver.add_receiver("nobody's")
+    add(source)
+    source.add_name("store-A", "127.0.0.1:14567")
+    receiver.ask_name("store-A")
+    assert {await told.get() for _ in range(3)} == {
+        ("found", "orders"),
+        ("no source", "nobody's"),
+        ("name", "store-A"),
+    }
+    source.remove_name("store-A")
+    assert await told.get() == ("name lost", "store-A")
+    receiver.forget_name("store-A")
+    source.remove_source(RECORD.session_id, 1)
+    assert await told.get() == ("gone", "orders")
+    receiver.lost("nobody's", 1, 1)
+    receiver.wake(lbmr.ResolutionRequest.ADVERTISEMENTS)
+    assert receiver.why("nobody's").startswith("asked")
+    receiver.remove_pattern("^ord")
+    await relay.close()
+    assert await told.get() == ("remark", f"unicast resolver {relay.address} went inactive")
+    await receiver.close()
+
+
+GROUP = MulticastSettings("239.255.77.77", interface="127.0.0.1", ttl=0)
+
+
+@pytest.fixture
+def group() -> MulticastSettings:
+    """A group of this host, at a port that is free."""
+    return attrs.evolve(GROUP, port=unused_port())
+
+
+async def test_contexts_meet_in_a_group(group: MulticastSettings) -> None:
+    """T-007, T-022: default, joined lazily."""
+    found: Found = asyncio.Queue()
+    left = await Resolver.meet(group, Listeners(lambda *_: None), instance=b"context0")
+    right = await Resolver.meet(group, Listeners(lambda *what: found.put_nowait(what)), instance=b"context1")
+    before = right._member
+    right.add_receiver("orders")
+    assert before is None
+    add(left)
+    assert await found.get() == ("orders", RECORD)
+    assert right.statistics()["malformed"] == 0
+    right.remove_receiver("orders")
+    assert right._member is not None
+    assert right._member.fileno() == -1
+    await left.close()
+    await right.close()
+
+
+async def test_a_context_may_only_speak_to_a_group(group: MulticastSettings) -> None:
+    """resolver_multicast_incoming_address 0.0.0.0."""
+    deaf = attrs.evolve(group, group="0.0.0.0", outgoing=f"{group.group}:{group.port}")
+    found: Found = asyncio.Queue()
+    left = await Resolver.meet(deaf, Listeners(lambda *_: None), instance=b"context0")
+    right = await Resolver.meet(group, Listeners(lambda *what: found.put_nowait(what)), instance=b"context1")
+    right.add_receiver("orders")
+    add(left)
+    assert await found.get() == ("orders", RECORD)
+    assert left.statistics()["received"] == 0
+    await left.close()
+    await right.close()
+
+
 async def test_misuse_reaches_the_caller(domain: Domain) -> None:
     resolver, _ = await domain.context(await domain.relay())
     add(resolver)
@@ -150,7 +242,7 @@ async def test_misuse_reaches_the_caller(domain: Domain) -> None:
 
 async def test_wrong_addresses_are_told() -> None:
     async def start(interface: str, *relays: str) -> None:
-        await Resolver.start(interface, relays, lambda _topic, _record: None)
+        await Resolver.start(interface, relays, Listeners(lambda _topic, _record: None))
 
     with pytest.raises(ResolverError, match=r"192\.0\.2\.1 is not an address of this machine"):
         await start("192.0.2.1", "127.0.0.1:15380")

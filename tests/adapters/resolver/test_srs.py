@@ -29,6 +29,8 @@ async def test_two_contexts_find_each_other(here: Place) -> None:
     left.announce("orders")
     right.resolver.add_receiver("orders")
     right.announce("trades")
+    right.resolver.ask_name("store-A")
+    assert right.resolver.why("nobody's") != ""
     left.resolver.add_receiver("trades")
     assert await right.found.get() == ("orders", RECORD)
     assert await left.found.get() == ("trades", attrs.evolve(RECORD, instance=b"neighbor"))

@@ -16,6 +16,12 @@ state-lifetime = 100
 interest-state-lifetime = 0
 source-leave-backoff = 250
 
+[daemon]
+pid-file = "srs.pid"
+
+[daemon.monitor]
+publishing-interval = 1000
+
 [daemon.log]
 type = "file"
 name = "srs.log"
@@ -43,6 +49,7 @@ def test_a_file(tmp_path: Path) -> None:
     service = config.service()
     assert (service.source_lifetime_ns, service.interest_lifetime_ns) == (100 * SECOND, 0)
     assert config.log == LogConfig(Path("srs.log"), Frequency.DAILY, size=23)
+    assert (config.publishing_interval, config.pid_file) == (1_000, Path("srs.pid"))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,8 @@ def test_a_file(tmp_path: Path) -> None:
         ("[daemon.log]\nname = 'x'", "has the type 'file' with a name"),
         ("[daemon.log]\ntype = 'syslog'", "has the type 'file' with a name"),
         ("[daemon.log]\nfrequency = 'weekly'", r"frequency must be one of disable, hourly, daily, not 'weekly'"),
+        ("[daemon.monitor]\npublishing-interval = 199", "must be 0 or at least 200, not 199"),
+        ("[daemon]\npid-file = 1", r"\[daemon\] pid-file must be a text"),
         ("[srs", "is no TOML"),
     ],
 )

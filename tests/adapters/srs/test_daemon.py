@@ -1,8 +1,11 @@
 """The service's daemon: where it listens, whom it cuts off, and that the others do not notice."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
+import attrs
 import pytest
 
 from stablecast.resolver.errors import ResolverError
@@ -48,6 +51,40 @@ async def test_nonsense_is_cut_off_and_logged_and_the_rest_is_served(here: Place
     left.announce()
     right.resolver.add_receiver("orders")
     assert (await right.found.get())[0] == "orders"
+
+
+async def test_who_floods_is_cut_off_and_the_rest_is_served(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bound: records in a second."""
+    service = await here.service()
+    service._machine.config = attrs.evolve(service._machine.config, max_burst=1_000, max_rate=100)
+    left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
+    loop = asyncio.get_running_loop()
+    interest = srs.encode(srs.ReceiverInfo(name="x", instance=b"floodflo"))
+    flood = rsocket.encode(Frame(FrameKind.REQUEST_FNF, 3, payload=interest * 100))
+    with await raw(service.address) as client, suppress(ConnectionResetError, BrokenPipeError):
+        await loop.sock_sendall(client, GREETING)
+        while True:
+            await loop.sock_sendall(client, flood)
+    assert any("is cut off: it floods" in line for line in here.log)
+    left.announce()
+    right.resolver.add_receiver("orders")
+    assert (await right.found.get())[0] == "orders"
+
+
+async def test_statistics_are_logged_as_json_when_they_change(here: Place) -> None:
+    """T-421."""
+    service = await here.service(publishing_interval=200)
+    service.config = attrs.evolve(service.config, publishing_interval=10)
+    party = await here.context(service.address)
+    await party.services.get()
+
+    def told() -> list[dict[str, int]]:
+        lines = [line for line in here.log if line.startswith("statistics ")]
+        return [json.loads(line.removeprefix("statistics ")) for line in lines]
+
+    await until(lambda: len(told()) > 2)
+    assert told()[0]["clients"] == 1
+    assert told()[-1] == {} or "frames" in told()[-1]
 
 
 async def test_a_client_that_does_not_read_is_cut_off(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:

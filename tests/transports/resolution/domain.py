@@ -1,12 +1,14 @@
-"""A resolution domain in virtual time: contexts and relays, datagrams that take no time, and outages."""
+"""A resolution domain in virtual time: contexts, relays or a group, datagrams that take no time, and outages."""
 
 import attrs
 
+from stablecast.transports.resolution.carriers import DEFAULT_GROUP, Group
 from stablecast.transports.resolution.context import ResolutionContext
-from stablecast.transports.resolution.effects import Discovered, SendDatagram
+from stablecast.transports.resolution.effects import Discovered, Listen, SendCopies, SendDatagram
 from stablecast.transports.resolution.inputs import ContextInput, DatagramArrived
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.relay import RelayMachine
+from stablecast.transports.resolution.settings import SAFE, ResolutionConfig
 
 RELAY = "10.0.0.100:15380"
 SECOND_RELAY = "10.0.0.101:15380"
@@ -20,18 +22,26 @@ class Domain:
 
     nodes: dict[str, Node] = attrs.field(factory=dict)
     down: set[str] = attrs.field(factory=set)
+    listening: set[str] = attrs.field(factory=set)
     now: int = 0
     sent: list[tuple[int, str, str, bytes]] = attrs.field(factory=list)
     found: list[tuple[int, str, str, SourceRecord]] = attrs.field(factory=list)
+    others: list[tuple[int, str, object]] = attrs.field(factory=list)
 
     def relay(self, address: str = RELAY) -> RelayMachine:
         """A relay with an empty table; a former one at this address is forgotten."""
         relay = self.nodes[address] = RelayMachine(b"lbmrd..." if address == RELAY else b"lbmrd..2")
         return relay
 
-    def context(self, address: str, *relays: str) -> ResolutionContext:
+    def context(self, address: str, *relays: str, config: ResolutionConfig = SAFE) -> ResolutionContext:
         """A context without sources and receivers."""
-        context = self.nodes[address] = ResolutionContext.create(address[:8].encode(), relays or (RELAY,))
+        instance = address[:8].encode()
+        context = self.nodes[address] = ResolutionContext.over_relays(instance, relays or (RELAY,), config)
+        return context
+
+    def member(self, address: str, config: ResolutionConfig = SAFE) -> ResolutionContext:
+        """A context that uses the group."""
+        context = self.nodes[address] = ResolutionContext.create(address[:8].encode(), Group(), config)
         return context
 
     def feed(self, address: str, event: ContextInput) -> None:
@@ -60,9 +70,20 @@ class Domain:
         for effect in self.nodes[address].take_effects():
             match effect:
                 case SendDatagram(to, data):
-                    self.sent.append((self.now, address, to, data))
-                    if to in self.nodes and to not in self.down:
-                        self.nodes[to].receive(DatagramArrived(data, address), self.now)
-                        self._perform(to)
+                    self._send(address, to, data)
+                case SendCopies(to, data):
+                    for client in to:
+                        self._send(address, client, data)
                 case Discovered(topic, record):
                     self.found.append((self.now, address, topic, record))
+                case Listen(on):
+                    (self.listening.add if on else self.listening.discard)(address)
+                case _:
+                    self.others.append((self.now, address, effect))
+
+    def _send(self, address: str, to: str, data: bytes) -> None:
+        self.sent.append((self.now, address, to, data))
+        for receiver in sorted(self.listening) if to == DEFAULT_GROUP else [to]:
+            if receiver in self.nodes and receiver not in self.down and address not in self.down:
+                self.nodes[receiver].receive(DatagramArrived(data, address), self.now)
+                self._perform(receiver)

@@ -8,7 +8,7 @@ from collections import deque
 
 import attrs
 
-from stablecast.transports.resolution.effects import Discovered
+from stablecast.transports.resolution.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.inputs import AddReceiver, AddSource
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.srs_context import SrsContext
@@ -24,7 +24,6 @@ from stablecast.transports.resolution.srs_events import (
     ServiceEffect,
     SrsContextEffect,
     SrsContextInput,
-    Withdrawn,
     Write,
 )
 from stablecast.transports.resolution.srs_service import Service

@@ -2,10 +2,21 @@
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from stablecast.core.units import SECOND
-from stablecast.transports.resolution.inputs import AddReceiver, AddSource
+from stablecast.transports.resolution.inputs import (
+    AddName,
+    AddPattern,
+    AddReceiver,
+    AddSource,
+    AskName,
+    RemoveSource,
+    Wake,
+)
+from stablecast.transports.resolution.settings import SAFE, AdvertiseOptions
+from stablecast.transports.wire import lbmr
 from tests.support.pcap import Address, Capture
 from tests.support.tshark import Packet, dissect, summary
 from tests.transports.resolution.domain import RELAY, Domain
@@ -58,6 +69,7 @@ def test_keepalives_and_their_answers(packets: list[Packet]) -> None:
 
 
 def test_two_topics_are_asked_for_in_one_datagram(packets: list[Packet]) -> None:
+    """T-021, T-030."""
     queries = [p for p in packets if "lbmr.tqr.name" in p.fields and p.fields["udp.srcport"] == ["14402"]]
     assert len(queries) == len(QUERIES)
     assert {tuple(packet.fields["lbmr.tqr.name"]) for packet in queries} == {("orders", "trades")}
@@ -80,6 +92,38 @@ def test_what_an_advertisement_says(packets: list[Packet]) -> None:
         "lbmr.opt.src_id.src_id": b"10.0.0.1".hex(":"),
     }
     assert {field: later[-1].fields[field][0] for field in expected} == expected
+
+
+def test_everything_else_in_a_group(tmp_path: Path) -> None:
+    """T-022, T-031, T-201: patterns, names of stores, requests, final words; found by the documented group alone."""
+    domain = Domain()
+    ending = attrs.evolve(SAFE, advertise=AdvertiseOptions(at_end=True))
+    domain.member(SOURCE, ending)
+    domain.member(RECEIVER)
+    domain.feed(RECEIVER, AddPattern("^ord"))
+    domain.feed(RECEIVER, AddPattern("^[[:lower:]]+$", lbmr.PatternType.REGEX))
+    domain.feed(RECEIVER, AskName("store-A"))
+    domain.feed(SOURCE, AddSource("orders", "10.0.0.1:14371", 7, 4711, "10.0.0.1:14391", persistent=True))
+    domain.run(SECOND)
+    domain.feed(SOURCE, AddName("store-A", "10.0.0.1:14567"))
+    domain.feed(RECEIVER, Wake(lbmr.ResolutionRequest.ADVERTISEMENTS | lbmr.ResolutionRequest.NAMES, 0, 0))
+    domain.feed(SOURCE, RemoveSource(7, 4711))
+    domain.run(2 * SECOND)
+    capture = Capture()
+    for _, sender, to, data in domain.sent:
+        capture.udp(address(sender), address(to), data)
+    path = tmp_path / "group.pcap"
+    capture.write(path)
+    assert summary(path, {}) == []
+    packets = dissect(path, {})
+    assert all("lbmr" in packet.protocols and not packet.problems for packet in packets)
+    kinds = {packet.fields["lbmr.hdr.type"][0] for packet in packets}
+    assert kinds == {"0x00", "0x01", "0x07"}
+    extended = {kind for packet in packets for kind in packet.fields.get("lbmr.hdr.ext_type", [])}
+    assert {int(kind, 0) for kind in extended} == {3, 4}
+    patterns = {name for packet in packets for name in packet.fields.get("lbmr.tqr.pattern", [])}
+    assert len(patterns) == 2
+    assert any(name.endswith("^ord") for name in patterns)
 
 
 def test_the_relay_changes_nothing(packets: list[Packet]) -> None:

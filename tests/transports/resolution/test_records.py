@@ -85,5 +85,6 @@ def test_topics_that_cannot_be_asked_for(topic: str) -> None:
 
 def test_an_instance_has_eight_bytes() -> None:
     check_instance(INSTANCE)
+    check_topic("orders")
     with pytest.raises(MisuseError, match="8 bytes, not 3"):
         check_instance(b"abc")

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from stablecast.core.units import SECOND
-from stablecast.transports.resolution.inputs import RemoveReceiver, RemoveSource, Unresolved
-from stablecast.transports.resolution.srs_events import AddPattern, RemovePattern
+from stablecast.transports.resolution.inputs import AddPattern, RemovePattern, RemoveReceiver, RemoveSource, Unresolved
 from tests.support.pcap import Capture
 from tests.support.tshark import dissect, summary
 from tests.transports.resolution.srs_domain import SRS, SrsDomain, source

@@ -8,15 +8,17 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.units import SECOND
 from stablecast.transports.resolution import srs_context
 from stablecast.transports.resolution.inputs import (
+    AddPattern,
     AddReceiver,
     AddSource,
+    RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
     Unresolved,
 )
 from stablecast.transports.resolution.srs_context import SrsContext
-from stablecast.transports.resolution.srs_events import AddPattern, Closed, Opened, Received, RemovePattern
+from stablecast.transports.resolution.srs_events import Closed, Opened, Received
 from stablecast.transports.resolution.srs_records import source_info
 from stablecast.transports.resolution.srs_settings import ClientConfig
 from stablecast.transports.wire import rsocket, srs
@@ -139,6 +141,7 @@ def test_interest_of_others_is_left_aside() -> None:
 
 
 def test_a_deletion_is_believed_in_both_forms() -> None:
+    """T-016: what is deleted is known no more."""
     played = domain()
     context = played.context("context")
     played.feed("context", AddReceiver("orders"))
@@ -148,6 +151,19 @@ def test_a_deletion_is_believed_in_both_forms() -> None:
     played.feed("context", said(context, srs.SourceDelete(otid=deleted, topic="orders")))
     played.feed("context", said(context, srs.SourceDelete(otid=deleted, topic="orders")))
     assert played.withdrawn("context") == [("orders", 1)]
+
+
+def test_why_a_receiver_has_no_session() -> None:
+    played = SrsDomain()
+    context = played.context("context")
+    context.receive(AddReceiver("orders"), 0)
+    assert context.why("orders") == f"no service keeps us informed at {SRS}"
+    played = domain()
+    context = played.context("context")
+    played.feed("context", AddReceiver("orders"))
+    assert context.why("orders") == "services know no source"
+    played.feed("context", said(context, source_info("orders", record(OTHER))))
+    assert context.why("orders") == "services know 1 sources, none could be joined"
 
 
 def test_a_second_receiver_is_told_of_all_again() -> None:

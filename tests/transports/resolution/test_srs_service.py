@@ -11,7 +11,18 @@ from stablecast.transports.resolution.srs_directory import Interest
 from stablecast.transports.resolution.srs_events import Received, Write
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
-from tests.transports.resolution.srs_played import ASK, SETUP, Played, info, instance, matches, register, tell, wants
+from tests.transports.resolution.srs_played import (
+    ASK,
+    CONFIG,
+    SETUP,
+    Played,
+    info,
+    instance,
+    matches,
+    register,
+    tell,
+    wants,
+)
 
 
 def test_registration_and_the_full_exchange() -> None:
@@ -262,6 +273,21 @@ def test_bounds_cut_off(told: list[Any]) -> None:
     played.send(1, tell(told[-1]))
     assert played.cut == [1]
     assert played.service.counters()["refused"] == 1
+
+
+def test_who_floods_is_cut_off() -> None:
+    """Records and frames count, and are forgotten with time; the others are served."""
+    played = Played(attrs.evolve(CONFIG, max_burst=10, max_rate=1))
+    played.join(1, info())
+    played.join(2, wants("orders"))
+    played.now = 100 * SECOND
+    for _ in range(3):
+        played.send(2, Frame(FrameKind.KEEPALIVE), Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND))
+    assert played.cut == []
+    played.send(1, tell(*(info(index=index) for index in range(2) for _ in range(5))))
+    assert played.cut == [1]
+    assert "it floods: more than 10 records at once" in played.notes[-2]
+    assert played.send(2, Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND)) == {2: []}
 
 
 def test_clients_and_connections_are_bounded() -> None:

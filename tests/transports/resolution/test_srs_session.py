@@ -41,3 +41,11 @@ def test_a_client_says_how_long_it_may_be_silent_within_bounds(asked: int, grant
     session = Session(1, "10.0.0.1:41000", 0)
     session.on_setup(rsocket.setup_frame(rsocket.Setup(1, asked)))
     assert session.lifetime == granted * SECOND
+
+
+def test_what_a_client_sends_counts_for_a_while() -> None:
+    session = Session(1, "10.0.0.1:41000", 0)
+    assert session.spend(100, 10, 0) == 100
+    assert session.spend(1, 10, SECOND // 20) == 101
+    assert session.spend(1, 10, SECOND) == 92
+    assert session.spend(1, 10, 100 * SECOND) == 1

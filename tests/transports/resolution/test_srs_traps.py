@@ -3,8 +3,15 @@
 import pytest
 
 from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.inputs import AddReceiver, RemoveReceiver, RemoveSource, Unresolved
-from stablecast.transports.resolution.srs_events import AddPattern, Received, RemovePattern
+from stablecast.transports.resolution.inputs import (
+    AddPattern,
+    AddReceiver,
+    RemovePattern,
+    RemoveReceiver,
+    RemoveSource,
+    Unresolved,
+)
+from stablecast.transports.resolution.srs_events import Received
 from stablecast.transports.resolution.srs_settings import ClientConfig, ServiceConfig
 from tests.transports.resolution.srs_domain import SECOND_SRS, SRS, SrsDomain, record, source
 

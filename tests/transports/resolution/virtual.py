@@ -16,6 +16,10 @@ QUERIES = (0, 20, 60, 140, 300, *range(500, 5101, 200))
 """Milliseconds after the first tick: 29 in the initial phase."""
 
 
+PATTERN_QUERIES = (0, 60, 150, 360, 750, *(-(-at // 30) * 30 for at in range(1550, 60_551, 1000)))
+"""Milliseconds after the first tick, on a grid of 30 ms: patterns have one long phase."""
+
+
 class Machine(Protocol[EffectT_co]):
     """The part of the machine contract that time needs."""
 

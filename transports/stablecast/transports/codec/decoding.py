@@ -89,6 +89,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
         wishes=wishes,
         wants_proxy=proxy is not None and bool(proxy.flags & h.ProxySource.ENABLE),
         election=_election(message) if header.flags & h.Preg.PROXY_SOURCE else None,
+        term=decode_lives(message)[0],
     )
 
 
@@ -147,7 +148,9 @@ def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
         raise WireError(f"an acknowledgement of unknown type {header.type}")
     incarnation = join(header.transport_idx, need(message, h.TopicIdx).tidx)
     flags = AckFlag(header.flags & ACK_FLAGS)
-    return ConsumptionAck(incarnation, header.id_2, header.rcv_reg_id, header.seqnum, flags)
+    session = find(message, h.UmeSessionId)
+    told = 0 if session is None else session.sid
+    return ConsumptionAck(incarnation, header.id_2, header.rcv_reg_id, header.seqnum, flags, told)
 
 
 def _decode_receiver_alive(header: h.ReceiverKeepalive, message: lbmc.Message) -> Message:

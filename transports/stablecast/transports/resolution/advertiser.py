@@ -1,10 +1,16 @@
 """The source side: tells the domain of the context's sources, and answers who asks for them.
 
-* A source is advertised at creation, then through the initial and the sustaining phase for as long as it lives.
-* A query for its topic is answered at once, in a datagram of its own, and does not shift the phases (6.14 as observed).
-* A source leaves without a word: receivers learn it from the transport.
+* A source is advertised at creation, then through its phases (`phases`); all of that under the limits of the context.
+* A query for its topic, or for a pattern that means it, is answered at once, in a datagram of its own (T-306). In the
+  initial phase that shifts nothing; later it starts a whole sustaining phase, and counts as its first turn (6.14 as
+  observed). Without `at_once` the next turn is the answer (T-106).
+* An answer of many sources, or to a pattern whose cost is not bounded, goes through the limits like any turn.
+* A source leaves without a word, unless its final advertisement is switched on: then it is said once, with a time to
+  live of 0 (ours; the documentation names no form).
 """
 
+from collections import deque
+from collections.abc import Iterable
 from typing import assert_never
 
 import attrs
@@ -12,19 +18,35 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.transports.resolution.effects import Transmit
 from stablecast.transports.resolution.inputs import AddSource, AdvertiserInput, Heard, RemoveSource
+from stablecast.transports.resolution.limiter import Limiter
 from stablecast.transports.resolution.packing import share, size
-from stablecast.transports.resolution.records import SourceRecord, advertisement, check_topic
-from stablecast.transports.resolution.schedule import ADVERTISING, Pace, Rounds
+from stablecast.transports.resolution.patterns import foreign
+from stablecast.transports.resolution.phases import Phase
+from stablecast.transports.resolution.records import ENDED_TTL, SourceRecord, advertisement, check_topic
+from stablecast.transports.resolution.schedule import Rounds
+from stablecast.transports.resolution.settings import MAX_SOURCES, AdvertiseOptions, Limits
 from stablecast.transports.wire import lbmr
-
-MAX_SOURCES = 65_536
-"""Sources of one context."""
 
 U32 = 1 << 32
 
 FIRST_TTL = 16
 LATER_TTL = 60
 """The product's time-to-live fields: 16 in the very first TIR of a source, 60 in all others; receivers ignore them."""
+
+MOST_AT_ONCE = 256
+"""Sources in an answer that does not wait for the limits."""
+
+MAX_PATTERNS_REMEMBERED = 64
+"""Patterns of others whose sources are remembered from one query to the next."""
+
+
+@attrs.frozen
+class Source:
+    """A source: its advertisement, its bytes on the wire, and how it is advertised."""
+
+    tir: lbmr.Advertisement
+    octets: int
+    options: AdvertiseOptions
 
 
 @attrs.define
@@ -33,17 +55,23 @@ class Advertiser:
 
     Attributes:
         instance: The 8 bytes that name the context.
+        singles: What is said once, as soon as the limit permits: new sources and final words.
+        meant: The sources that the last patterns meant, until sources come or go; None: it may be any.
     """
 
     instance: bytes
-    pace: Pace = ADVERTISING
-    sources: dict[int, tuple[lbmr.Advertisement, int]] = attrs.field(factory=dict, init=False)
+    options: AdvertiseOptions = AdvertiseOptions()
+    limits: Limits = Limits()
+    sources: dict[int, Source] = attrs.field(factory=dict, init=False)
     topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
     rounds: Rounds[int] = attrs.field(init=False)
+    singles: deque[tuple[lbmr.Advertisement, int]] = attrs.field(factory=lambda: deque(maxlen=MAX_SOURCES), init=False)
+    meant: dict[lbmr.WildcardQuery, list[int] | None] = attrs.field(factory=dict, init=False)
     outbox: list[Transmit] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.rounds = Rounds(self.pace)
+        limits = self.limits
+        self.rounds = Rounds(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
 
     def __bool__(self) -> bool:
         return bool(self.sources)
@@ -58,29 +86,45 @@ class Advertiser:
             case AddSource():
                 self._add(event, now)
             case RemoveSource():
-                self._remove(_key(event.session_id, event.index))
+                self._remove(_key(event.session_id, event.index), now)
             case Heard(packet):
-                for topic in dict.fromkeys(q.name for q in packet.queries if isinstance(q, lbmr.TopicQuery)):
-                    self._transmit(self.topics.get(topic, []))
+                for query in dict.fromkeys(packet.queries):
+                    self._answer(query, now)
             case _:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
         """Advertises whose turn it is."""
+        self._say_singles(now)
         self._transmit(self.rounds.take(now))
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        return self.rounds.next()
+        due = self.rounds.next()
+        if not self.singles:
+            return due
+        opens = self.rounds.initial.opens()
+        return opens if due is None else min(due, opens)
 
     def take_effects(self) -> list[Transmit]:
         """What to do, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
-    def advertised(self, topic: str) -> tuple[lbmr.Advertisement, ...]:
-        """The advertisements of the topic's sources."""
-        return tuple(self.sources[key][0] for key in self.topics.get(topic, []))
+    def advertised(self, query: lbmr.Query) -> tuple[lbmr.Advertisement, ...]:
+        """The advertisements of the sources that a query means, to answer ourselves."""
+        return tuple(self.sources[key].tir for key in self._meant(query) or ())
+
+    def wake(self, now: int) -> None:
+        """Somebody asks to speak again of what went quiet (T26)."""
+        for key in self.sources:
+            if self.rounds.phase(key) is Phase.QUIESCENT:
+                self.rounds.asked(key, now, answered=False)
+
+    def find(self, event: RemoveSource) -> lbmr.Advertisement | None:
+        """The advertisement of a source."""
+        source = self.sources.get(_key(event.session_id, event.index))
+        return None if source is None else source.tir
 
     def _add(self, event: AddSource, now: int) -> None:
         check_topic(event.topic)
@@ -95,23 +139,61 @@ class Advertiser:
             event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
         )
         tir = advertisement(event.topic, record, LATER_TTL)
-        self.sources[key] = (tir, size(tir))
+        source = self.sources[key] = Source(tir, size(tir), event.options or self.options)
         self.topics.setdefault(event.topic, []).append(key)
-        self.outbox.append(Transmit(advertisements=(attrs.evolve(tir, ttl=FIRST_TTL),)))
-        self.rounds.begin(key, now)
+        self.meant.clear()
+        if source.options.at_creation:
+            self.singles.append((attrs.evolve(tir, ttl=FIRST_TTL), source.octets))
+            self._say_singles(now)
+        self.rounds.begin(key, source.options.pace, source.octets, now)
 
-    def _remove(self, key: int) -> None:
+    def _remove(self, key: int, now: int) -> None:
         source = self.sources.pop(key, None)
         if source is None:
             return
         self.rounds.stop(key)
-        topic = source[0].name
+        topic = source.tir.name
         self.topics[topic].remove(key)
         if not self.topics[topic]:
             del self.topics[topic]
+        self.meant.clear()
+        if source.options.at_end:
+            self.singles.append((attrs.evolve(source.tir, ttl=ENDED_TTL), source.octets))
+            self._say_singles(now)
 
-    def _transmit(self, keys: list[int]) -> None:
-        self.outbox += (Transmit(advertisements=group) for group in share(self.sources[key] for key in keys))
+    def _say_singles(self, now: int) -> None:
+        limiter = self.rounds.initial
+        said: list[tuple[lbmr.Advertisement, int]] = []
+        while self.singles and limiter.admits(now):
+            said.append(self.singles.popleft())
+            limiter.spend(said[-1][1], now)
+        self.outbox += (Transmit(advertisements=group) for group in share(said))
+
+    def _answer(self, query: lbmr.Query, now: int) -> None:
+        keys = self._meant(query)
+        whole = keys is not None and len(keys) <= MOST_AT_ONCE
+        at_once = [key for key in keys or () if self.sources[key].options.at_once] if whole else []
+        self._transmit(at_once)
+        answered = set(at_once)
+        for key in self.sources if keys is None else keys:
+            self.rounds.asked(key, now, answered=key in answered)
+
+    def _meant(self, query: lbmr.Query) -> list[int] | None:
+        """The sources that a query means; None: it may be any."""
+        if isinstance(query, lbmr.TopicQuery):
+            return self.topics.get(query.name, [])
+        if query in self.meant:
+            return self.meant[query]
+        found = foreign(query)
+        keys = None if found is None else [k for topic, ks in self.topics.items() if found.search(topic) for k in ks]
+        if len(self.meant) == MAX_PATTERNS_REMEMBERED:
+            del self.meant[next(iter(self.meant))]
+        self.meant[query] = keys
+        return keys
+
+    def _transmit(self, keys: Iterable[int]) -> None:
+        records = ((source.tir, source.octets) for source in map(self.sources.__getitem__, keys))
+        self.outbox += (Transmit(advertisements=group) for group in share(records))
 
 
 def _key(session_id: int, index: int) -> int:

@@ -11,6 +11,9 @@ from stablecast.transports.wire import lbmr
 MAX_TOPIC_BYTES = 246
 """Length of a topic name in bytes, without its NUL."""
 
+ENDED_TTL = 0
+"""Time to live of a final advertisement: the source is no more (ours; no form is documented)."""
+
 INSTANCE_BYTES = 8
 """Length of the name of a context."""
 
@@ -66,10 +69,10 @@ def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisem
     Raises:
         MisuseError: If an address of the record is not `ip:port`.
     """
-    host, port = _split(record.address)
+    host, port = split(record.address)
     options: list[lbmr.TirOption] = []
     if record.request_address:
-        request_host, request_port = _split(record.request_address)
+        request_host, request_port = split(record.request_address)
         offered = PERSISTENT if record.persistent else 0
         options.append(
             lbmr.ExtendedFunctionality(source_port=request_port, source_address=request_host, functionality=offered)
@@ -101,7 +104,8 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
     return SourceRecord(address, session_id, tir.index, request_address, persistent, instance)
 
 
-def _split(address: str) -> tuple[str, int]:
+def split(address: str) -> tuple[str, int]:
+    """Host and port. Raises MisuseError for an address that is none."""
     host, _, port = address.rpartition(":")
     try:
         if port.isdecimal() and int(port) < 1 << 16:

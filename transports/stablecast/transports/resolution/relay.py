@@ -1,20 +1,26 @@
 """The relay (lbmrd): sends every resolution datagram on to all other contexts it knows.
 
 It keeps no topic state, only who is there (T-017, T-216): the sender of any valid resolution datagram is a client until
-it was silent for the time to live. Keepalives are answered and go no further; everything else is forwarded byte for
-byte. What is no resolution traffic is counted and dropped, and makes nobody a client.
+it was silent for the time to live (T-213). Keepalives are answered and go no further; everything else is forwarded byte
+for byte (T-214), kinds that are not known here included, unless rules for the domains of sender and client rewrite it
+(`nat`). What is no resolution traffic is counted and dropped, and makes nobody a client.
 """
 
 import attrs
 
 from stablecast.core.units import SECOND
-from stablecast.transports.resolution.effects import SendDatagram
+from stablecast.transports.resolution.effects import RelayEffect, Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.inputs import DatagramArrived
+from stablecast.transports.resolution.nat import Rule, Translation, rewritten
+from stablecast.transports.resolution.phases import on_grid
 from stablecast.transports.wire import lbmr
 from stablecast.transports.wire.errors import WireError
 
 CLIENT_TTL = 60 * SECOND
 """Silence after which a client is forgotten."""
+
+CHECK_INTERVAL = 60 * SECOND
+"""How often that is looked at."""
 
 MAX_CLIENTS = 16_384
 """Clients of one relay; datagrams of further ones are counted and dropped."""
@@ -22,13 +28,26 @@ MAX_CLIENTS = 16_384
 ALIVE = (lbmr.PacketKind.RECEIVER_ALIVE, lbmr.PacketKind.SOURCE_ALIVE)
 
 
+@attrs.frozen
+class RelayConfig:
+    """What can be set at a relay; times in nanoseconds."""
+
+    client_ttl: int = CLIENT_TTL
+    check: int = CHECK_INTERVAL
+    max_clients: int = MAX_CLIENTS
+    translation: Translation = Translation()
+
+
 @attrs.define
 class RelayCounters:
-    """What a relay saw, in datagrams; `expired` counts clients."""
+    """What a relay saw, in datagrams; `expired` counts clients, `copies` what was sent."""
 
     received: int = 0
     forwarded: int = 0
+    copies: int = 0
+    rewritten: int = 0
     keepalives: int = 0
+    foreign: int = 0
     malformed: int = 0
     refused: int = 0
     expired: int = 0
@@ -40,17 +59,18 @@ class RelayMachine:
 
     Attributes:
         instance: The 8 bytes that name the relay in its answers.
-        client_ttl: Nanoseconds of silence after which a client is forgotten.
-        max_clients: Clients at most.
         last_heard: When each client was last heard (ns), longest silent first.
+        domains: The clients of each domain, by its name.
+        domain: The domain of each client.
     """
 
     instance: bytes
-    client_ttl: int = CLIENT_TTL
-    max_clients: int = MAX_CLIENTS
+    config: RelayConfig = RelayConfig()
     last_heard: dict[str, int] = attrs.field(factory=dict, init=False)
+    domains: dict[str, dict[str, None]] = attrs.field(factory=dict, init=False)
+    domain: dict[str, str] = attrs.field(factory=dict, init=False)
     counted: RelayCounters = attrs.field(factory=RelayCounters, init=False)
-    outbox: list[SendDatagram] = attrs.field(factory=list, init=False)
+    outbox: list[RelayEffect] = attrs.field(factory=list, init=False)
     _answer: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -62,34 +82,36 @@ class RelayMachine:
         self.handle_timeout(now)
         self.counted.received += 1
         try:
-            packet = lbmr.decode(event.data)
-        except WireError:
-            self.counted.malformed += 1
-            return
+            packet: lbmr.AnyPacket | None = lbmr.decode(event.data)
+        except WireError as error:
+            if not lbmr.is_foreign(event.data):
+                self._on_malformed(event.sender, str(error))
+                return
+            packet = None
         if not self._admit(event.sender, now):
-            self.counted.refused += 1
+            self._count_and_tell("refused", f"client {event.sender} is refused: there are {len(self.last_heard)}")
         elif isinstance(packet, lbmr.Packet) and packet.kind in ALIVE:
             self.counted.keepalives += 1
             self.outbox.append(SendDatagram(event.sender, self._answer))
         elif not _is_answer(packet):
-            self.counted.forwarded += 1
-            self.outbox += (SendDatagram(to, event.data) for to in self.last_heard if to != event.sender)
+            self.counted.foreign += packet is None
+            self._forward(event, packet)
 
     def handle_timeout(self, now: int) -> None:
         """Forgets silent clients."""
-        while self.last_heard:
-            client, heard = next(iter(self.last_heard.items()))
-            if now < heard + self.client_ttl:
-                return
+        while (due := self.next_timeout()) is not None and due <= now:
+            client = next(iter(self.last_heard))
             del self.last_heard[client]
+            del self.domains[self.domain.pop(client)][client]
             self.counted.expired += 1
+            self.outbox.append(Remark(f"client {client} is forgotten: it was silent"))
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
         heard = next(iter(self.last_heard.values()), None)
-        return None if heard is None else heard + self.client_ttl
+        return None if heard is None else on_grid(heard + self.config.client_ttl, self.config.check)
 
-    def take_effects(self) -> list[SendDatagram]:
+    def take_effects(self) -> list[RelayEffect]:
         """What to do, in order."""
         effects, self.outbox = self.outbox, []
         return effects
@@ -98,14 +120,55 @@ class RelayMachine:
         """What happened so far, by name, and the number of clients now."""
         return {"clients": len(self.last_heard), **attrs.asdict(self.counted)}
 
+    def clients(self) -> tuple[str, ...]:
+        """Who is known, longest silent first."""
+        return tuple(self.last_heard)
+
     def _admit(self, sender: str, now: int) -> bool:
-        if self.last_heard.pop(sender, None) is None and len(self.last_heard) == self.max_clients:
-            return False
+        if self.last_heard.pop(sender, None) is None:
+            if len(self.last_heard) == self.config.max_clients:
+                return False
+            domain = self.domain[sender] = self.config.translation.domain_of(sender)
+            self.domains.setdefault(domain, {})[sender] = None
+            self.outbox.append(Remark(f"client {sender} is known"))
         self.last_heard[sender] = now  # At the end: the dictionary stays in the order of silence.
         return True
 
+    def _forward(self, event: DatagramArrived, packet: lbmr.AnyPacket | None) -> None:
+        self.counted.forwarded += 1
+        source = self.domain[event.sender]
+        for destination, clients in self.domains.items():
+            rules = self.config.translation.rules(source, destination)
+            data = self._translated(event.data, packet, rules)
+            others = tuple(client for client in clients if client != event.sender)
+            if others:
+                self.counted.copies += len(others)
+                self.outbox.append(SendCopies(others, data))
 
-def _is_answer(packet: lbmr.Packet | lbmr.ContextInfo) -> bool:
+    def _translated(self, data: bytes, packet: lbmr.AnyPacket | None, rules: tuple[Rule, ...]) -> bytes:
+        if not rules or not isinstance(packet, lbmr.Packet):
+            return data
+        changed = rewritten(packet, rules)
+        if changed is packet:
+            return data
+        self.counted.rewritten += 1
+        return lbmr.encode(changed)
+
+    def _on_malformed(self, sender: str, reason: str) -> None:
+        self._count_and_tell("malformed", f"a datagram from {sender} is dropped: {reason}")
+
+    def _count_and_tell(self, counter: str, text: str) -> None:
+        """Counts, and tells the 1st, the 10th, the 100th ... time, so that nobody can fill the log."""
+        count = getattr(self.counted, counter) + 1
+        setattr(self.counted, counter, count)
+        if count in _TOLD:
+            self.outbox.append(Remark(f"{text} ({count} so far)", warning=True))
+
+
+_TOLD = frozenset(10**power for power in range(19))
+
+
+def _is_answer(packet: lbmr.AnyPacket | None) -> bool:
     """Whether this is what relays answer to keepalives: answering or forwarding it could go in circles."""
     if not isinstance(packet, lbmr.Packet):
         return False

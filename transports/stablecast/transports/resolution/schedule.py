@@ -1,147 +1,152 @@
-"""When a topic's turn comes: a quick initial phase, then a slow sustaining phase that never ends.
+"""Whose turn it is, of all topics of one kind: one plan, one timer, two limits.
 
-Intervals grow from `shortest` to `longest`, each twice the one before. Turns are planned ahead from the start of the
-phase, so that late calls do not add up, and stand on a grid of ticks, so that topics whose turns fall into one tick
-share a datagram. The end of the initial phase is looked at when a turn is taken: the turn already planned at the
-initial pace still comes (6.14 as observed; T-102, T-107). There is no quiescent phase (T-115, T26): topics that went
-quiet are how receivers of a healed network stay deaf.
+Turns lie in a calendar of ticks, so that the work is in proportion to what is said, not to what is known. A topic whose
+turn has come waits in a queue until its limit admits it, initial and sustaining phase each with their own; there is one
+deadline for all (100,000 topics are one timer). How a topic goes on is its own business (`phases`).
 """
 
 import heapq
+from collections import deque
 from typing import Generic, TypeVar
 
 import attrs
 
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.limiter import Limiter
+from stablecast.transports.resolution.phases import NEVER, Phase, Topic
+from stablecast.transports.resolution.settings import Pace
 
 KeyT = TypeVar("KeyT", int, str)
 
 STALE_TURNS = 64
-"""Turns of stopped topics that may wait in the plan, besides one for each topic in it."""
-
-
-@attrs.frozen
-class Pace:
-    """The phases of one kind of record, in nanoseconds.
-
-    Attributes:
-        tick: Grid of the initial phase.
-        shortest: First interval of the initial phase.
-        longest: Interval at which it stops growing.
-        initial: Length of the initial phase.
-        sustain_tick: Grid of the sustaining phase.
-        sustain: Interval of the sustaining phase.
-    """
-
-    tick: int
-    shortest: int
-    longest: int
-    initial: int = 5 * SECOND
-    sustain_tick: int = 100 * MILLISECOND
-    sustain: int = SECOND
-
-
-ADVERTISING = Pace(tick=10 * MILLISECOND, shortest=10 * MILLISECOND, longest=500 * MILLISECOND)
-"""0, 10, 30, 70, 150, 310, 630, 1130 ms, then every 500 ms to 5130 ms; then every second (T-102, T-103, T-109)."""
-
-QUERYING = Pace(tick=20 * MILLISECOND, shortest=20 * MILLISECOND, longest=200 * MILLISECOND)
-"""0, 20, 60, 140, 300, 500 ms, then every 200 ms to 5100 ms; then every second (T-107, T-112)."""
-
-
-def on_grid(instant: int, tick: int) -> int:
-    """The first multiple of `tick` not before `instant`, both in nanoseconds.
-
-    >>> on_grid(21, 10), on_grid(30, 10)
-    (30, 30)
-    """
-    return -(-instant // tick) * tick
-
-
-@attrs.define
-class Turn:
-    """The next turn of one topic.
-
-    Attributes:
-        due: Instant in nanoseconds.
-        planned: The instant before it was moved to the grid; the average pace follows this one.
-        interval: Nanoseconds from `planned` to the turn after it.
-        initial_ends: End of the initial phase; 0 in the sustaining phase.
-    """
-
-    due: int
-    planned: int
-    interval: int
-    initial_ends: int
+"""Turns of topics that went another way which may lie in the plan, besides one for each topic in it."""
 
 
 @attrs.define
 class Rounds(Generic[KeyT]):
-    """The turns of all topics of one kind at one pace."""
+    """The turns of all topics of one kind.
 
-    pace: Pace
-    turns: dict[KeyT, Turn] = attrs.field(factory=dict)
-    plan: list[tuple[int, KeyT]] = attrs.field(factory=list, init=False)
+    Attributes:
+        initial: The limit of initial phases.
+        sustaining: The limit of sustaining phases.
+        calendar: Who may have a turn at each instant.
+        waiting: Whose turn has come, by phase, as long as the limit holds them back.
+    """
 
-    def begin(self, key: KeyT, now: int) -> None:
-        """`key` enters the initial phase; its first turn comes at the next tick."""
-        start = on_grid(now, self.pace.tick)
-        self._put(key, Turn(start, start, self.pace.shortest, start + self.pace.initial))
+    initial: Limiter
+    sustaining: Limiter
+    topics: dict[KeyT, Topic] = attrs.field(factory=dict, init=False)
+    calendar: dict[int, list[KeyT]] = attrs.field(factory=dict, init=False)
+    instants: list[int] = attrs.field(factory=list, init=False)
+    waiting: dict[Phase, deque[KeyT]] = attrs.field(init=False)
+    planned: int = attrs.field(default=0, init=False)
 
-    def sustain(self, key: KeyT, now: int) -> None:
-        """`key` enters the sustaining phase; its first turn comes at the next tick."""
-        start = on_grid(now, self.pace.tick)
-        self._put(key, Turn(start, start, self.pace.sustain, 0))
+    def __attrs_post_init__(self) -> None:
+        self.waiting = {Phase.INITIAL: deque(), Phase.SUSTAINING: deque()}
+
+    def begin(self, key: KeyT, pace: Pace, octets: int, now: int) -> None:
+        """`key` is new, or anew: it enters its first phase, its first turn comes at the next tick."""
+        topic = self.topics[key] = Topic(pace, octets)
+        topic.begin(now)
+        self._plan(key, topic)
+
+    def asked(self, key: KeyT, now: int, *, answered: bool) -> None:
+        """There is reason to speak of `key`, which was done just now if `answered`."""
+        topic = self.topics[key]
+        if topic.seen != NEVER and not answered:
+            return  # It will be its turn as soon as its limit permits.
+        before = topic.due
+        topic.asked(now, answered)
+        if topic.due != before:
+            topic.seen = NEVER
+            self._plan(key, topic)
+
+    def enough(self, key: KeyT) -> None:
+        """`key` falls silent until it is asked for."""
+        self.topics[key].enough()
+        self._clear()
 
     def stop(self, key: KeyT) -> None:
-        """`key` has no more turns; nothing happens if it has none anyway."""
-        if self.turns.pop(key, None) is not None and len(self.plan) > 2 * len(self.turns) + STALE_TURNS:
-            self.plan = [(turn.due, kept) for kept, turn in self.turns.items()]
-            heapq.heapify(self.plan)
+        """`key` is forgotten; nothing happens if it was not known anyway."""
+        self.topics.pop(key, None)
+        self._clear()
 
-    def sustaining(self, key: KeyT) -> bool:
-        """Tells whether the next turn of `key` belongs to the sustaining phase."""
-        return key in self.turns and not self.turns[key].initial_ends
+    def phase(self, key: KeyT) -> Phase:
+        """The phase of `key`."""
+        return self.topics[key].state
 
     def take(self, now: int) -> list[KeyT]:
-        """Returns whose turn it is at `now`, each once, and plans their next ones; missed turns are not made up."""
+        """Returns whose turn it is at `now`, each once, and plans their next ones."""
+        self._collect(now)
         taken: list[KeyT] = []
-        while self.plan and self.plan[0][0] <= now:
-            due, key = heapq.heappop(self.plan)
-            turn = self.turns.get(key)
-            if turn is not None and turn.due == due:
-                taken.append(key)
-                self._advance(turn, now)
-                heapq.heappush(self.plan, (turn.due, key))
+        for phase, limiter in ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining)):
+            queue = self.waiting[phase]
+            while queue and limiter.admits(now):
+                key = queue.popleft()
+                if self._waits(key, phase):
+                    topic = self.topics[key]
+                    limiter.spend(topic.octets, now)
+                    taken.append(key)
+                    topic.taken(now)
+                    self._plan(key, topic)
         return taken
 
     def next(self) -> int | None:
-        """Returns when the next turn is due, in nanoseconds, or None."""
-        while self.plan:
-            due, key = self.plan[0]
-            turn = self.turns.get(key)
-            if turn is not None and turn.due == due:
-                return due
-            heapq.heappop(self.plan)
-        return None
-
-    def _put(self, key: KeyT, turn: Turn) -> None:
-        self.stop(key)
-        self.turns[key] = turn
-        heapq.heappush(self.plan, (turn.due, key))
-
-    def _advance(self, turn: Turn, now: int) -> None:
-        """Moves `turn` to the first one after `now`."""
-        pace = self.pace
-        while turn.initial_ends and turn.due <= now:
-            if turn.planned >= turn.initial_ends:
-                turn.initial_ends, turn.interval = 0, pace.sustain
+        """Returns when `take` is due, in nanoseconds, or None."""
+        lanes = ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining))
+        due = [limiter.opens() for phase, limiter in lanes if self.waiting[phase]]
+        while self.instants:
+            instant = self.instants[0]
+            keys = self.calendar[instant]
+            while keys and not self._is_due(keys[-1], instant):
+                keys.pop()
+                self.planned -= 1
+            if keys:
+                due.append(instant)
                 break
-            turn.planned += turn.interval
-            turn.interval = min(2 * turn.interval, pace.longest)
-            turn.due = on_grid(turn.planned, pace.tick)
-        if turn.due <= now:
-            turn.planned += max(1, (now - turn.planned) // pace.sustain) * pace.sustain
-            turn.due = on_grid(turn.planned, pace.sustain_tick)
-            while turn.due <= now:
-                turn.planned += pace.sustain
-                turn.due = on_grid(turn.planned, pace.sustain_tick)
+            del self.calendar[heapq.heappop(self.instants)]
+        return min(due, default=None)
+
+    def _is_due(self, key: KeyT, instant: int) -> bool:
+        topic = self.topics.get(key)
+        return topic is not None and topic.due == instant and topic.seen == NEVER
+
+    def _collect(self, now: int) -> None:
+        """Those whose turn has come wait for their limits."""
+        while self.instants and self.instants[0] <= now:
+            instant = heapq.heappop(self.instants)
+            keys = self.calendar.pop(instant)
+            self.planned -= len(keys)
+            for key in keys:
+                if self._is_due(key, instant):
+                    topic = self.topics[key]
+                    topic.seen = now
+                    self.waiting[topic.state].append(key)
+
+    def _plan(self, key: KeyT, topic: Topic) -> None:
+        if topic.due != NEVER:
+            keys = self.calendar.get(topic.due)
+            if keys is None:
+                keys = self.calendar[topic.due] = []
+                heapq.heappush(self.instants, topic.due)
+            keys.append(key)
+            self.planned += 1
+        self._clear()
+
+    def _clear(self) -> None:
+        """Sweeps turns that will not come, once they are many."""
+        entries = self.planned + sum(map(len, self.waiting.values()))
+        if entries <= 2 * len(self.topics) + STALE_TURNS:
+            return
+        self.calendar, self.planned = {}, 0
+        for phase, queue in self.waiting.items():
+            kept = (key for key in dict.fromkeys(queue) if self._waits(key, phase))
+            self.waiting[phase] = deque(kept)
+        for key, topic in self.topics.items():
+            if topic.due != NEVER and topic.seen == NEVER:
+                self.calendar.setdefault(topic.due, []).append(key)
+                self.planned += 1
+        self.instants = sorted(self.calendar)
+
+    def _waits(self, key: KeyT, phase: Phase) -> bool:
+        topic = self.topics.get(key)
+        return topic is not None and topic.seen != NEVER and topic.state is phase

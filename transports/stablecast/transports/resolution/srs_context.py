@@ -18,32 +18,33 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.core.seeded import Seeded
 from stablecast.core.units import SECOND
-from stablecast.transports.resolution.advertiser import MAX_SOURCES, U32
-from stablecast.transports.resolution.effects import Discovered
+from stablecast.transports.resolution.advertiser import U32
+from stablecast.transports.resolution.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.inputs import (
+    AddPattern,
     AddReceiver,
     AddSource,
+    RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
     Unresolved,
 )
+from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import SourceRecord, check_instance, check_topic
+from stablecast.transports.resolution.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
 from stablecast.transports.resolution.srs_directory import Interest
 from stablecast.transports.resolution.srs_events import (
-    AddPattern,
     Closed,
     Opened,
     Received,
-    RemovePattern,
     SrsContextEffect,
     SrsContextInput,
-    Withdrawn,
 )
 from stablecast.transports.resolution.srs_known import OWN, Entry, Known
 from stablecast.transports.resolution.srs_link import Link, LinkState, LinkTimer
 from stablecast.transports.resolution.srs_records import source_info, source_record
-from stablecast.transports.resolution.srs_settings import CLIENT_DEFAULTS, MAX_INTERESTS, MAX_PATTERNS, ClientConfig
+from stablecast.transports.resolution.srs_settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.wire import srs
 
 MAX_SERVICES = 5
@@ -51,9 +52,6 @@ MAX_SERVICES = 5
 
 MAX_KNOWN = 1 << 20
 """Sources that a context knows; further ones are counted and dropped."""
-
-MAX_TOPICS = MAX_INTERESTS - MAX_PATTERNS
-"""Topics that a context has receivers of, beside patterns."""
 
 REPORT_AGAIN = SECOND
 """Wait before the known sources of a topic are reported again."""
@@ -183,6 +181,14 @@ class SrsContext:
         current = sum(link.state is LinkState.CURRENT for link in self.links)
         return {"services": current, "known": len(self.known.entries), **attrs.asdict(self.counted)}
 
+    def why(self, topic: str) -> str:
+        """Why a receiver may have no session, as far as is known here."""
+        if found := sum(1 for _ in self.known.of(topic)):
+            return f"services know {found} sources, none could be joined"
+        if not any(link.state is LinkState.CURRENT for link in self.links):
+            return f"no service keeps us informed at {', '.join(link.address for link in self.links)}"
+        return "services know no source"
+
     # What services say.
 
     def _on(self, connection: int) -> list[tuple[int, Link]]:
@@ -248,8 +254,7 @@ class SrsContext:
         if exact in self.topics and exact not in late:
             return True
         return any(
-            expression.search(topic) is not None and interest not in late
-            for interest, expression in self.patterns.items()
+            found.search(topic) is not None and interest not in late for interest, found in self.patterns.items()
         )
 
     def _want_topic(self, topic: str) -> None:
@@ -263,13 +268,13 @@ class SrsContext:
         self._report(self.known.of(topic))
 
     def _want_pattern(self, pattern: str) -> None:
-        expression, interest = _expression(pattern), Interest(pattern, pattern=True)
+        found, interest = expression(pattern), Interest(pattern, pattern=True)
         if interest not in self.patterns:
             if len(self.patterns) == MAX_PATTERNS:
                 raise MisuseError(f"a context has receivers of {MAX_PATTERNS} patterns at most: use another context")
-            self.patterns[interest] = expression
+            self.patterns[interest] = found
             self._tell(self._info(interest))
-        self._report(entry for entry in self.known.entries.values() if expression.search(entry.topic))
+        self._report(entry for entry in self.known.entries.values() if found.search(entry.topic))
 
     def _unwant_topic(self, topic: str) -> None:
         interest = Interest(topic)
@@ -336,13 +341,3 @@ class SrsContext:
     def _info(self, interest: Interest) -> bytes:
         kind = srs.PatternInfo if interest.pattern else srs.ReceiverInfo
         return srs.encode(kind(name=interest.name, instance=self.instance))
-
-
-def _expression(pattern: str) -> re.Pattern[str]:
-    try:
-        octets = pattern.encode()
-        if not 0 < len(octets) <= srs.MAX_TEXT or 0 in octets:
-            raise MisuseError(f"the pattern {pattern!r} must be text of 1 to {srs.MAX_TEXT} bytes without NUL")
-        return re.compile(pattern)
-    except (re.error, UnicodeEncodeError, OverflowError) as error:
-        raise MisuseError(f"the pattern {pattern!r} is none: {error}") from error

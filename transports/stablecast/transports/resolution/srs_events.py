@@ -6,16 +6,17 @@ successor. At a context it is also the number of its hello.
 
 import attrs
 
-from stablecast.transports.resolution.effects import Discovered
+from stablecast.transports.resolution.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.inputs import (
+    AddPattern,
     AddReceiver,
     AddSource,
+    RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
     Unresolved,
 )
-from stablecast.transports.resolution.records import SourceRecord
 
 
 @attrs.frozen
@@ -51,20 +52,6 @@ class Closed:
 
 
 @attrs.frozen
-class AddPattern:
-    """The context wants the sources of all topics that match. If it wanted them before, it is told of all again."""
-
-    pattern: str
-
-
-@attrs.frozen
-class RemovePattern:
-    """The sources of topics that match are not wanted any more on that ground."""
-
-    pattern: str
-
-
-@attrs.frozen
 class Connect:
     """Connect to `address` (`host:port`, looked up anew each time), then say `Opened` or `Closed`."""
 
@@ -95,14 +82,6 @@ class Note:
 
 
 @attrs.frozen
-class Withdrawn:
-    """A source that was discovered is no more."""
-
-    topic: str
-    record: SourceRecord
-
-
-@attrs.frozen
 class ServiceChanged:
     """A service has told all and keeps us informed from now on (`up`), or does so no more."""
 
@@ -113,6 +92,8 @@ class ServiceChanged:
 
 ServiceInput = Accepted | Received | Closed
 ServiceEffect = Write | Cut | Note
-ResolutionInput = AddSource | RemoveSource | AddReceiver | RemoveReceiver | Resolved | Unresolved
-SrsContextInput = ResolutionInput | AddPattern | RemovePattern | Opened | Received | Closed
+ResolutionInput = (
+    AddSource | RemoveSource | AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved
+)
+SrsContextInput = ResolutionInput | Opened | Received | Closed
 SrsContextEffect = Connect | Write | Cut | Discovered | Withdrawn | ServiceChanged

@@ -151,6 +151,7 @@ class Service:
         try:
             for frame in session.decoder.feed(data):
                 self.counted.frames += 1
+                self._spend(session, 1, now)
                 self._on_frame(session, frame, now)
         except WireError as error:
             self.counted.malformed += 1
@@ -173,6 +174,11 @@ class Service:
         del self.sessions[session.connection]
         self.outbox += (Note(f"{session.peer} is cut off: {reason}"), Cut(session.connection))
         self._on_lost(session, now)
+
+    def _spend(self, session: Session, count: int, now: int) -> None:
+        """Who floods is cut off, so that the others are served. Raises RefusedError."""
+        if session.spend(count, self.config.max_rate, now) > self.config.max_burst:
+            raise RefusedError(f"it floods: more than {self.config.max_burst} records at once")
 
     def _check_silence(self, connection: int, now: int) -> None:
         session = self.sessions[connection]
@@ -209,7 +215,9 @@ class Service:
         elif frame.kind is FrameKind.REQUEST_RESPONSE:
             self._on_registration(session, frame, now)
         elif frame.kind is FrameKind.REQUEST_FNF and session.client is not None:
-            for message in srs.decode(frame.payload):
+            messages = srs.decode(frame.payload)
+            self._spend(session, len(messages), now)
+            for message in messages:
                 self._on_message(session, session.client, message, now)
         elif frame.kind is FrameKind.REQUEST_STREAM and session.client is not None:
             self._on_stream(session, session.client, frame, now)

@@ -32,6 +32,7 @@ class Session:
         set_up: Whether its first frame came.
         client: Whose connection it is, once registered.
         stream: The stream that records go out on; 0 until it was asked for.
+        spent: Frames and records that count against its allowance, at `spent_at` (ns).
     """
 
     connection: int
@@ -44,6 +45,8 @@ class Session:
     decoder: rsocket.Decoder = attrs.field(factory=rsocket.Decoder)
     records: list[bytes] = attrs.field(factory=list)
     size: int = 0
+    spent: int = 0
+    spent_at: int = 0
     frames: list[bytes] = attrs.field(factory=list)
 
     def on_setup(self, frame: Frame) -> None:
@@ -51,6 +54,14 @@ class Session:
         setup = rsocket.parse_setup(frame)
         self.lifetime = min(max(setup.lifetime_ms * MILLISECOND, MIN_LIFETIME), MAX_LIFETIME)
         self.set_up = True
+
+    def spend(self, count: int, rate: int, now: int) -> int:
+        """Frames or records came, `rate` a second are forgotten; returns how many count by now."""
+        forgotten = (now - self.spent_at) * rate // SECOND
+        if forgotten:
+            self.spent, self.spent_at = max(0, self.spent - forgotten), now
+        self.spent += count
+        return self.spent
 
     def send(self, frame: Frame) -> None:
         """Sends a frame, behind the records said before."""

@@ -3,18 +3,20 @@
 import attrs
 
 from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
 
 MAX_CLIENTS = 16_384
 """Clients of one service, those that are potentially down included; and connections."""
 
-MAX_SOURCES = 65_536
-"""Sources of one client."""
+MAX_INTERESTS = MAX_TOPICS + MAX_PATTERNS
+"""Topics and patterns that one client wants; each new topic is matched with each pattern."""
 
-MAX_INTERESTS = 65_536
-"""Topics and patterns that one client wants."""
 
-MAX_PATTERNS = 250
-"""Patterns among them: each new topic is matched with each pattern."""
+MAX_BURST = 2 * (MAX_SOURCES + MAX_INTERESTS)
+"""Frames and records that a client may send at once: two full exchanges of the largest client."""
+
+MAX_RATE = 20_000
+"""Frames and records in a second, beyond that: who sends more is cut off."""
 
 
 @attrs.frozen
@@ -28,6 +30,8 @@ class ServiceConfig:
     max_sources: int = MAX_SOURCES
     max_interests: int = MAX_INTERESTS
     max_patterns: int = MAX_PATTERNS
+    max_burst: int = MAX_BURST
+    max_rate: int = MAX_RATE
 
 
 @attrs.frozen

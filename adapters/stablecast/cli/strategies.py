@@ -1,0 +1,24 @@
+"""`stablecast strategies`: what each strategy of topic resolution costs (T-301)."""
+
+import attrs
+
+from stablecast.cli.common import say
+from stablecast.resolver.strategies import HEAD, cells, stories, tell
+from stablecast.transports.resolution.presets import PRESETS
+
+
+def run(topics: int, wanted: int, loss: int, as_json: bool) -> int:
+    """Plays every strategy in a network of this size; see `stablecast strategies --help`."""
+    rows = []
+    for story in stories(topics, wanted, (loss,)):
+        cost = tell(story)
+        if as_json:
+            say({**attrs.asdict(story), **attrs.asdict(cost)})
+        rows.append(cells(story, cost))
+    if not as_json:
+        widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
+        for row in (HEAD, *rows):
+            say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        for name, preset in PRESETS.items():
+            say(f"{name}: {preset.summary}")
+    return 0

@@ -1,0 +1,287 @@
+"""What each strategy of resolution costs, and what becomes of it in a bad network: measured in virtual time (T-311).
+
+Two contexts, one with the sources, one with the receivers, meet in a group that loses datagrams, or over one service.
+The story is the same for all: everything is made at the start; after three minutes the network falls apart, and while
+it is apart, for longer than the documented phases last, one more source and one more receiver are made.
+"""
+
+import heapq
+from collections.abc import Iterator
+
+import attrs
+
+from stablecast.core.seeded import Seeded
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.carriers import Group
+from stablecast.transports.resolution.context import ResolutionContext
+from stablecast.transports.resolution.effects import Discovered, SendDatagram
+from stablecast.transports.resolution.inputs import AddReceiver, AddSource, DatagramArrived, Resolved
+from stablecast.transports.resolution.presets import PRESETS
+from stablecast.transports.resolution.settings import ResolutionConfig
+from stablecast.transports.resolution.srs_context import SrsContext
+from stablecast.transports.resolution.srs_events import Accepted, Closed, Connect, Opened, Received, Write
+from stablecast.transports.resolution.srs_service import Service
+
+DELAY = MILLISECOND
+"""How long anything is on its way."""
+
+STARTED = 65 * SECOND
+STEADY = 120 * SECOND
+APART = 180 * SECOND
+MADE = 181 * SECOND
+TOGETHER = 280 * SECOND
+OVER = 400 * SECOND
+"""Ends of the chapters: start, waiting, a minute of steady state, the outage (from APART to TOGETHER), the healing."""
+
+SENDER, WANTER = 0, 1
+LATE = "made in the outage"
+PERCENT = 100
+
+
+@attrs.frozen
+class Story:
+    """What is played: so many topics with a source each, of which so many are wanted; loss in percent."""
+
+    preset: str
+    topics: int
+    wanted: int
+    loss: int
+
+
+@attrs.define
+class Cost:
+    """What it cost, and what came of it.
+
+    Attributes:
+        start_datagrams: Datagrams (for `tcp`, writes) until `STARTED`; `start_bytes` in them.
+        steady_bytes: Bytes in the minute before the outage.
+        resolved: Topics found before the outage.
+        slowest: When the last of them was (ns).
+        healed: How long after the outage what was made in it was found (ns); None: not at all.
+    """
+
+    start_datagrams: int = 0
+    start_bytes: int = 0
+    steady_bytes: int = 0
+    resolved: int = 0
+    slowest: int = 0
+    healed: int | None = None
+
+    def sent(self, octets: int, now: int) -> None:
+        """Something was sent."""
+        if now < STARTED:
+            self.start_datagrams += 1
+            self.start_bytes += octets
+        elif STEADY <= now < APART:
+            self.steady_bytes += octets
+
+    def found(self, topic: str, now: int) -> None:
+        """A topic was found for the first time."""
+        if topic == LATE:
+            self.healed = now - TOGETHER
+        else:
+            self.resolved += 1
+            self.slowest = max(self.slowest, now)
+
+
+def tell(story: Story) -> Cost:
+    """Plays a story; the same one has always the same end."""
+    config = PRESETS[story.preset].config
+    return _Services(story).play() if config is None else _Datagrams(story, config).play()
+
+
+def _is_apart(now: int) -> bool:
+    return APART <= now < TOGETHER
+
+
+def _source(topic: str, index: int) -> AddSource:
+    return AddSource(topic, "10.0.0.1:14371", 7, index, "10.0.0.1:14391", persistent=True)
+
+
+def _events(story: Story) -> Iterator[tuple[int, int, AddSource | AddReceiver]]:
+    """When which context is told what."""
+    for index in range(story.topics):
+        yield 0, SENDER, _source(f"topic/{index}", index)
+    for index in range(story.wanted):
+        yield 0, WANTER, AddReceiver(f"topic/{index}")
+    yield MADE, SENDER, _source(LATE, story.topics)
+    yield MADE, WANTER, AddReceiver(LATE)
+
+
+class _Datagrams:
+    """Two contexts in one group."""
+
+    def __init__(self, story: Story, config: ResolutionConfig) -> None:
+        self.cost = Cost()
+        self._story = story
+        self._chance = Seeded(story.loss)
+        self._contexts = [ResolutionContext.create(name, Group(), config) for name in (b"sender..", b"wanter..")]
+        self._known: set[str] = set()
+        self._flying: list[tuple[int, int, int, bytes]] = []
+        self._count = 0
+
+    def play(self) -> Cost:
+        """Plays to the end."""
+        events = sorted(_events(self._story), key=lambda event: event[0])
+        while True:
+            dues = [(context.next_timeout(), at) for at, context in enumerate(self._contexts)]
+            timeout, at = min(((due, at) for due, at in dues if due is not None), default=(OVER, SENDER))
+            arrival = self._flying[0][0] if self._flying else OVER
+            now = min(timeout, arrival)
+            if events and events[0][0] <= now:
+                now, at, event = events.pop(0)
+                self._contexts[at].receive(event, now)
+            elif now >= OVER:
+                return self.cost
+            elif arrival <= timeout:
+                now, _, at, data = heapq.heappop(self._flying)
+                self._contexts[at].receive(DatagramArrived(data, "10.0.0.9:12965"), now)
+            else:
+                self._contexts[at].handle_timeout(now)
+            self._perform(at, now)
+
+    def _perform(self, at: int, now: int) -> None:
+        for effect in self._contexts[at].take_effects():
+            match effect:
+                case SendDatagram(_, data):
+                    self.cost.sent(len(data), now)
+                    if not _is_apart(now) and self._chance.below(PERCENT) >= self._story.loss:
+                        self._count += 1
+                        heapq.heappush(self._flying, (now + DELAY, self._count, 1 - at, data))
+                case Discovered(topic) if topic not in self._known:
+                    self._known.add(topic)
+                    self.cost.found(topic, now)
+                    self._contexts[at].receive(Resolved(topic), now)
+                case _:
+                    pass
+
+
+class _Services:
+    """Two contexts at one service; loss only delays TCP, so it is left out. Who is cut off finds out by the silence."""
+
+    def __init__(self, story: Story) -> None:
+        self.cost = Cost()
+        self._story = story
+        self._service = Service(1)
+        names = (b"sender..", b"wanter..")
+        self._contexts = [SrsContext.create(name, ["srs:27000"], at) for at, name in enumerate(names)]
+        self._known: set[str] = set()
+        self._flying: list[tuple[int, int, int, object]] = []
+        self._count = 0
+
+    def play(self) -> Cost:
+        """Plays to the end."""
+        events = sorted(_events(self._story), key=lambda event: event[0])
+        for now, at, event in events:
+            self._until(now)
+            self._contexts[at].receive(event, now)
+            self._perform_context(at, now)
+        self._until(OVER)
+        return self.cost
+
+    def _until(self, end: int) -> None:
+        machines: list[SrsContext | Service] = [*self._contexts, self._service]
+        while True:
+            due = [(machine.next_timeout(), at) for at, machine in enumerate(machines)]
+            timeout, at = min(((when, at) for when, at in due if when is not None), default=(OVER, 0))
+            arrival = self._flying[0][0] if self._flying else OVER
+            now = min(timeout, arrival)
+            if now >= end:
+                return
+            if arrival <= timeout:
+                _, _, at, event = heapq.heappop(self._flying)
+                self._arrive(at, event, now)
+            else:
+                machines[at].handle_timeout(now)
+            self._perform(at, now)
+
+    def _arrive(self, at: int, event: object, now: int) -> None:
+        if at < len(self._contexts):
+            assert isinstance(event, Opened | Received | Closed)
+            self._contexts[at].receive(event, now)
+        else:
+            assert isinstance(event, Accepted | Received | Closed)
+            self._service.receive(event, now)
+
+    def _perform(self, at: int, now: int) -> None:
+        if at < len(self._contexts):
+            self._perform_context(at, now)
+        else:
+            self._perform_service(now)
+
+    def _perform_context(self, at: int, now: int) -> None:
+        service = len(self._contexts)
+        for effect in self._contexts[at].take_effects():
+            match effect:
+                case Connect(connection) if _is_apart(now):
+                    self._fly(at, Closed(connection, "no route"), now)
+                case Connect(connection):
+                    self._fly(service, Accepted(_number(at, connection), f"10.0.0.{at}:1"), now)
+                    self._fly(at, Opened(connection, f"10.0.0.{at}:1"), now)
+                case Write(connection, data):
+                    self._write(service, Received(_number(at, connection), data), now)
+                case Discovered(topic) if topic not in self._known and at == WANTER:
+                    self._known.add(topic)
+                    self.cost.found(topic, now)
+                case _:
+                    pass
+
+    def _perform_service(self, now: int) -> None:
+        for effect in self._service.take_effects():
+            match effect:
+                case Write(connection, data):
+                    self._write(connection % 2, Received(connection // 2, data), now)
+                case _:
+                    pass
+
+    def _write(self, at: int, event: Received, now: int) -> None:
+        self.cost.sent(len(event.data), now)
+        if not _is_apart(now):
+            self._fly(at, event, now)
+
+    def _fly(self, at: int, event: object, now: int) -> None:
+        self._count += 1
+        heapq.heappush(self._flying, (now + DELAY, self._count, at, event))
+
+
+def _number(at: int, connection: int) -> int:
+    """A context's connection, as the service counts it."""
+    return 2 * connection + at
+
+
+HEAD = (
+    "strategy",
+    "topics",
+    "wanted",
+    "loss",
+    "found",
+    "slowest",
+    "datagrams in 65 s",
+    "kB in 65 s",
+    "kB a minute later on",
+    "after the outage",
+)
+
+
+def cells(story: Story, cost: Cost) -> tuple[str, ...]:
+    """A line of a table."""
+    healed = "**deaf**" if cost.healed is None else f"found after {cost.healed / SECOND:.2f} s"
+    return (
+        story.preset,
+        str(story.topics),
+        str(story.wanted),
+        f"{story.loss} %",
+        f"{cost.resolved}",
+        f"{cost.slowest / SECOND:.2f} s",
+        str(cost.start_datagrams),
+        f"{cost.start_bytes / 1_000:.1f}",
+        f"{cost.steady_bytes / 1_000:.1f}",
+        healed,
+    )
+
+
+def stories(topics: int, wanted: int, losses: tuple[int, ...]) -> Iterator[Story]:
+    """All strategies in networks of one size; loss is nothing to TCP."""
+    for preset, found in PRESETS.items():
+        for loss in losses if found.config is not None else (0,):
+            yield Story(preset, topics, wanted, loss)

@@ -1,0 +1,135 @@
+"""`stablecast lbmrd` as a process: ready, working, stopped by signals, refused."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stablecast.cli.lbmrd import LbmrdJob, run
+from stablecast.resolver.endpoint import bind
+from stablecast.transports.wire import lbmr
+from tests.support.tree import LAYERS, ROOT
+
+
+@contextmanager
+def lbmrd(*form: str, port: int | None = 0) -> Iterator[subprocess.Popen[str]]:
+    """A relay process that does not outlive the test."""
+    path = os.pathsep.join(str(ROOT / layer) for layer in LAYERS)
+    place = [] if port is None else ["--listen", f"127.0.0.1:{port}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stablecast.cli.main", "lbmrd", *place, *form],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+def said(process: subprocess.Popen[str]) -> Any:
+    return json.loads(line(process))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ready_work_stop(number: signal.Signals) -> None:
+    with lbmrd("--json") as process:
+        ready = said(process)
+        assert ready == {"ready": True, "port": ready["port"]}
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(lbmr.encode(lbmr.Packet(lbmr.PacketKind.SOURCE_ALIVE)), ("127.0.0.1", ready["port"]))
+            assert client.recv(lbmr.MAX_DATAGRAM)
+        process.send_signal(number)
+        stopped = said(process)
+        assert process.wait() == 0
+    assert stopped["stopped"] is True
+    assert (stopped["keepalives"], stopped["clients"], stopped["malformed"]) == (1, 1, 0)
+
+
+def test_for_people() -> None:
+    with lbmrd() as process:
+        assert line(process).startswith("lbmrd is ready on 127.0.0.1:")
+        process.terminate()
+        assert line(process).startswith("lbmrd stopped: clients 0, received 0, forwarded 0")
+        assert process.wait() == 0
+
+
+CONFIG = """<lbmrd version="1.0">
+  <daemon><interface>127.0.0.1</interface><port>1</port><ttl>1000</ttl><log>{log}</log></daemon>
+  <domains><domain name="dummy"><network>0.0.0.0/32</network></domain><domain name="other"><network>0.0.0.1/32</network>
+  </domain></domains>
+  <transformations><transform source="dummy" destination="other">
+    <rule><match address="0.0.0.0"/><replace address="0.0.0.1"/></rule></transform></transformations>
+</lbmrd>
+"""
+
+
+def test_a_file_and_options_that_win_over_it(tmp_path: Path) -> None:
+    """T-210, T-213: the log tells of clients, and statistics as JSON."""
+    config, log = tmp_path / "lbmrd.xml", tmp_path / "lbmrd.log"
+    config.write_text(CONFIG.format(log=log), encoding="utf-8")
+    options = ["-i", "lo", "-p", "0", "-a", "500", "-t", "2", "-r", "65536", "-s", "65536", "--statistics", "0.01"]
+    with lbmrd(str(config), *options, "--json", port=None) as process:
+        port = said(process)["port"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(lbmr.encode(lbmr.Packet(lbmr.PacketKind.SOURCE_ALIVE)), ("127.0.0.1", port))
+            assert client.recv(lbmr.MAX_DATAGRAM)
+            known = f"client 127.0.0.1:{client.getsockname()[1]} is known"
+        while "statistics" not in log.read_text(encoding="utf-8"):
+            pass
+        process.terminate()
+        assert process.wait() == 0
+    assert known in log.read_text(encoding="utf-8")
+
+
+def test_a_file_is_checked_without_running(tmp_path: Path) -> None:
+    config = tmp_path / "lbmrd.xml"
+    config.write_text(CONFIG.format(log="x"), encoding="utf-8")
+    with lbmrd(str(config), "-v", port=None) as process:
+        assert process.communicate() == ("the configuration is valid\n", "")
+        assert process.returncode == 0
+    config.write_text(CONFIG.replace("<ttl>1000", "<ttl>never"), encoding="utf-8")
+    with lbmrd(str(config), "-v", "--json", port=None) as process:
+        _, err = process.communicate()
+    assert process.returncode == 1
+    assert err == f"stablecast: {config}, line 2: element ttl: 'never' is no whole number from 1 to 4294967295\n"
+
+
+def test_the_dtd_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(LbmrdJob(dump=True)) == 0
+    assert "<!ELEMENT lbmrd (daemon?, domains, transformations)>" in capsys.readouterr().out
+    assert run(LbmrdJob(validate=True, as_json=True)) == 0
+    assert json.loads(capsys.readouterr().out) == {"valid": True}
+
+
+def test_a_check_that_comes_too_rarely_is_told_of() -> None:
+    with lbmrd("-a", "5000", "-t", "2") as process:
+        line(process)
+        process.terminate()
+        _, err = process.communicate()
+    assert "silent clients are looked for every 5000 ms only" in err
+
+
+def test_a_port_in_use_is_one_sentence_and_status_1() -> None:
+    with bind("127.0.0.1", (0,)) as taken:
+        port = taken.getsockname()[1]
+        with lbmrd(port=port) as process:
+            out, err = process.communicate()
+            assert (process.returncode, out) == (1, "")
+    assert err == f"stablecast: port {port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port\n"

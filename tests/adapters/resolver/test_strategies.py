@@ -1,0 +1,61 @@
+"""The strategies against each other, in a bad network; and the tables of the chapter."""
+
+import os
+import re
+
+import pytest
+
+from stablecast.core.units import SECOND
+from stablecast.resolver.strategies import HEAD, Story, cells, stories, tell
+from stablecast.transports.resolution.presets import PRESETS
+from tests.support.tree import ROOT
+
+CHAPTER = ROOT / "spec" / "resolution.md"
+LOSSES = (0, 10, 30)
+
+
+def check(topics: int, wanted: int) -> None:
+    """The table of a network of this size is the one in the chapter; STABLECAST_REWRITE=1 writes it anew."""
+    lines = [HEAD, ("---",) * len(HEAD), *(cells(story, tell(story)) for story in stories(topics, wanted, LOSSES))]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    block = re.compile(rf"(<!-- strategies: {topics} {wanted} -->\n).*?(<!-- end -->)", re.DOTALL)
+    text = CHAPTER.read_text(encoding="utf-8")
+    assert block.search(text)
+    wished = block.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", text)
+    if os.environ.get("STABLECAST_REWRITE") == "1":
+        CHAPTER.write_text(wished, encoding="utf-8")
+    assert CHAPTER.read_text(encoding="utf-8") == wished
+
+
+def test_the_table_of_a_small_network() -> None:
+    """T-311, T-303 to T-310."""
+    check(10, 10)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)  # seconds; half a minute on a quiet machine
+def test_the_table_of_a_network_with_few_wanted_sources() -> None:
+    """T-305, T-311."""
+    check(200, 20)
+
+
+def test_who_is_deaf_after_an_outage_longer_than_the_phases() -> None:
+    """T-012, T26: the documented defaults; TCP heals by itself, as do all whose phases never end."""
+    healed = {name: tell(Story(name, 1, 1, 0)).healed for name in PRESETS}
+    assert [name for name, found in healed.items() if found is None] == ["default"]
+    assert all(found is None or found < 12 * SECOND for found in healed.values())
+
+
+def test_what_strategies_are_for() -> None:
+    """T-305, T-306, T-308, T-310: bytes of ten sources of which one is wanted."""
+    costs = {name: tell(Story(name, 10, 1, 0)) for name in PRESETS}
+    assert {cost.resolved for cost in costs.values()} == {1}
+    steady = {name: cost.steady_bytes for name, cost in costs.items()}
+    assert steady["known-threshold"] == 0
+    assert 0 < steady["tcp"] < steady["query-centric"] < steady["advertise-centric"]
+
+
+@pytest.mark.parametrize("loss", [0, 50])
+def test_the_same_story_has_the_same_end(loss: int) -> None:
+    story = Story("safe", 3, 3, loss)
+    assert tell(story) == tell(story)

@@ -1,0 +1,40 @@
+"""Relays and services that are killed, with real processes."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.support.network import unused_port
+from tests.support.program import lbmrd, running, store
+
+
+def test_a_relay_is_killed_while_a_second_one_runs(tmp_path: Path) -> None:
+    """T-219: no resolution is lost."""
+    with ExitStack() as stack:
+        relays = [stack.enter_context(lbmrd()) for _ in range(2)]
+        _, address = stack.enter_context(store(tmp_path / "store"))
+        where = [word for _, at in relays for word in ("--resolver", at)]
+        receiver = stack.enter_context(
+            running("receive", "orders", *where, "--session-id", "7", "--count", "2", "--json")
+        )
+        relays[0][0].process.kill()
+        relays[0][0].process.wait()
+        sender = stack.enter_context(running("send", "orders", *where, "--store", address, "--session-id", "7"))
+        sender.write("0\n1\n")
+        assert [receiver.said()["payload"] for _ in range(2)] == ["0", "1"]
+
+
+def test_a_service_is_killed_and_started_again(tmp_path: Path) -> None:
+    """T-407, T-409: it has no memory, contexts tell it all again; it is called by name (T-411)."""
+    port = unused_port()
+    service = ("srs", "--interface", "127.0.0.1", "--port", str(port), "--json")
+    where = ("--resolver-service", f"localhost:{port}", "--session-id", "7")
+    with store(tmp_path / "store") as (_, address), ExitStack() as stack:
+        with running(*service) as first:
+            first.said()
+            receiver = stack.enter_context(running("receive", "orders", *where, "--count", "2", "--json"))
+            first.process.kill()
+            first.process.wait()
+        stack.enter_context(running(*service)).said()
+        sender = stack.enter_context(running("send", "orders", *where, "--store", address))
+        sender.write("0\n1\n")
+        assert [receiver.said()["payload"] for _ in range(2)] == ["0", "1"]

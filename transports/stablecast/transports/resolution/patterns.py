@@ -1,0 +1,59 @@
+"""Patterns of topics: searched, not anchored (C-13), in the languages of PCRE and of POSIX extended expressions.
+
+Python's expressions read nearly all of both; the POSIX classes are translated.
+"""
+
+import re
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.srs_patterns import compiled
+from stablecast.transports.wire import lbmr
+
+MAX_PATTERN_BYTES = 254
+"""Length of a pattern in bytes, without its NUL: services have one byte for it."""
+
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\s",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_CLASS = re.compile(r"\[:(\w+):\]")
+
+LANGUAGES = (lbmr.PatternType.PCRE, lbmr.PatternType.REGEX)
+
+
+def expression(pattern: str, kind: int = lbmr.PatternType.PCRE) -> re.Pattern[str]:
+    """The expression of a pattern of ours.
+
+    Raises:
+        MisuseError: If it cannot be written on the wire, or is none, or of no language that is known.
+    """
+    if kind not in LANGUAGES:
+        raise MisuseError(f"there is no language {kind} of patterns: use PCRE (1) or REGEX (2)")
+    try:
+        octets = pattern.encode()
+        if not 0 < len(octets) <= MAX_PATTERN_BYTES or 0 in octets:
+            raise MisuseError(f"the pattern {pattern!r} must be text of 1 to {MAX_PATTERN_BYTES} bytes without NUL")
+        return re.compile(translated(pattern))
+    except (re.error, UnicodeEncodeError, OverflowError, RecursionError) as error:
+        raise MisuseError(f"the pattern {pattern!r} is none: {error}") from error
+
+
+def foreign(query: lbmr.WildcardQuery) -> re.Pattern[str] | None:
+    """The expression of somebody else's pattern, if it is matched in bounded time; None: it may mean any topic."""
+    return compiled(translated(query.pattern)) if query.pattern_type in LANGUAGES else None
+
+
+def translated(pattern: str) -> str:
+    """The pattern with its POSIX classes written out.
+
+    >>> translated("^[[:upper:]_]+$")
+    '^[A-Z_]+$'
+    """
+    return _CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), pattern)
