@@ -50,6 +50,45 @@ def test_all_in_the_first_interval_a_quorum_later(granted: tuple[int, ...], at_o
     assert [registration.request.store_index for registration in machine.counting] == list(granted)
 
 
+def test_stores_that_count_fewer_lives_do_not_count_at_first() -> None:
+    """Formal design, 7.3: they are asked again, and told the highest count; who was not asked yet hears it at once."""
+    machine, out = enrollment(), list[fx.Effect]()
+    machine.first_interval_over = True
+    machine.registrations[2].park(0, [])
+    for index, term in enumerate((2, 5)):
+        machine.on_answer(registered(store_index=index, term=term), 1, [])
+        machine.agree(term, 1, out)
+    assert [(to, message) for to, message in sends(out)] == [
+        ("store0:1", register(store_index=0, generation=2, reg_id=50, term=5))
+    ]
+    assert [registration.request.term for registration in machine.registrations.values()] == [5, 5, 5]
+    assert (machine.mask, machine.settled, machine.complete, machine.enough) == (0b11, 0b10, False, True)
+    machine.on_answer(registered(store_index=0, generation=2, term=5), 2, [])
+    assert (machine.settled, machine.complete) == (0b11, True)
+    machine.agree(4, 3, out)
+    assert machine.term == 5
+
+
+def test_a_quorum_of_every_group_must_know_the_term_of_who_returns() -> None:
+    """P-525; formal design, 7.2 and 7.3."""
+    machine = enrollment(stores=2)
+    machine.quorums = Quorums.of(GroupRules((1, 1)), [0, 1])
+    machine.returning = machine.first_interval_over = True
+    for index, term in enumerate((2, 1)):
+        machine.on_answer(registered(store_index=index, term=term), 1, [])
+    machine.agree(2, 1, [])
+    assert machine.quorums.registered(machine.settled)
+    assert not machine.complete
+
+
+def test_what_a_store_granted_last_can_be_asked() -> None:
+    machine = enrollment()
+    assert machine.granted(0) is None
+    assert machine.granted(9) is None
+    grant(machine, 0)
+    assert machine.granted(0) == registered(store_index=0)
+
+
 def test_a_quorum_is_of_the_configured_group() -> None:
     """T2: three stores of a group of five answer; two of them are not enough, although they are most of the three."""
     machine = enrollment(stores=3, group=5)

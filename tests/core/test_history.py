@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.history import continued, divergence, fold, newest_history, overtaken, owner, unfold
+from stablecast.core.history import continued, divergence, fold, newest_history, owner, unfold
 from stablecast.core.serial import MODULUS
 from tests.core.samples import registered
 
@@ -40,10 +40,3 @@ def test_histories_cross_the_wrap() -> None:
     history = [(1, MODULUS - 3), (2, MODULUS + 1)]
     assert fold(history) == ((1, MODULUS - 3), (2, 1))
     assert unfold(fold(history), MODULUS) == history
-
-
-def test_the_newest_life_may_be_one_that_we_do_not_know() -> None:
-    ours = [(1, 0), (2, 5)]
-    assert overtaken(ours, [(2, 5), (3, 9)])
-    assert not overtaken(ours, [(1, 0)])
-    assert not overtaken(ours, [])

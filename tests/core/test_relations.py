@@ -1,4 +1,4 @@
-"""What does not fit together in a source's configuration."""
+"""What does not fit together in a configuration."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ import pytest
 
 from stablecast.core.messages import ElectionToken, Pace
 from stablecast.core.quorum import Consensus, GroupRules
-from stablecast.core.relations import LARGE_FLIGHT, relations, without_duplicates
+from stablecast.core.relations import LARGE_FLIGHT, recovery_relations, relations, without_duplicates
 from stablecast.core.repairs import Repair
-from stablecast.core.settings import Retention, SourceConfig, StoreBehavior, StoreSpec
+from stablecast.core.settings import ReceiverConfig, Retention, SourceConfig, StoreBehavior, StoreSpec
 from tests.core.samples import LIFE
 
 RR = StoreBehavior.RR
@@ -98,3 +98,13 @@ def test_what_is_said_of_late_join_is_what_the_guide_says() -> None:
     """P-412, P-605."""
     [finding] = relations(attrs.evolve(GOOD, topic="UME Example", late_join=False))
     assert finding.text == 'Source "UME Example" Late Join not set, but UME store specified. Setting Late Join.'
+
+
+@pytest.mark.parametrize(
+    ("stores", "give_up_ns", "short"), [(3, 400, True), (3, 401, False), (1, 200, True), (0, 0, False)]
+)
+def test_a_receiver_has_time_to_ask_every_store(stores: int, give_up_ns: int, short: bool) -> None:
+    """P-433, and what `tla/Recovery/doc_short.cfg` shows."""
+    config = ReceiverConfig("topic", LIFE, "me:1", retry_ns=100, give_up_ns=give_up_ns)
+    found = recovery_relations(config, stores)
+    assert [(finding.code, finding.fatal) for finding in found] == [("short-give-up", False)] * short

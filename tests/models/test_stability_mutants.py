@@ -77,6 +77,11 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_any",
         changed("wants_every_group", lambda config, quorums: False, source_parts),
     ),
+    "each store has its own count of lives": ("graph_two", changed("agree", _stop_early, Enrollment)),
+    "the term need not be known by a quorum": (
+        "graph_two",
+        changed("settled", property(lambda self: self.mask), Enrollment),
+    ),
     "the first interval is not waited for": (
         "graph_three",
         changed("everyone", property(lambda self: True), Enrollment),

@@ -13,6 +13,13 @@ SHARED: Final = (
         Test("core/test_quorum.py::test_the_rules_are_those_that_are_written_down"),
     ),
     Mutant(
+        "one-store-of-three-is-a-quorum",
+        "quorum",
+        "return size // 2 + 1",
+        "return max(1, size // 2)",
+        Worlds("S1"),
+    ),
+    Mutant(
         "half-of-an-even-group-is-a-quorum",
         "quorum",
         "return size // 2 + 1",

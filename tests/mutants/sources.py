@@ -8,14 +8,14 @@ SOURCES: Final = (
     Mutant(
         "no-first-interval",
         "enrollment",
-        "return heard and self.enough and (self.everyone or self.first_interval_over)",
-        "return heard and self.enough",
+        "return heard and self._allows(settled) and (everyone or self.first_interval_over)",
+        "return heard and self._allows(settled)",
         Test("core/source/test_traps.py::test_t1_first_interval"),
     ),
     Mutant(
         "a-source-that-returns-hears-one-group",
         "enrollment",
-        "heard = not self.returning or self.quorums.every_group(self.mask)",
+        "heard = not self.returning or self.quorums.every_group(settled)",
         "heard = True",
         Test("core/source/test_repairs.py::test_what_another_group_made_stable_is_not_numbered_again"),
     ),
@@ -107,16 +107,40 @@ SOURCES: Final = (
     Mutant(
         "a-replaced-life-goes-on",
         "source/lineage",
-        "return answer.lives_term > self.born and overtaken(self.lives, answer.lives)",
+        "return answer.term > max(self.term, before.term)",
         "return False",
         Worlds("S3", 140),
     ),
     Mutant(
         "an-earlier-life-replaces-its-successor",
         "source/lineage",
-        "return answer.lives_term > self.born and overtaken(self.lives, answer.lives)",
-        "return overtaken(self.lives, answer.lives)",
-        Test("core/source/test_lineage.py::test_an_earlier_life_that_sent_nothing_replaces_nobody"),
+        "return answer.lives_term > self.term",
+        "return answer.term > self.term",
+        Test("core/source/test_lineage.py::test_of_a_store_that_was_not_heard_before_what_it_was_told_decides"),
+    ),
+    Mutant(
+        "each-store-has-its-own-count-of-lives",
+        "source/parts",
+        "return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR",
+        "return False",
+        Test(
+            "adapters/model/worlds/test_stability.py"
+            "::test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable"
+        ),
+    ),
+    Mutant(
+        "the-term-need-not-be-known-by-a-quorum",
+        "enrollment",
+        "        settled = self.settled\n        heard",
+        "        settled = self.mask\n        heard",
+        Test("core/test_enrollment.py::test_stores_that_count_fewer_lives_do_not_count_at_first"),
+    ),
+    Mutant(
+        "the-term-is-that-of-the-last-answer",
+        "enrollment",
+        "self.term = max(self.term, term)",
+        "self.term = term",
+        Test("core/test_enrollment.py::test_stores_that_count_fewer_lives_do_not_count_at_first"),
     ),
     Mutant(
         "copies-go-before-they-are-stable",
@@ -187,6 +211,13 @@ SOURCES: Final = (
         "            if self.registered >> store & 1\n",
         "",
         Test("core/source/test_proactive.py::test_stores_that_are_away_get_nothing"),
+    ),
+    Mutant(
+        "a-receiver-that-returns-confirms-twice",
+        "source/stability",
+        "self.confirmations.on_confirmed(-session_id or receiver, number)",
+        "self.confirmations.on_confirmed(receiver, number)",
+        Test("core/source/test_endpoint_terms.py::test_a_receiver_that_returns_to_other_stores_confirms_once"),
     ),
     Mutant(
         "one-receiver-is-as-good-as-two",

@@ -4,6 +4,8 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant, Test, Worlds
 
+_PACED = "core/store/test_repository_paced.py"
+
 STORES: Final = (
     Mutant(
         "a-reg-id-that-is-held-is-given-away",
@@ -29,9 +31,23 @@ STORES: Final = (
     Mutant(
         "lives-are-not-counted",
         "store/clients",
-        "term=record.client.term + (record.client.incarnation != request.incarnation)",
-        "term=record.client.term",
+        "lives = record.client.term + (record.client.incarnation != request.incarnation)",
+        "lives = record.client.term",
         Test("core/store/test_clients.py::test_who_returns_may_have_moved_but_keeps_its_timeouts"),
+    ),
+    Mutant(
+        "a-higher-count-of-lives-is-not-believed",
+        "store/clients",
+        "term=min(max(lives, request.term), LAST_TERM)",
+        "term=min(lives, LAST_TERM)",
+        Test("adapters/model/worlds/test_stability.py::test_a_store_that_counts_fewer_lives_is_asked_again"),
+    ),
+    Mutant(
+        "a-count-of-lives-that-has-no-room",
+        "store/clients",
+        "term=min(max(lives, request.term), LAST_TERM)",
+        "term=max(lives, request.term)",
+        Test("core/store/test_clients.py::test_a_store_counts_lives_and_believes_a_higher_count"),
     ),
     Mutant(
         "the-longer-state-lifetime",
@@ -230,9 +246,23 @@ STORES: Final = (
     Mutant(
         "a-new-life-is-told-of-the-one-before",
         "store/batching",
-        "        if incarnation != self.incarnation:\n            self.pending, self.due = RangeSet(), None\n",
-        "",
+        "            self.pending, self.due, self.owed = RangeSet(), None, RangeSet()\n",
+        "            pass\n",
         Test("core/store/test_batching.py::test_another_life_is_not_told_of_what_the_one_before_sent"),
+    ),
+    Mutant(
+        "what-went-unwritten-is-acknowledged-at-once",
+        "store/repository",
+        "            self.acks.owe(unwritten, self.reg_id, tickets)\n",
+        "            pass\n",
+        Test(f"{_PACED}::test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went"),
+    ),
+    Mutant(
+        "what-went-unwritten-is-never-acknowledged",
+        "store/repository",
+        "        self.acks.owed.remove(start, stop)\n",
+        "",
+        Test(f"{_PACED}::test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went"),
     ),
     Mutant(
         "acknowledgements-wait-for-number-and-time",

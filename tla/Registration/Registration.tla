@@ -1,8 +1,9 @@
 ---------------------------- MODULE Registration ----------------------------
 (* Sources that want one registration ID (RegID) at one store.                                                        *)
 (*                                                                                                                    *)
-(* In the code: a client is `core/registration.py` inside `core/enrollment.py`; the store is `core/store/endpoint.py` with     *)
-(* `clients.py`, `lifetime.py` and `tickets.py`. In the guide: registration, activity timeout and state lifetime.     *)
+(* In the code: a client is `core/registration.py` inside `core/enrollment.py`; the store is `core/store/endpoint.py` *)
+(* with `clients.py`, `lifetime.py` and `tickets.py`. In the guide: registration, activity timeout and state          *)
+(* lifetime.                                                                                                          *)
 (*                                                                                                                    *)
 (* Time is in ticks and passes only when nothing is due; what is due at one instant happens in any order. A client    *)
 (* believes in a grant for Lease ticks from the sending of its request, the store's activity timeout is one tick      *)
@@ -22,8 +23,8 @@ CONSTANTS
     Lifetime,  \* ticks that the store keeps a silent client's state (source state lifetime); 0: as long as it is active
     Room,      \* messages that one direction of a connection holds
     Writes,    \* writes of the store's disk that may be unsynced
-    Faults,    \* what may go wrong: "slow" (whatever is under way takes time), "lag" (only answers do), "break", "drop",
-               \* "die", "crash"
+    Faults,    \* what may go wrong: "slow" (whatever is under way takes time), "lag" (only answers do), "break",
+               \* "drop", "die", "crash"
     Mutant     \* "none", or which rule is broken
 
 VARIABLES
@@ -43,7 +44,7 @@ Activity == Lease + 1
 Max(a, b) == IF a > b THEN a ELSE b
 Min(a, b) == IF a < b THEN a ELSE b
 
-(* Messages. An ask, grant or refusal is fresh while it belongs to the client's newest attempt: the generation of the  *)
+(* Messages. An ask, grant or refusal is fresh while it belongs to the client's newest attempt: the generation of the *)
 (* code counts attempts, and nothing but equality with the newest one matters.                                        *)
 Message(kind, fresh) == [kind |-> kind, fresh |-> fresh]
 Asking == Message("ask", TRUE)
@@ -88,7 +89,8 @@ OnAlive(c) ==
     ELSE Stay([c EXCEPT !.silence = Silence, !.lease = Lease - c.probed, !.probed = None, !.probe = Probe])
 
 OnQuestion(c) ==
-    [client |-> IF c.state = "REGISTERED" THEN [c EXCEPT !.silence = Silence] ELSE c, says |-> <<Alive>>, anew |-> FALSE]
+    [client |-> IF c.state = "REGISTERED" THEN [c EXCEPT !.silence = Silence] ELSE c,
+     says |-> <<Alive>>, anew |-> FALSE]
 
 OnBroken(c) == IF c.state = "REGISTERED" THEN Ask(c, "RENEWING") ELSE Stay(c)
 

@@ -1,8 +1,9 @@
 -------------------------------- MODULE Rpp --------------------------------
 (* Receiver-paced persistence (RPP): one source, one store with little room, and the receivers that set the pace.     *)
 (*                                                                                                                    *)
-(* In the code: the source is a whole `core/source/endpoint.py`, the store a whole `core/store/endpoint.py` with `repository.py`,       *)
-(* `paced.py`, `window.py` and `filling.py`. In the guide: receiver-paced persistence, flight size, delivery.         *)
+(* In the code: the source is a whole `core/source/endpoint.py`, the store a whole `core/store/endpoint.py` with      *)
+(* `repository.py`, `paced.py`, `window.py` and `filling.py`. In the guide: receiver-paced persistence, flight size,  *)
+(* delivery.                                                                                                          *)
 (*                                                                                                                    *)
 (* A message has a number and one byte. The stream (data, SRI, what is sent again) keeps its order; what store and    *)
 (* source ask each other is answered within a step; acknowledgements of stability are under way until they are heard. *)
@@ -60,7 +61,8 @@ Down ==
      held |-> {},        \* numbers kept
      synced |-> {},      \* of them those on disk
      delayed |-> {},     \* of them those not given to the disk yet
-     waiting |-> {},     \* numbers given to the disk and not reported back
+     waiting |-> {},     \* numbers of which the disk was told and has not reported back
+     owed |-> {},        \* of them those let go unwritten: acknowledged when the disk knows
      acked |-> 0,        \* the next number to acknowledge
      high |-> None,      \* the newest number that is known to exist
      lost |-> {},        \* numbers given up
@@ -91,7 +93,8 @@ Missing(s) == (Max(s.low, s.trail)..s.high) \ (s.held \cup s.lost)
 
 Acknowledged(x, from, to) ==  \* tell the source of what is stable there
     LET s == x.s
-        n == {m \in Max(from, s.low)..(Min(to, s.acked) - 1) : IF m < s.trail THEN m \notin s.lost ELSE m \in s.synced}
+        Told(m) == IF m < s.trail THEN m \notin s.lost \cup s.owed ELSE m \in s.synced
+        n == {m \in Max(from, s.low)..(Min(to, s.acked) - 1) : Told(m)}
     IN IF s.low = None THEN x ELSE [x EXCEPT !.acks = @ \cup n]
 
 RECURSIVE Contiguous(_, _)
@@ -113,8 +116,11 @@ Learn(x, high) ==  \* numbers up to `high` exist
 LetGo(x, n) ==  \* everything below n goes; what was withheld of it is stable now
     LET s == x.s
         gone == s.trail..(n - 1)
+        unwritten == From(gone, s.acked) \ s.synced
+        owed == IF Repaired /\ s.low # None /\ Mutant # "documented" THEN unwritten ELSE {}
         less == [x EXCEPT !.s = [s EXCEPT !.trail = n, !.held = From(@, n), !.synced = From(@, n),
                                           !.delayed = From(@, n), !.wanted = @ \ gone,
+                                          !.waiting = @ \cup owed, !.owed = @ \cup owed,
                                           !.acked = IF s.low = None THEN 0 ELSE Max(@, n)],
                           !.w.trail = n, !.w.messages = From(@, n)]
         told == Acknowledged(less, Max(s.acked, s.trail), n)
@@ -265,9 +271,10 @@ Sync ==
     /\ store.up
     /\ written # disk \/ store.waiting # {} \/ store.granting \/ \E i \in Ids : receiver[i].state = "ASKING"
     /\ LET s == store
-           x == [Begin EXCEPT !.s.synced = @ \cup (s.held \cap s.waiting), !.s.waiting = {}]
+           x == [Begin EXCEPT !.s.synced = @ \cup (s.held \cap s.waiting), !.s.waiting = {}, !.s.owed = {}]
            fresh == IF s.low = None THEN {} ELSE From(s.waiting, s.low)
-           back == [x EXCEPT !.acks = {n \in fresh : n < s.acked /\ IF n < s.trail THEN n \notin s.lost ELSE n \in x.s.synced}]
+           due(n) == n < s.acked /\ IF n < s.trail THEN n \notin s.lost ELSE n \in x.s.synced
+           back == [x EXCEPT !.acks = {n \in fresh : due(n)}]
            told == IF fresh = {} THEN x ELSE Acknowledge(back)
            again == Acknowledge(told)
            all == IF s.granting THEN Acknowledged(again, 0, again.s.acked) ELSE told
@@ -342,7 +349,7 @@ Return ==  \* another life registers; nothing is taken of it before it says wher
     /\ store.up
     /\ LET life == source.life + 1
            s == [store EXCEPT !.life = life, !.low = None, !.acked = 0, !.high = None, !.lost = {}, !.wanted = {},
-                              !.asked = FALSE, !.paused = FALSE, !.granting = TRUE]
+                              !.asked = FALSE, !.paused = FALSE, !.granting = TRUE, !.owed = {}]
        IN After([Begin EXCEPT !.s = s, !.w = Noted(written, s)],
                 [source EXCEPT !.state = "ASKING", !.life = life], queue)
     /\ UNCHANGED <<disk, receiver, crashed, stable>>

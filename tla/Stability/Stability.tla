@@ -1,9 +1,10 @@
 ----------------------------- MODULE Stability -----------------------------
 (* A source that numbers messages and lives several times, one life after the other, and the stores that keep them.   *)
 (*                                                                                                                    *)
-(* In the code: the source is `core/source/endpoint.py` with `enrollment.py`, `lineage.py`, `resume.py`, `stability.py` and    *)
-(* `quorum.py`; a store is `core/store/endpoint.py` with `registry.py`, `repository.py`, `lifeline.py`, `filling.py` and       *)
-(* `window.py`. In the guide: message stability, quorum/consensus, groups, and where a source resumes.                *)
+(* In the code: the source is `core/source/endpoint.py` with `enrollment.py`, `lineage.py`, `resume.py`,              *)
+(* `stability.py` and `quorum.py`; a store is `core/store/endpoint.py` with `registry.py`, `repository.py`,           *)
+(* `lifeline.py`, `filling.py` and `window.py`. In the guide: message stability, quorum/consensus, groups, and where  *)
+(* a source resumes.                                                                                                  *)
 (*                                                                                                                    *)
 (* A store's disk keeps what was written before its last sync; a crash takes the rest. A stream keeps its order and   *)
 (* may lose messages. An SRI is repeated so often that the present one may arrive at any time. What a store asks the  *)
@@ -97,14 +98,11 @@ Parting(ours, theirs) ==  \* the first number that they ascribe to different liv
                                                 b == Owner(theirs, n) IN a # 0 /\ b # 0 /\ a # b}
     IN IF differ = {} THEN 0 ELSE Least(differ)
 
-Unknown(lives, theirs) == theirs # <<>> /\ \A k \in DOMAIN lives : lives[k].life # theirs[Len(theirs)].life
-
 -------------------------------------------------------------------------------
 (* The source. `here` is all of it that a step may change: source, reg, window, safe. *)
 
 NoGrant == [high |-> 0, term |-> 0, lives |-> <<>>, told |-> 0]
-Nobody(life, state) ==
-    [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, born |-> 0, term |-> 0, lives |-> <<>>]
+Nobody(life, state) == [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, term |-> 0, lives |-> <<>>]
 NoWindow == [trail |-> 0, next |-> 0, acked |-> [s \in Stores |-> {}], stable |-> {}]
 With(state) == [s \in Stores |-> [state |-> state, grant |-> NoGrant]]
 
@@ -113,6 +111,8 @@ Become(here) == source' = here.source /\ reg' = here.reg /\ window' = here.windo
 
 Running == source.state \in {"REGISTERING", "ACTIVE", "SUSPENDED"}
 Announced == source.state \in {"ACTIVE", "SUSPENDED"}
+Agrees == "one_life" \in Repairs /\ Mutant # "own_count"  \* a quorum must know the term before this life may send
+Claim == IF Agrees THEN source.term ELSE 0  \* what a request says of it
 Counting(r) == {s \in Stores : r[s].state \in {"registered", "renewing"}}
 Present(r) == {s \in Stores : r[s].state = "registered"}
 
@@ -147,9 +147,8 @@ Resume(here) ==  \* the history of the newest life that any store tells of goes 
         newest == Largest({r[s].grant.told : s \in heard})
         teller == Least({s \in heard : r[s].grant.told = newest})
         first == ResumePoint(r)
-        born == Largest({r[s].grant.term : s \in heard})
-    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first, !.born = born,
-                                         !.term = born,
+    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first,
+                                         !.term = Largest({r[s].grant.term : s \in heard}),
                                          !.lives = Continued(r[teller].grant.lives, here.source.life, first)],
                     !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = NoGrant]],
                     !.window = [NoWindow EXCEPT !.trail = first, !.next = first]]
@@ -157,8 +156,9 @@ Resume(here) ==  \* the history of the newest life that any store tells of goes 
 Review(here) ==
     LET counting == Counting(here.reg)
         enough == Registered(counting)
-        heard == "every_group" \notin Repairs \/ ~Several \/ \A g \in Groups : Most(g, counting)
-        complete == heard /\ enough /\ (counting = Stores \/ here.source.waited)
+        settled == {s \in counting : here.reg[s].grant.term >= here.source.term}
+        heard == "every_group" \notin Repairs \/ ~Several \/ \A g \in Groups : Most(g, settled)
+        complete == heard /\ Registered(settled) /\ (settled = Stores \/ here.source.waited)
         judged == Judge(here)
         state == here.source.state
     IN CASE state = "ACTIVE" /\ ~enough        -> [judged EXCEPT !.source.state = "SUSPENDED"]
@@ -171,16 +171,23 @@ OnAcks(here, s, m) ==
     ELSE LET sent == {n \in m.numbers : n >= here.window.trail /\ n < here.window.next}
          IN Judge([here EXCEPT !.window.acked[s] = @ \cup sent])
 
+Agree(here, s, grant) ==  \* stores that count fewer lives than another are asked again
+    LET r == [here.reg EXCEPT ![s] = [state |-> "registered", grant |-> grant]]
+        term == IF Agrees THEN Max(here.source.term, grant.term) ELSE 0
+        fewer(t) == r[t].state = "registered" /\ r[t].grant.term < term
+    IN [here EXCEPT !.source.term = term,
+                    !.reg = [t \in Stores |-> IF fewer(t) THEN [r[t] EXCEPT !.state = "renewing"] ELSE r[t]]]
+
 OnGrant(here, s, m) ==
     IF m.life # here.source.life THEN here
     ELSE LET state == here.source.state
-             grant == IF state = "REGISTERING" THEN m.grant ELSE NoGrant
-             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> grant],
+             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> NoGrant],
                                    !.window.acked[s] = {n \in @ : n <= m.grant.high}]
-         IN IF state # "SUSPENDED" THEN Review(heard)
-            ELSE IF m.grant.told > here.source.born /\ Unknown(here.source.lives, m.grant.lives)
-            THEN [here EXCEPT !.source = Nobody(here.source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow]
-            ELSE Review([heard EXCEPT !.source.term = Max(@, m.grant.term)])
+             another == m.grant.told > here.source.term  \* a store that is heard at last was told of a later life
+             over == [here EXCEPT !.source = Nobody(@.life, "DOWN"), !.reg = With("none"), !.window = NoWindow]
+         IN CASE state = "REGISTERING"           -> Review(Agree(here, s, m.grant))
+              [] state = "SUSPENDED" /\ another -> over
+              [] OTHER                           -> Review(heard)
 
 -------------------------------------------------------------------------------
 (* A store. Each operator gives the store after an input; `told` are numbers that it acknowledges. *)
@@ -211,10 +218,10 @@ Advance(st) ==  \* pass over what is newly synced or lost; tell the source
 
 OnAsk(st) ==
     IF st.life = source.life
-    THEN LET anew == [st EXCEPT !.lost = {}, !.grant = TRUE, !.dirty = TRUE]
+    THEN LET anew == [st EXCEPT !.term = Max(@, Claim), !.lost = {}, !.grant = TRUE, !.dirty = TRUE]
          IN IF st.resume = 0 THEN anew ELSE Learn(anew, 0)
-    ELSE [st EXCEPT !.life = source.life, !.term = @ + 1, !.resume = 0, !.lost = {}, !.acked = 0, !.high = 0,
-                    !.asked = FALSE, !.grant = TRUE, !.dirty = TRUE]
+    ELSE [st EXCEPT !.life = source.life, !.term = Max(@ + 1, Claim), !.resume = 0, !.lost = {}, !.acked = 0,
+                    !.high = 0, !.asked = FALSE, !.grant = TRUE, !.dirty = TRUE]
 
 OnFirstInfo(st) ==  \* where this life begins: what older ones left there or above goes, or where the histories part
     LET parting == Parting(st.lives, source.lives)

@@ -25,7 +25,9 @@ from stablecast.model.graph import Digests
 RECORD = "graphs.json"
 
 _EXPECT = re.compile(r"\\\* EXPECT (ok|violates \w+)\n")
-_SECTION = re.compile(r"^(CONSTANTS|INVARIANTS|PROPERTIES|SPECIFICATION|CHECK_DEADLOCK|SYMMETRY)\b", re.MULTILINE)
+_SECTION = re.compile(
+    r"^(CONSTANTS|CONSTRAINT|INVARIANTS|PROPERTIES|SPECIFICATION|CHECK_DEADLOCK|SYMMETRY)\b", re.MULTILINE
+)
 _CONSTANT = re.compile(r"^\s*(\w+)\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 

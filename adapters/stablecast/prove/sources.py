@@ -114,17 +114,14 @@ class Life:
         source = self.endpoint
         lineage, enrollment, window = source.lineage, source.enrollment, source.window
         registers = source.state is SourceState.REGISTERING
-        waits = (enrollment.returning, enrollment.first_interval_over) if registers else ()
+        waits = (enrollment.returning, enrollment.first_interval_over, enrollment.term) if registers else ()
         turn = -1 if enrollment.rotation is None else enrollment.rotation.turn
-        lives = (lineage.resume_point, lineage.born, lineage.term, tuple(lineage.lives))
+        lives = (lineage.resume_point, lineage.term, tuple(lineage.lives))
         sent = (window.trail, window.next, tuple(window.stable))
         return (source.config.incarnation, source.state, waits, turn, lives, sent)
 
     def of(self, index: int) -> tuple[object, ...]:
-        """What it knows of one store; the grant decides as long as it registers.
-
-        Whether a store that is away was there before makes no difference.
-        """
+        """What it knows of one store; the grant decides as long as it registers, and then that there was one."""
         source = self.endpoint
         registration = source.enrollment.registrations.get(index)
         if registration is None:
@@ -134,7 +131,7 @@ class Life:
         rotating = source.enrollment.rotation is not None
         place = (registration.state, registration.failing) if rotating else (registration.counts, registration.present)
         held = (tuple(source.window.acked[index]), tuple(source.window.lost[index]))
-        return (place, grant, held)
+        return (place, registration.granted is None, grant, held)
 
 
 @attrs.frozen

@@ -7,6 +7,10 @@
   (`returning`) hears a quorum of every group before it is complete for the first time. One that is certainly new, and
   one that was complete before, need the rules only. The source sets `returning` under `Repair.EVERY_GROUP`, where its
   rules let one group do (`Quorums.any_group`): it has a session id, asks for a RegID, or a store knows it.
+* **One term.** A store counts the lives that register with it, and stores that were away count fewer. Before a source
+  is complete for the first time, every count that is needed is as high as the highest: stores that granted a lower one
+  are asked again and told it (`agree`). So of two lives that completed the later one has the higher term (`history`;
+  formal design, 7.3), which the source wants under `Repair.ONE_LIFE`.
 * Round robin asks one store at a time (`rotation`); then that one is everyone.
 * Leaving is over when every store has forgotten the client, or never knew it (P-586).
 """
@@ -24,7 +28,7 @@ from stablecast.core.rotation import Rotation
 
 @attrs.define
 class Enrollment:
-    """Registrations by store index, and when the first interval ends (ns)."""
+    """Registrations by store index, and when the first interval ends (ns). `term`: what their counts must reach."""
 
     quorums: Quorums
     registrations: dict[int, Registration] = attrs.field(factory=dict)
@@ -33,6 +37,7 @@ class Enrollment:
     returning: bool = False
     leaving: bool = False
     rotation: Rotation | None = None
+    term: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.registrations)
@@ -48,9 +53,15 @@ class Enrollment:
         return sum(1 << index for index, registration in self.registrations.items() if registration.counts)
 
     @property
+    def settled(self) -> int:
+        """Those of them whose count of lives is high enough."""
+        known = self.registrations.items()
+        return self.mask & sum(1 << index for index, registration in known if _count(registration) >= self.term)
+
+    @property
     def enough(self) -> bool:
         """Whether the rules of the groups are met."""
-        return not self.registrations or self.quorums.registered(self.mask)
+        return self._allows(self.mask)
 
     @property
     def everyone(self) -> bool:
@@ -62,8 +73,10 @@ class Enrollment:
     @property
     def complete(self) -> bool:
         """Whether registration may be called complete for the first time."""
-        heard = not self.returning or self.quorums.every_group(self.mask)
-        return heard and self.enough and (self.everyone or self.first_interval_over)
+        settled = self.settled
+        heard = not self.returning or self.quorums.every_group(settled)
+        everyone = self.everyone and settled == self.mask
+        return heard and self._allows(settled) and (everyone or self.first_interval_over)
 
     @property
     def left(self) -> bool:
@@ -73,6 +86,11 @@ class Enrollment:
     def open(self, ends: int) -> None:
         """The first interval runs until `ends`."""
         self.first_interval_ends = ends
+
+    def granted(self, index: int) -> Registered | None:
+        """What a store granted last."""
+        registration = self.registrations.get(index)
+        return None if registration is None else registration.granted
 
     def ask(self, now: int, out: list[Effect]) -> None:
         """Register with every store that was not asked yet and is to be, once it is known where it is."""
@@ -100,6 +118,14 @@ class Enrollment:
         elif registration.on_deregistered(answer, near, now, out):
             self._report_left(out)
         return None
+
+    def agree(self, term: int, now: int, out: list[Effect]) -> None:
+        """A store counts lives up to `term`: whoever counts fewer is asked again."""
+        self.term = max(self.term, term)
+        for _, registration in sorted(self.registrations.items()):
+            registration.request = attrs.evolve(registration.request, term=self.term)
+            if _count(registration) < self.term:
+                registration.renew(now, out)
 
     def on_keepalive(self, message: Keepalive, now: int, out: list[Effect]) -> None:
         """A store is alive. If it asks whether we are, say so: a question answers no probe and renews no lease."""
@@ -151,6 +177,9 @@ class Enrollment:
         due = [self.first_interval_ends, *(r.timers.next() for r in self.registrations.values())]
         return min((deadline for deadline in due if deadline is not None), default=None)
 
+    def _allows(self, mask: int) -> bool:
+        return not self.registrations or self.quorums.registered(mask)
+
     def _report_left(self, out: list[Effect]) -> None:
         if self.left:
             out.append(Notify(DeregistrationComplete()))
@@ -158,3 +187,8 @@ class Enrollment:
     def abstract(self) -> tuple[tuple[str, int, int], ...]:
         """The registrations in the order of the stores."""
         return tuple(registration.abstract() for _, registration in sorted(self.registrations.items()))
+
+
+def _count(registration: Registration) -> int:
+    """How many lives the store counts, as far as we know."""
+    return 0 if registration.granted is None else registration.granted.term

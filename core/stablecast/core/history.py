@@ -4,10 +4,11 @@ A history is a list of (incarnation, first number), oldest first; a number belon
 below it. A store that was away during a life may hold a *dead tail*: messages of an older life whose numbers that life
 used again. The history of the source tells where: at the first number that the two ascribe to different lives.
 
-Which history is right? Every life registers with a quorum. A store counts the lives that register (the *term*) and
-keeps the history of the newest life whose SRI it saw, with that life's term. Two quorums share a store, so of the
-histories a source is told the one with the highest term knows every life that may have sent something stable (formal
-design, 7.3, 7.4).
+Which history is right? A store counts the lives that register with it, and keeps the history of the newest life whose
+SRI it saw with the *term* of that life: the highest count of its stores, which each of a quorum knew before it might
+send (`enrollment`). Two quorums share a store, at which the later of two lives was counted after the term of the
+earlier one was known: so later lives have higher terms, and of the histories a source is told the one with the highest
+term knows every life that may have sent something stable (formal design, 7.3, 7.4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,15 +37,6 @@ def divergence(ours: Sequence[Life], theirs: Sequence[Life]) -> int | None:
         if None not in owners and owners[0] != owners[1]:
             return number
     return None
-
-
-def overtaken(ours: Sequence[Life], theirs: Sequence[Life]) -> bool:
-    """Whether their newest life is one that we do not know.
-
-    >>> overtaken([(7, 0), (8, 5)], [(7, 0)]), overtaken([(7, 0), (8, 5)], [(8, 5), (9, 10)]), overtaken([(7, 0)], [])
-    (False, True, False)
-    """
-    return bool(theirs) and all(incarnation != theirs[-1][0] for incarnation, _ in ours)
 
 
 def continued(history: Iterable[Life], incarnation: Incarnation, first: int) -> list[Life]:

@@ -110,7 +110,8 @@ class Register:
     `reg_id` 0 asks the store to choose (P-234). `session_id` 0 means none. Timeouts of 0 ms leave the store's own
     value. `transport` is where the source's data stream can be joined; receivers leave it empty. `context` names the
     process that listens at `reply_to` (its context instance); 0: it did not say. `pace` asks for RPP, with `wishes`.
-    `wants_proxy`: a proxy may stand in for this source. A PREG with `election` is that of a proxy (P-554).
+    `wants_proxy`: a proxy may stand in for this source. A PREG with `election` is that of a proxy (P-554). Of a source
+    the store is to count at least `term` lives (`stablecast.core.history`).
     """
 
     role: Role
@@ -130,6 +131,7 @@ class Register:
     wishes: Wishes = Wishes()
     wants_proxy: bool = False
     election: ElectionToken | None = None
+    term: int = 0
 
     @property
     def wishes_proxy(self) -> bool:
@@ -227,13 +229,17 @@ class AckFlag(IntFlag):
 
 @attrs.frozen
 class ConsumptionAck:
-    """Receiver to store, and to the source where it asks for confirmations: all up to `number` are consumed (T3)."""
+    """Receiver to store, and to the source where it asks for confirmations: all up to `number` are consumed (T3).
+
+    A source is told the session id, for RegIDs differ from store to store: a receiver that returns counts once (P-329).
+    """
 
     incarnation: Incarnation
     source_reg_id: int
     receiver_reg_id: int
     number: int
     flags: AckFlag = AckFlag.NONE
+    session_id: int = 0
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""What does not fit together in a source's configuration: relations between options, found before anything is sent.
+"""What does not fit together in a configuration: relations between options, found before anything is sent.
 
 A finding has a stable code, a sentence for people, and whether it is fatal: then the source cannot work, or would lose
 messages that may not be lost. The rest is advice; a driver shows it.
@@ -11,7 +11,8 @@ import attrs
 from stablecast.core.messages import Pace
 from stablecast.core.quorum import Consensus
 from stablecast.core.repairs import Repair
-from stablecast.core.settings import SourceConfig, StoreBehavior, StoreSpec
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreBehavior, StoreSpec
+from stablecast.core.units import MILLISECOND
 
 LARGE_FLIGHT = 1_000_000
 """Messages of a flight size beyond which creation is slow and memory large."""
@@ -33,6 +34,22 @@ def relations(config: SourceConfig) -> tuple[Finding, ...]:
     """Everything that does not fit in this configuration."""
     rules = (_addresses, _reg_ids, _groups, _round_robin, _pace, _flight, _advice)
     return tuple(finding for rule in rules for finding in rule(config))
+
+
+def recovery_relations(config: ReceiverConfig, stores: int) -> tuple[Finding, ...]:
+    """What does not fit in how a receiver recovers from a source with so many stores.
+
+    They are asked in turn, an interval each. A store that registers the receiver after the first round began is asked
+    in the next one only if there is time for one interval more (`tla/Recovery/doc_short.cfg`).
+    """
+    least = (stores + 1) * config.retry_ns
+    if not stores or config.give_up_ns > least:
+        return ()
+    text = (
+        f"a missing message is given up after {config.give_up_ns // MILLISECOND} ms, and to ask {stores} stores in"
+        f" turn takes up to {least // MILLISECOND} ms: a store that has it may never be asked (P-433)"
+    )
+    return (Finding("short-give-up", text, False),)
 
 
 def without_duplicates(stores: tuple[StoreSpec, ...]) -> list[int]:

@@ -15,7 +15,8 @@ class Repair(IntFlag):
     EVERY_GROUP = 1
     """7.2 A source that returns hears a quorum of every group before it resumes; a receiver before it gives up."""
     ONE_LIFE = 2
-    """7.3 A store tells messages apart by life and number: it acks the same message only, and cuts back a dead tail."""
+    """7.3 A store tells messages apart by life and number: it acks the same message only, and cuts back a dead tail.
+    A source sends only when a quorum knows the term of its life, so that the newest history can be told."""
     TELL_LIVES = 4
     """7.4 A receiver tells messages apart by life and number, not by number alone."""
     HOLES = 8
@@ -28,7 +29,8 @@ class Repair(IntFlag):
     """7.7 A receiver acknowledges contiguous prefixes only, in whatever order it delivers and consumes."""
     PACED = 128
     """7.8 RPP: flight within capacity at registration, withheld acks looked at again whenever something goes, stored
-    and unacknowledged messages count as in flight after a restart, new receivers start behind all that was freed."""
+    and unacknowledged messages count as in flight after a restart, new receivers start behind all that was freed, what
+    goes unwritten is acknowledged once that is synced."""
     ELECTION = 256
     """7.9 Proxies: tokens with the store's index, and no PREG of another life moves a source that is active."""
     ALL = 511

@@ -15,6 +15,7 @@ SOURCE = r"""\* EXPECT violates Small
 SPECIFICATION Spec
 INVARIANTS Small Large
 PROPERTIES Ends
+CONSTRAINT Apart
 CHECK_DEADLOCK FALSE
 CONSTANTS
     Limit = 3  \* a comment

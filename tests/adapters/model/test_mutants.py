@@ -7,7 +7,7 @@ import pytest
 from stablecast.model import mutants
 from stablecast.model.errors import ModelError
 
-FAULTS = '''
+FAULTS = """
 import pytest
 
 @pytest.mark.parametrize("name", ["noticed", "overlooked"])
@@ -16,7 +16,7 @@ def test_a_fault_is_found(name):
 
 def test_something_else():
     raise AssertionError
-'''
+"""
 
 
 @pytest.fixture

@@ -57,6 +57,16 @@ def test_a_source_that_asks_counts_each_receiver_once() -> None:
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 5))
 
 
+def test_the_source_alone_is_told_the_session_id() -> None:
+    """P-329: a receiver that returns may name another store's RegID."""
+    out: list[fx.Effect] = []
+    acknowledger(session_id=9).tell([registration(0)], ASKING, 4, 0, out)
+    assert sends(out) == [
+        ("store0:1", ConsumptionAck(LIFE, 50, 70, 4)),
+        ("source:1", ConsumptionAck(LIFE, 0, 70, 4, session_id=9)),
+    ]
+
+
 def test_a_receiver_may_refuse_confirmations() -> None:
     out: list[fx.Effect] = []
     acknowledger(confirm=False).tell([registration(0)], ASKING, 4, 0, out)

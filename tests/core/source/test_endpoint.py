@@ -199,16 +199,6 @@ def test_a_life_that_was_replaced_is_over() -> None:
     assert driver.machine.next_timeout() is None
 
 
-def test_a_life_that_was_not_replaced_goes_on_with_the_newest_term() -> None:
-    driver = SourceDriver.active()
-    for store in (0, 1):
-        driver.feed(Gone(f"store{store}:1"), 100)
-    driver.feed(Tick(), 100 + INTERVAL_NS)
-    driver.grant(0, now=120, old=True, term=7, lives=((LIFE, 0),), lives_term=2)
-    assert driver.machine.can_send
-    assert driver.machine.info().term == 7
-
-
 def test_a_late_store_raises_the_version() -> None:
     driver = SourceDriver()
     driver.feed(Start())

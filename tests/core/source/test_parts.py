@@ -13,6 +13,7 @@ from stablecast.core.rotation import Rotation
 from stablecast.core.settings import FlightBehavior, Notification, Retention, SourceConfig, StoreBehavior, StoreSpec
 from stablecast.core.source.parts import (
     acknowledging,
+    agrees,
     confirm_flags,
     enrollment_of,
     flight_of,
@@ -89,6 +90,13 @@ def test_who_may_have_lived_before_hears_every_group(changes: dict[str, Any], re
     enrollment = enrollment_of(made)
     assert enrollment.returning is returning
     assert wants_every_group(made, enrollment.quorums) or not returning
+
+
+def test_stores_must_know_one_term_where_histories_are_compared() -> None:
+    """Formal design, 7.3; round robin asks one store at a time."""
+    assert agrees(CONFIG)
+    assert not agrees(config(repairs=Repair.ALL & ~Repair.ONE_LIFE))
+    assert not agrees(config(behavior=StoreBehavior.RR))
 
 
 def test_the_lease_is_a_repair() -> None:

@@ -4,6 +4,7 @@ from stablecast.core import effects as fx
 from stablecast.core.messages import StableAck
 from stablecast.core.serial import MODULUS
 from stablecast.core.store.batching import AckBatch
+from stablecast.core.store.tickets import Tickets
 from tests.core.samples import LIFE, drain, sends
 
 
@@ -31,6 +32,25 @@ def test_acknowledgements_are_collected_until_there_are_enough() -> None:
         assert ranges(out) == []
     acks.add(8, 9, 8, out)
     assert ranges(out) == [(0, 3), (8, 8)]
+
+
+def test_what_went_unwritten_waits_for_the_disk() -> None:
+    """T19: the newest write says that it went; another life is owed nothing."""
+    acks, out = batch(1)
+    tickets = Tickets(last=9)
+    acks.owe([(0, 2), (4, 5)], 50, tickets)
+    acks.add(0, 2, 5, out)
+    assert (acks.due, ranges(out)) == (None, [])
+    acks.add(1, 6, 5, out)
+    assert ranges(out) == [(2, 3), (5, 5)]
+    assert [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in tickets.waiting] == [
+        (9, 50, LIFE, 0, 2),
+        (9, 50, LIFE, 4, 5),
+    ]
+    acks.address("source:1", 2, LIFE)
+    assert acks.owed.total() == 3
+    acks.address("source:1", 2, LIFE + 1)
+    assert not acks.owed
 
 
 def test_acknowledgements_do_not_wait_beyond_the_interval() -> None:

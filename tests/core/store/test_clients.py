@@ -9,7 +9,7 @@ from stablecast.core.messages import Deregister, Refusal, Role
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import clients as clients_module
-from stablecast.core.store.clients import LAST_REG_ID, ClientRecord, Clients
+from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, Clients
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register
 
 KEPT = RepositoryConfig(
@@ -105,6 +105,19 @@ def test_a_session_id_stands_for_topic_and_role() -> None:
     assert machine.sources() == [source]
     machine.remove(machine.add(register(reg_id=70, **RECEIVER), 0))
     assert list(machine.records) == [source.client.reg_id]
+
+
+def test_a_store_counts_lives_and_believes_a_higher_count() -> None:
+    """Formal design, 7.3. The count ends where the wire's 32 bits do."""
+    machine = clients()
+    record = machine.add(register(reg_id=50, incarnation=OLDER_LIFE), 0)
+    assert record.client.term == 1
+    terms = []
+    for incarnation, term in ((OLDER_LIFE, 0), (LIFE, 0), (LIFE, 7), (LIFE, 3), (9, 5), (9, LAST_TERM), (LIFE, 0)):
+        machine.renew(record, register(reg_id=50, incarnation=incarnation, term=term), 0)
+        terms.append(record.client.term)
+    assert terms == [1, 2, 7, 7, 8, LAST_TERM, LAST_TERM]
+    assert machine.add(register(reg_id=51, term=4), 0).client.term == 4
 
 
 def test_who_returns_may_have_moved_but_keeps_its_timeouts() -> None:

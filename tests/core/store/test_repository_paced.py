@@ -3,6 +3,7 @@
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,25 +62,76 @@ def test_who_does_not_pace_is_not_asked() -> None:
     assert shop.out == []
 
 
-def test_what_all_have_consumed_is_not_kept() -> None:
-    """C-33, P-572: they were faster than the disk, or there is nobody; both are acknowledged at once."""
-    for numbers in ((), (9,)):
-        shop = PacedDriver()
-        shop.consumed(*numbers)
-        shop.data(0, 5)
-        assert [type(effect) for effect in shop.out] == [fx.Discard, fx.Reclaim, fx.Send]
-        assert shop.acks() == [(0, 4)]
-        shop.data(0, 5)
-        assert shop.acks() == [(0, 4)]
-        assert shop.machine.newest == 4
+DOCUMENTED = Repair.ALL & ~Repair.PACED
 
 
-def test_what_receivers_consumed_before_it_was_written_is_acknowledged_at_once() -> None:
-    """P-578, T19."""
-    shop = PacedDriver(write_delay_ns=10)
+@pytest.mark.parametrize("numbers", [(), (9,)])
+def test_what_all_have_consumed_is_not_kept(numbers: tuple[int, ...]) -> None:
+    """C-33, P-572: they were faster than the disk, or there is nobody; documented, both are acknowledged at once."""
+    shop = PacedDriver(repairs=DOCUMENTED)
+    shop.consumed(*numbers)
+    shop.data(0, 5)
+    assert [type(effect) for effect in shop.out] == [fx.Discard, fx.Reclaim, fx.Send]
+    assert shop.acks() == [(0, 4)]
+    shop.data(0, 5)
+    assert shop.acks() == [(0, 4)]
+    assert shop.machine.newest == 4
+
+
+@pytest.mark.parametrize("numbers", [(), (9,)])
+def test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went(numbers: tuple[int, ...]) -> None:
+    """T19; formal design, 7.8: a crash of the store and of the source would have its number used again."""
+    shop = PacedDriver()
+    shop.consumed(*numbers)
+    shop.data(0, 5)
+    assert [type(effect) for effect in shop.out] == [fx.Discard, fx.Reclaim]
+    shop.data(0, 5)
+    assert shop.acks() == []
+    shop.sync()
+    assert shop.acks() == [(0, 4)]
+    shop.data(0, 5)
+    assert shop.acks() == [(0, 4)]
+    assert shop.machine.newest == 4
+
+
+@pytest.mark.parametrize(("changes", "at_once"), [({"ack_on_reception": True}, True), ({}, False)])
+def test_what_is_not_written_anyway_need_not_be_known_to_the_disk(changes: dict[str, Any], at_once: bool) -> None:
+    """P-577."""
+    shop = PacedDriver(**changes)
+    shop.consumed()
+    shop.data(0, 5)
+    assert bool(shop.acks()) is at_once
+
+
+def test_another_life_is_told_nothing_of_what_went_before_it() -> None:
+    shop = PacedDriver()
+    shop.consumed()
+    shop.data(0, 5)
+    shop.machine.begin_life(LIFE + 1, "source:1", 2)
+    shop.sync()
+    assert shop.acks() == []
+    assert not shop.machine.acks.owed
+
+
+def test_a_life_that_has_not_said_where_it_begins_is_owed_nothing() -> None:
+    """What goes then was a former life's."""
+    shop = PacedDriver()
+    shop.data(0, 5)
+    shop.machine.begin_life(LIFE + 1, "source:1", 2)
+    shop.consumed()
+    assert shop.reclaimed() == [5]
+    assert not shop.machine.acks.owed
+
+
+@pytest.mark.parametrize(("repairs", "at_once"), [(DOCUMENTED, True), (Repair.ALL, False)])
+def test_what_receivers_consumed_before_it_was_written_is_never_written(repairs: Repair, at_once: bool) -> None:
+    """P-578, T19: and acknowledged, at once or when its end is synced."""
+    shop = PacedDriver(write_delay_ns=10, repairs=repairs)
     shop.data(0, 5)
     shop.consumed(2)
-    assert shop.acks() == [(0, 2)]
+    assert (shop.acks() == [(0, 2)]) is at_once
+    shop.sync()
+    assert (shop.acks() == [(0, 2)]) is not at_once
     shop.tick(10)
     assert [(w.first, w.last) for w in shop.out if isinstance(w, fx.PersistCached)] == [(3, 4)]
     shop.sync()

@@ -18,6 +18,7 @@ from stablecast.core.messages import (
     StableAck,
     Wishes,
 )
+from stablecast.core.repairs import Repair
 from stablecast.core.store.extents import restored_from
 from stablecast.core.store.lifetime import LifetimeState
 from tests.core.drivers import INTERVAL_NS, RECEIVER, SOURCE, ReceiverDriver, StoreDriver
@@ -145,15 +146,18 @@ def test_t18_rpp_non_blocking_receiver() -> None:
     assert store.machine.repositories[50].trail == 6
 
 
-def test_t19_rpp_skipped_write() -> None:
-    """P-578, P-579: with a write delay of one second, what all receivers consumed within it is not written, and it is
-    acknowledged at once.
+@pytest.mark.parametrize(("repairs", "at_once"), [(Repair.NONE, True), (Repair.ALL, False)])
+def test_t19_rpp_skipped_write(repairs: Repair, at_once: bool) -> None:
+    """P-578, P-579: with a write delay of one second, what all receivers consumed within it is not written. It is
+    acknowledged at once, or, repaired, when its end is synced: the disk must know that the number was used.
     """
-    store = StoreDriver.paced(write_delay_ns=SECOND)
+    store = StoreDriver.paced(write_delay_ns=SECOND, repairs=repairs)
     store.data(0, 5)
     assert store.acks() == []
     store.consume(4, now=SECOND // 2)
-    assert store.acks() == [(0, 4)]
+    assert (store.acks() == [(0, 4)]) is at_once
+    store.sync(now=SECOND // 2)
+    assert (store.acks() == [(0, 4)]) is not at_once
     for now in (SECOND, 2 * SECOND):
         store.feed(Tick(), now)
         assert not store.done(fx.PersistCached)

@@ -113,6 +113,16 @@ def test_what_went_before_it_was_written_is_not_written() -> None:
     assert shop.window.next_timeout() is None
 
 
+def test_what_is_to_be_written_and_is_not_on_disk_is_known() -> None:
+    """T19: it may never have come; in memory nothing is to be written."""
+    shop = Shop()
+    shop.store(0, 2)
+    shop.sync()
+    shop.store(3, 2)
+    assert shop.window.unwritten(1, 6) == [(2, 6)]
+    assert Shop(MEMORY).window.unwritten(0, 9) == []
+
+
 def test_sync_numbers_are_those_of_the_monitor() -> None:
     """P-914: eleven messages; 7 lost, or not known to be."""
     shop = Shop()

@@ -31,7 +31,7 @@ def granting(store: StoreEndpoint) -> bool:
 def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
     """A store, or that it is down."""
     if store is None:
-        none = dict.fromkeys(("held", "synced", "delayed", "waiting", "lost", "wanted"), frozenset[Value]())
+        none = dict.fromkeys(("held", "synced", "delayed", "waiting", "owed", "lost", "wanted"), frozenset[Value]())
         flags = dict.fromkeys(("up", "asked", "paused", "granting"), False)
         rec = tuple(UNKNOWN for _ in receivers)
         return record(life=0, low=NONE, trail=0, acked=0, high=NONE, rec=rec, **none, **flags)
@@ -47,6 +47,7 @@ def seen(store: StoreEndpoint | None, receivers: Iterable[int]) -> Fn:
         synced=numbers_of(kept.synced),
         delayed=numbers_of((run.first, run.stop) for run in kept.window.delayed),
         waiting=waiting(store),
+        owed=numbers_of(kept.acks.owed),
         acked=0 if low is None else kept.acked,
         high=NONE if filling.high is None else filling.high,
         lost=numbers_of(kept.lost),

@@ -42,7 +42,7 @@ _NOTHING: Mapping[str, Value] = {
 def source_view(source: SourceEndpoint | None, life: int) -> Fn:
     """Its life, whether it may send, where it resumed, and its lives."""
     if source is None:
-        return record(life=life, state="DOWN", waited=False, resume=0, born=0, term=0, lives=())
+        return record(life=life, state="DOWN", waited=False, resume=0, term=0, lives=())
     lineage = source.lineage
     registering = source.state is SourceState.REGISTERING
     return record(
@@ -50,8 +50,7 @@ def source_view(source: SourceEndpoint | None, life: int) -> Fn:
         state=source.state.name,
         waited=registering and source.enrollment.first_interval_over,
         resume=0 if registering else lineage.resume_point + 1,
-        born=lineage.born,
-        term=lineage.term,
+        term=source.enrollment.term if registering else lineage.term,
         lives=_history(lineage.lives),
     )
 

@@ -2,8 +2,9 @@
 
 Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
 asks and we are willing (P-304), under one RegID for the whole session, so that it counts every receiver once, whatever
-stores come and go (P-329); a broken connection may have swallowed one, so it is repeated then. While nothing is
-confirmed for an interval it gets a sign of life instead (P-338).
+stores come and go (P-329), and with the session id, so that it counts one that returned once; a broken connection may
+have swallowed one, so it is repeated then. While nothing is confirmed for an interval it gets a sign of life instead
+(P-338).
 
     IMMEDIATE   with each consumption
     BATCHED     an interval after the first consumption that was not acknowledged (P-343)
@@ -94,9 +95,8 @@ class Acknowledger:
     def confirm(self, counting: list[Registration], info: SourceInfo, number: int, now: int, out: list[Effect]) -> None:
         """Tell the source, if it wants to know."""
         if info.confirmations and self.config.confirm and counting:
-            confirmation = ConsumptionAck(
-                info.incarnation, 0, self._known_as(counting), serial.wire(number), self._flags
-            )
+            who, session_id = self._known_as(counting), self.config.session_id
+            confirmation = ConsumptionAck(info.incarnation, 0, who, serial.wire(number), self._flags, session_id)
             out.append(Send(info.request, confirmation))
             self.watch(now)
 

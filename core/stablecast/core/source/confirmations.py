@@ -1,7 +1,9 @@
 """Which receivers consumed what, and how far enough of them did (P-329, P-330).
 
 A confirmation is cumulative: one number for each receiver. `unique` different receivers must have confirmed a message
-before it counts as confirmed; 0 asks for none.
+before it counts as confirmed; 0 asks for none. A receiver is told by its session id, as a negative number: its RegID
+differs from store to store, and which one it names may change when it returns. One without a session id is told by the
+RegID that it names.
 """
 
 from heapq import nlargest

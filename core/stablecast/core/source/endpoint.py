@@ -10,9 +10,10 @@
   what an older incarnation left above it.
 * While the stores that count do not meet the rules of the groups, sending is refused (P-336) and every send would be
   unsafe.
-* **Overtaken.** Meanwhile another life may have registered. If a store that answers then tells of a later one, this
-  life is over: stores would cut back what the other got stable if it announced itself again (formal design, 7.6). So it
-  is under `Repair.LEASE`; round robin, where no two stores share a history, cannot tell.
+* **Overtaken.** Meanwhile another life may have registered. If a store that answers then counts more lives than it did,
+  or was told of a later one, this life is over: stores would cut back what the other got stable if it announced itself
+  again (formal design, 7.6). So it is under `Repair.LEASE`; round robin, where no two stores share a history, cannot
+  tell.
 * An SRI goes out after every change of registration (`announcing`); its version rises, and so does the version of the
   store concerned (P-222).
 * A source with an `election` token is a proxy: it registers and announces like any other, serves what it is asked for,
@@ -48,7 +49,7 @@ from stablecast.core.settings import SourceConfig
 from stablecast.core.source.announcing import Announcing
 from stablecast.core.source.answering import resend, tell_range
 from stablecast.core.source.lineage import Lineage
-from stablecast.core.source.parts import enrollment_of, offers_late_join, success, wants_every_group
+from stablecast.core.source.parts import agrees, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.sending import Sending
 from stablecast.core.source.stability import StabilityWindow
 
@@ -253,21 +254,23 @@ class SourceEndpoint:
             registration.on_traffic(now)
 
     def _on_answer(self, answer: Registered | msg.Refused | msg.Deregistered, now: int) -> None:
+        before = self.enrollment.granted(answer.store_index)
         registration = self.enrollment.on_answer(answer, now, self.outbox, self.window.next)
         if registration is None or not isinstance(answer, Registered):
             self._review(now)
             return
-        if self.state is SourceState.SUSPENDED:
-            if self._succeeded(answer):
-                fire(SOURCE, self, SourceStep.OVERTAKEN, now)
-                return
-            self.lineage.on_term(answer.term)
+        if self.state is SourceState.SUSPENDED and self._succeeded(answer, before):
+            fire(SOURCE, self, SourceStep.OVERTAKEN, now)
+            return
         self.enrollment.returning |= answer.old and wants_every_group(self.config, self.enrollment.quorums)
         announced = self.state is SourceState.ACTIVE
         newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
             self.window.forget_store(answer.store_index, newest + 1)
-        self.outbox.append(Notify(success(answer, registration, newest)))
+        if before is None or before.term >= self.enrollment.term:
+            self.outbox.append(Notify(success(answer, registration, newest)))
+        if self.state is SourceState.REGISTERING and agrees(self.config):
+            self.enrollment.agree(answer.term, now, self.outbox)
         self._review(now)
         if announced:
             self._change_info(now)
@@ -305,9 +308,9 @@ class SourceEndpoint:
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
 
-    def _succeeded(self, answer: Registered) -> bool:
+    def _succeeded(self, answer: Registered, before: Registered | None) -> bool:
         told = Repair.LEASE in self.config.repairs and self.enrollment.rotation is None
-        return told and self.lineage.succeeded(answer)
+        return told and self.lineage.succeeded(answer, before)
 
     def _change_info(self, now: int) -> None:
         self.announcing.on_change(now)

@@ -56,6 +56,11 @@ def wants_every_group(config: SourceConfig, quorums: Quorums) -> bool:
     return Repair.EVERY_GROUP in config.repairs and quorums.any_group
 
 
+def agrees(config: SourceConfig) -> bool:
+    """Whether the stores must know one term before it may send; alone, as in round robin, each knows its own (7.3)."""
+    return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR
+
+
 def window_of(config: SourceConfig, quorums: Quorums) -> StabilityWindow:
     """What was sent."""
     window = StabilityWindow.create(quorums, retention_of(config), len(config.stores))

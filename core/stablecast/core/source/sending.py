@@ -98,7 +98,7 @@ class Sending:
         """A receiver has consumed everything up to a number."""
         number = serial.extend(ack.number, self.window.next)
         self.liveness.on_confirmed(ack.receiver_reg_id, now)
-        self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags))
+        self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id)
         self.flight.review(self.window, out)
 
     def on_stores(self, enrollment: Enrollment, out: list[Effect]) -> None:

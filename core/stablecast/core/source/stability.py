@@ -145,11 +145,16 @@ class StabilityWindow:
             out.append(Notify(NotStable(first, end - 1, store, flags)))
 
     def on_confirmed(
-        self, receiver: int, number: int, out: list[Effect], flags: ConfirmFlag = ConfirmFlag.NONE
+        self,
+        receiver: int,
+        number: int,
+        out: list[Effect],
+        flags: ConfirmFlag = ConfirmFlag.NONE,
+        session_id: int = 0,
     ) -> None:
-        """A receiver consumed everything up to `number`."""
+        """A receiver, told by its session id if it has one, else by its RegID, consumed everything up to `number`."""
         number = min(number, self.next - 1)
-        news = self.confirmations.on_confirmed(receiver, number)
+        news = self.confirmations.on_confirmed(-session_id or receiver, number)
         if news is None:
             return
         first, enough = news

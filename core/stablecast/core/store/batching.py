@@ -3,6 +3,9 @@
 With a minimum of one message each run is acknowledged as soon as it is stable. With a larger one runs are collected
 until there are so many messages, or until the oldest has waited for the interval; then all go, as ranges. What is lost
 here is refused at once: the source need not send it again (P-441).
+
+What was let go before it was written is *owed*: it is told once the disk knows that it is gone, or a crash of the store
+and of the source would have its number used again (T19; formal design, 7.8).
 """
 
 import attrs
@@ -11,6 +14,7 @@ from stablecast.core import serial
 from stablecast.core.effects import Effect, Send
 from stablecast.core.messages import Address, Incarnation, StableAck
 from stablecast.core.ranges import RangeSet
+from stablecast.core.store.tickets import Tickets, Waiting
 
 
 @attrs.define
@@ -24,19 +28,27 @@ class AckBatch:
     incarnation: Incarnation
     pending: RangeSet = attrs.field(factory=RangeSet)
     due: int | None = None
+    owed: RangeSet = attrs.field(factory=RangeSet)
 
     def address(self, source: Address, store_index: int, incarnation: Incarnation) -> None:
         """Whom to tell from now on; another life is not told of what the one before sent."""
         if incarnation != self.incarnation:
-            self.pending, self.due = RangeSet(), None
+            self.pending, self.due, self.owed = RangeSet(), None, RangeSet()
         self.source, self.store_index, self.incarnation = source, store_index, incarnation
 
     def add(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
-        """[first, stop) is to be acknowledged."""
-        self.pending.add(first, stop)
-        if self.due is None:
+        """[first, stop) is to be acknowledged, but for what is owed."""
+        for low, high in self.owed.missing(first, stop):
+            self.pending.add(low, high)
+        if self.due is None and self.pending:
             self.due = now + self.interval_ns
         self.flush(now, out)
+
+    def owe(self, gone: list[tuple[int, int]], reg_id: int, tickets: Tickets) -> None:
+        """These were let go just now and never written: the newest write says so."""
+        for low, high in gone:
+            self.owed.add(low, high)
+            tickets.wait(Waiting(tickets.last, reg_id, self.incarnation, first=low, stop=high))
 
     def flush(self, now: int, out: list[Effect]) -> None:
         """Acknowledge what there is, unless it is too little and time is left."""

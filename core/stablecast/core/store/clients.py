@@ -25,6 +25,9 @@ MAX_CLIENTS = 100_000
 
 LAST_REG_ID = 0xFFFF_FFFF
 
+LAST_TERM = 0xFFFF_FFFF
+"""Where the count of a source's lives ends: it has 32 bits on the wire, and one that a peer made up must fit."""
+
 
 @attrs.define
 class ClientRecord:
@@ -101,7 +104,7 @@ class Clients:
             state_lifetime_ms=request.state_lifetime_ms,
             acknowledged=-1,
             lives=(),
-            term=1,
+            term=max(1, request.term),
             context=request.context,
             pace=request.pace,
             wishes=request.wishes,
@@ -122,7 +125,11 @@ class Clients:
         return record
 
     def renew(self, record: ClientRecord, request: Register, now: int) -> None:
-        """A client registered again: where it listens may change, its timeouts may not (T8)."""
+        """A client registered again: where it listens may change, its timeouts may not (T8).
+
+        Another life is counted; a source that heard of more lives elsewhere says so, and then they count here as well.
+        """
+        lives = record.client.term + (record.client.incarnation != request.incarnation)
         record.client = attrs.evolve(
             record.client,
             incarnation=request.incarnation,
@@ -131,7 +138,7 @@ class Clients:
             store_index=request.store_index,
             context=request.context,
             election=request.election,
-            term=record.client.term + (record.client.incarnation != request.incarnation),
+            term=min(max(lives, request.term), LAST_TERM),
         )
         record.warned = False
         self.on_heard(record, now)

@@ -12,10 +12,11 @@ here and nowhere else:
   unasked of what is lost here is refused for good (P-441); one that answers a request of ours is stored. What had to go
   before a restart may have been lost as well: nobody remembers, so it is refused too.
 * A repository that only keeps state (no cache) drops data, acknowledges nothing and offers nothing (P-101).
-* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is now, written or not,
-  and even if it never came here (T19). While there is less room than a flight acknowledgements are withheld, those of
-  resent messages too (C-32). A repository that is full all the same, because its source restarted, refuses newcomers
-  and asks for them again when something has gone: what it holds unacknowledged counts as under way (formal, 7.8).
+* **Receiver-paced** (`paced`): what all have consumed goes, and if it was not acknowledged it is, written or not, and
+  even if it never came here (T19), once its going is synced. While there is less room than a flight acknowledgements
+  are withheld, those of resent messages too (C-32). A repository that is full all the same, for its source restarted,
+  refuses newcomers and asks for them again when something has gone: what it holds unacknowledged counts as under way
+  (formal design, 7.8).
 """
 
 import attrs
@@ -40,10 +41,7 @@ from stablecast.core.store.window import Window
 
 @attrs.define
 class Repository:
-    """One source's messages at one store. `acked` is the next number to acknowledge, `dropped` counts refused ones.
-
-    `noticed` is the trail when receivers were last looked at.
-    """
+    """One source's messages at one store. `acked` is the next number to acknowledge, `noticed` the trail last seen."""
 
     repairs: Repair
     reg_id: int
@@ -222,7 +220,8 @@ class Repository:
     def on_synced(
         self, incarnation: Incarnation, start: int, stop: int, tickets: Tickets, now: int, out: list[Effect]
     ) -> None:
-        """[start, stop) reached the disk."""
+        """[start, stop) reached the disk, or that it is gone did."""
+        self.acks.owed.remove(start, stop)
         if self.life.is_current(incarnation) and self.resume_point is not None:
             self._on_synced(start, stop, now, out)
         else:
@@ -281,22 +280,16 @@ class Repository:
         """Let go of what is too much, or consumed by all."""
         window = self.window
         if self.paced is None:
-            number = window.overflow(now)
-            if number > window.trail:
-                self._let_go(number, tickets, now, out)
+            self._let_go(window.overflow(now), tickets, now, out)
             window.shrink(0, now, out)
             return
         window.shrink(self.terms.flight_bytes, now, out)
         stop = window.lead + 1
-        number = self.paced.floor(stop)
-        if number > window.trail:
-            self._let_go(number, tickets, now, out)
+        self._let_go(self.paced.floor(stop), tickets, now, out)
         if not self._has_room():
             missing = self.paced.missing(self.terms, window.kept.messages)
             crowded = max(window.short_of(self.terms.flight_bytes), window.trail + missing)
-            number = min(crowded, self.paced.required_floor(stop))
-            if number > window.trail:
-                self._let_go(number, tickets, now, out)
+            self._let_go(min(crowded, self.paced.required_floor(stop)), tickets, now, out)
 
     def on_receivers(self, receivers: list[Client], tickets: Tickets, now: int, out: list[Effect]) -> None:
         """A receiver came, went, or acknowledged."""
@@ -306,18 +299,24 @@ class Repository:
 
     def _let_go(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """Everything below `number` goes: a limit says so, or who paces has consumed it, and then it is stable."""
+        if number <= self.trail:
+            return
         withheld = max(self.acked, self.trail)
         if self.paced is None and self.resume_point is not None:
             for low, high in self.held.missing(self._bottom, number):
                 self.filling.give_up(low, high)
             self._acknowledge(now, out)
         self.filling.got(self.trail, number)
+        unwritten = self.window.unwritten(withheld, number)
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)
         self.acked = max(self.acked, number)
+        repaired = self.paced is not None and Repair.PACED in self.repairs
+        if repaired and self.resume_point is not None:
+            self.acks.owe(unwritten, self.reg_id, tickets)
         if self.paced is not None:
             self._acknowledge_again(withheld, number, now, out)
-        if self.paced is not None and Repair.PACED in self.repairs:
+        if repaired:
             self.filling.paused = False
             self._learn(number - 1, now, out)
             self._acknowledge(now, out)

@@ -172,6 +172,10 @@ class Window:
         missing = payload_bytes - (limit - self.kept.payload_bytes) if limit else 0
         return self.kept.below(self.trail, missing, 0)
 
+    def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The parts of [start, stop) that are to be written and are not on disk."""
+        return self.synced.missing(start, stop) if self.terms.written else []
+
     def let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
         """Everything below `number` goes for good."""
         self.trail = number

@@ -2,6 +2,7 @@
 
 import pytest
 
+from stablecast.core.source import SourceState
 from stablecast.model.canonical import Fn, Value
 from stablecast.model.explorer import Action, explore
 from stablecast.model.worlds.stability import INVARIANTS, World
@@ -126,27 +127,42 @@ def test_each_invariant_can_be_broken() -> None:
     assert broken("SyncedFirst", window=("acked", (frozenset({2}),)))
 
 
-def lives_that_tell_one_store_only() -> World:
-    """Four lives and three stores; nothing is lost under way, and no store crashes."""
-    here = world(Layout="three", Numbers=2, Lives=4, Faults=frozenset({"slow", "lag"}))
-    for text in (
-        "Begin,Ask 1,Sync 1,Stop",
-        "Begin,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Wait,Inform 1,Sync 1,Stop",
-        "Begin,Ask 2,Sync 2,ToSource 2,Ask 3,Sync 3,ToSource 3,Wait,Inform 2,Sync 2,Inform 3,Sync 3",
-        "Send,ToStore 2,Sync 2,ToSource 2,ToStore 3,Sync 3,ToSource 3,Stop",
-        "Begin,Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3,Wait,Inform 3,Sync 3",
-    ):
-        for step in text.split(","):
-            name, *number = step.split()
-            here.do((name, *map(int, number)))
-    return here
+LIVES = (
+    "Begin,Ask 1,Sync 1,Stop",
+    "Begin,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Wait,Inform 1,Sync 1,Stop",
+    "Begin,Ask 2,Sync 2,ToSource 2,Ask 3,Sync 3,ToSource 3,Wait,Inform 2,Sync 2,Inform 3,Sync 3",
+    "Send,ToStore 2,Sync 2,ToSource 2,ToStore 3,Sync 3,ToSource 3,Stop",
+    "Begin,Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3,Wait,Ask 1,Sync 1,ToSource 1,Inform 3,Sync 3",
+)
+"""Four lives and three stores; nothing is lost under way, and no store crashes."""
 
 
-@pytest.mark.xfail(strict=True, reason="terms are counted by each store alone: two lives may have the same one")
+def played_by(lives: tuple[str, ...]) -> World:
+    steps = [step.split() for text in lives for step in text.split(",")]
+    actions: list[Action] = [(name, *map(int, number)) for name, *number in steps]
+    return played(*actions, Layout="three", Numbers=2, Lives=4, Faults=frozenset({"slow"}))
+
+
 def test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable() -> None:
     """S3. The second life told its history to the first store only, the third got a message stable at the others; the
-    fourth hears equal terms and takes the second's history, by which the third's message is a dead tail.
+    fourth hears of both. Formal design, 7.3: the third one's term is higher, for the second one's was known to the
+    store that they share before it told anybody.
     """
-    here = lives_that_tell_one_store_only()
+    here = played_by(LIVES)
     assert here.safe == {(3, 0)}
+    here.do(("Inform", 1))
+    assert [process.repository.life.term for process in here.stores if process.repository] == [4, 3, 4]
+    assert here.source is not None
+    assert [life for life, _ in here.source.lineage.lives] == [3, 4]
     assert INVARIANTS["NoStableLost"](here.abstract())
+
+
+def test_a_store_that_counts_fewer_lives_is_asked_again() -> None:
+    """Formal design, 7.3: it had answered before another one said that there were more."""
+    before = ("Begin,Ask 1,Sync 1,Stop", "Begin,Ask 2,Sync 2,ToSource 2,Ask 1,Sync 1,ToSource 1,Wait")
+    asking, agreed = played_by(before).source, played_by((*before, "Ask 2,Sync 2,ToSource 2")).source
+    assert asking is not None
+    assert asking.state is SourceState.REGISTERING
+    assert agreed is not None
+    assert agreed.state is SourceState.ACTIVE
+    assert agreed.lineage.term == 2

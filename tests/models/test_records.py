@@ -1,0 +1,75 @@
+"""The table in the chapter of models that maps records of traces, actions and code: it names what there is, and all."""
+
+import re
+from collections.abc import Iterable
+from typing import get_args
+
+import pytest
+
+from stablecast.core import inputs, messages
+from tests.support.evidence import MODELS, Model, rows, section
+from tests.support.tree import ROOT
+
+TABLE = rows(section((ROOT / "spec" / "models.md").read_text(encoding="utf-8"), "Records, actions and code"))
+CORE = ROOT / "core" / "stablecast" / "core"
+INPUTS = {
+    role: {cls.__name__ for cls in get_args(union)}
+    for role, union in (
+        ("source", inputs.SourceInput),
+        ("receiver", inputs.ReceiverInput),
+        ("store", inputs.StoreInput),
+    )
+}
+MESSAGES = {cls.__name__ for cls in get_args(messages.Message)}
+
+RECORD = re.compile(r"`(\w+): (\w+)(?:\((\w+)\))?`")
+FILE = re.compile(r"`([\w/]+\.py)`")
+
+
+def model(name: str) -> Model:
+    """What the model says."""
+    return Model.read(ROOT / "tla" / name / f"{name}.tla")
+
+
+def unknown(records: Iterable[tuple[str, str, str]]) -> list[str]:
+    """What no endpoint is told: an input that this role does not have, or a message where there is none of the kind."""
+    return [
+        f"{role}: {name}({message})"
+        for role, name, message in records
+        if name not in INPUTS.get(role, ()) or (message not in MESSAGES if name == "Arrived" else message != "")
+    ]
+
+
+def test_every_model_is_in_the_table() -> None:
+    assert {row[0] for row in TABLE} == set(MODELS) == {path.parent.name for path in ROOT.glob("tla/*/MC*.tla")}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_actions_of_a_model_are_those_of_its_next_each_once(name: str) -> None:
+    found, named = model(name), [row[1].strip("`") for row in TABLE if row[0] == name]
+    assert sorted(named) == sorted(found.actions)
+    assert set(named) <= found.defined
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0]}-{row[1].strip('`')}")
+def test_a_row_names_records_and_code_that_there_are(row: list[str]) -> None:
+    """An action that nobody is told of says so, and runs nothing of the core."""
+    _, _, record, code = row
+    records, files = RECORD.findall(record), FILE.findall(code)
+    assert unknown(records) == []
+    assert [file for file in files if not (CORE / file).is_file()] == []
+    if record.startswith("none: "):
+        assert (records, code) == ([], "–")
+    else:
+        assert records
+        assert files or code.startswith("– ")
+
+
+def test_an_action_is_found_wherever_next_names_it() -> None:
+    assert model("Rpp").actions >= {"Send", "Restart", "Join", "Ack"}
+    assert model("ProxyElection").actions >= {"Silent", "Stand", "Original", "Die"}
+
+
+def test_what_no_endpoint_is_told_is_seen() -> None:
+    records = RECORD.findall("`store: Arrived(Register)` `store: Consumed` `store: Arrived` `source: Sent(Register)`")
+    assert unknown(records) == ["store: Consumed()", "store: Arrived()", "source: Sent(Register)"]
