@@ -8,7 +8,7 @@ import attrs
 from stablecast.core.events import Event, Oddity
 from stablecast.core.ranges import RangeSet
 from stablecast.core.registration import Registration
-from stablecast.sim.facts import Facts, Lives, mask_of, shows, without
+from stablecast.sim.facts import Facts, Lives, shows, without
 from stablecast.sim.keeping import Keeping
 from stablecast.sim.reading import Reading
 
@@ -72,14 +72,14 @@ class Checkers:
         if not self.facts.setup.notify and (0 < messages < under_way or 0 < size < under_way * PAYLOAD_BYTES):
             self.facts.report("F1", f"{under_way} messages are in flight, the limits are {messages} and {size} bytes")
 
-    def on_stable(self, life: int, first: int, stop: int, registered: int) -> None:
-        """The source's application is told so, while these stores are registered."""
+    def on_stable(self, life: int, first: int, stop: int, active: list[str]) -> None:
+        """The source's application is told so, while these stores are registered and there."""
         facts = self.facts
         facts.counts["stable"] += stop - first
         facts.stable_lives.setdefault(life, RangeSet()).add(first, stop)
         for number in range(first, stop):
             holders = facts.holders(life, number)
-            if not facts.quorums.stable(mask_of(holders), registered):
+            if not facts.judge.stable(holders, active):
                 if any(shows(wiped, life, number) for wiped in facts.wiped):
                     facts.excuse(life, number)
                     continue
@@ -132,7 +132,7 @@ class Checkers:
             return
         for number, life in facts.stable.items():
             holders = facts.holders(life, number)
-            if not facts.survives(holders):
+            if not facts.judge.recoverable(holders):
                 facts.report("S3", f"number {number} of life {life:#x} was stable and is left at {holders}")
                 return
 

@@ -25,7 +25,7 @@ from stablecast.sim.process import Process
 from stablecast.sim.proxy import Proxy
 from stablecast.sim.receiver import Found, ReceiverProcess
 from stablecast.sim.schedule import Act, Fault
-from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Setup
+from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Leaving, Setup
 from stablecast.sim.source import SourceProcess
 from stablecast.sim.store import StoreProcess
 from stablecast.sim.world import Clock, World
@@ -102,8 +102,11 @@ class Cluster:
         if self.deserted:
             self._kill(self.processes[SOURCE], flush=True)
         for name in EVERYBODY:
-            self.processes[name].thaw(timers_first=False)
-            if not self.processes[name].alive and not (self.deserted and name == SOURCE):
+            process = self.processes[name]
+            if isinstance(process, StoreProcess):
+                process.falter = None
+            process.thaw(timers_first=False)
+            if not process.alive and not (self.deserted and name == SOURCE):
                 self.spawn(name, variant=False)
 
     def adopt(self) -> None:
@@ -173,6 +176,7 @@ class Cluster:
         source = SourceProcess(
             self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers, self._on_over
         )
+        source.hesitates = self.setup.leaving is Leaving.HASTY_SOURCE
         self.processes[SOURCE] = source
         self.checkers.clients.append(source)
         source.start(self._recorder(Role.SOURCE, source.name, source.machine))
@@ -247,8 +251,7 @@ class Cluster:
             case Act.PART | Act.STALL:
                 self._part(fault)
             case Act.FREEZE:
-                process.freeze()
-                self._end(fault, partial(process.thaw, timers_first=fault.variant))
+                self._freeze(process, fault)
             case Act.LEAP:
                 process.leap(fault.span_ms * MILLISECOND)
             case Act.SLOW:
@@ -261,6 +264,9 @@ class Cluster:
                 self._take_over(process, fault)
             case Act.LEAVE:
                 self._leave(process, fault)
+            case Act.FALTER:
+                assert isinstance(process, StoreProcess)
+                process.falter = partial(self._freeze, process, fault)
             case _:
                 assert_never(fault.act)
 
@@ -280,6 +286,10 @@ class Cluster:
         if not self.processes[fault.who].alive and not (self.deserted and fault.who == SOURCE):
             moves = fault.who in CLIENTS or self.setup.named
             self.spawn(fault.who, variant=fault.variant and moves)
+
+    def _freeze(self, process: Process, fault: Fault) -> None:
+        process.freeze()
+        self._end(fault, partial(process.thaw, timers_first=fault.variant))
 
     def _leave(self, process: Process, fault: Fault) -> None:
         assert isinstance(process, ReceiverProcess)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from stablecast.core.quorum import Quorums
 from stablecast.core.ranges import RangeSet
 from stablecast.sim.disk import Contents, Disk
+from stablecast.sim.judge import Judge
 from stablecast.sim.rules import Violation
 from stablecast.sim.setup import STORES, Setup
 
@@ -44,9 +44,7 @@ class Facts:
     wiped: list[Contents] = attrs.field(factory=list)
     gone: dict[str, Lives] = attrs.field(factory=dict)
     farewell: bool = False
-    quorums: Quorums = attrs.field(
-        default=attrs.Factory(lambda self: Quorums.of(self.setup.rules, self.setup.groups), takes_self=True)
-    )
+    judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
         """A rule is broken."""
@@ -64,11 +62,6 @@ class Facts:
         gone = self.gone.get(store, {})
         return any(number in gone[sender] for sender in (life, NOBODY) if sender in gone)
 
-    def survives(self, stores: Iterable[str]) -> bool:
-        """Whether a message that these stores have can be had again by whoever asks as the rules say."""
-        held = mask_of(stores)
-        return self.quorums.stable(held, held)
-
     def excuse(self, life: int, number: int) -> None:
         """A stable message need not be anywhere any more."""
         self.stable_lives[life].remove(number, number + 1)
@@ -79,15 +72,27 @@ class Facts:
         contents = self.disks[store].durable if disk else self.disks[store].memory
         for number, life in list(self.stable.items()):
             holders = self.holders(life, number)
-            if store in holders and not self.survives(other for other in holders if other != store):
-                del self.stable[number]
-                self.excuse(life, number)
+            if store in holders and not self.judge.recoverable(other for other in holders if other != store):
+                self._forget(life, number)
         self.wiped.append({stream: dict(records) for stream, records in contents.items()})
 
+    def on_turn(self, store: str) -> None:
+        """It is a store's turn: what it does not have went with those before it (P-505)."""
+        for number, life in list(self.stable.items()):
+            if not self.holds(store, life, number):
+                self._forget(life, number)
 
-def mask_of(stores: Iterable[str]) -> int:
-    """As the quorum rules have it."""
-    return sum(1 << STORES.index(store) for store in stores)
+    def _forget(self, life: int, number: int) -> None:
+        del self.stable[number]
+        self.excuse(life, number)
+
+
+def _judge(setup: Setup) -> Judge:
+    members = list(zip(STORES, setup.groups, strict=False))
+    groups = range(len(setup.rules.sizes))
+    return Judge(
+        setup.rules, tuple(frozenset(store for store, own in members if own == group) for group in groups), setup.turns
+    )
 
 
 def shows(contents: Contents, life: int, number: int) -> bool:

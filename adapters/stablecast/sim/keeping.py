@@ -7,7 +7,7 @@ import attrs
 from stablecast.core.effects import Client
 from stablecast.core.messages import Pace, Role, SourceInfo
 from stablecast.core.ranges import RangeSet
-from stablecast.sim.facts import NOBODY, Facts, mask_of, without
+from stablecast.sim.facts import NOBODY, Facts, without
 from stablecast.sim.reading import Ledger
 from stablecast.sim.setup import RECEIVERS, STORES
 
@@ -135,4 +135,4 @@ class Keeping:
                 reader.receiver == receiver and reader.blocking and reader.acknowledged for reader in readers.values()
             )
         ]
-        return self.facts.quorums.registered(mask_of(stores))
+        return self.facts.judge.registered(stores)

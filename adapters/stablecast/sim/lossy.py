@@ -1,10 +1,11 @@
 """A transport that guarantees nothing: runs of a stream are lost, come twice, or late; of what is lost it tells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 from stablecast.core.units import MILLISECOND
-from stablecast.sim.process import Item, Process
+from stablecast.sim.coding import Item
+from stablecast.sim.process import Process
 from stablecast.transports.lbttcp import Run
 
 LATE_NS = 20 * MILLISECOND
@@ -27,7 +28,7 @@ class Lossy:
         self,
         process: Process,
         percent: int,
-        on_items: Callable[[int, list[Item]], None],
+        on_items: Callable[[int, Sequence[Item]], None],
         on_lost: Callable[[int, Run], None],
     ) -> None:
         """So many percent of the runs suffer."""
@@ -36,7 +37,7 @@ class Lossy:
         self._on_items = on_items
         self._on_lost = on_lost
 
-    def take(self, session_id: int, items: list[Item]) -> None:
+    def take(self, session_id: int, items: Sequence[Item]) -> None:
         """What was sent."""
         rng, after = self._process.world.rng, self._process.world.after
         arrived: list[Item] = []

@@ -184,8 +184,7 @@ class Connection:
         self.network.world.after(self.network.delay(), lambda: process.deliver(lost))
 
     def _leave(self, process: "Process") -> None:
-        if self in process.connections:
-            process.connections.remove(self)
+        process.connections.remove(self)
 
 
 def _ignore(_: bytes) -> None:

@@ -6,17 +6,13 @@ from typing import Any, Generic, TypeVar
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Gone, Input, Reset
+from stablecast.sim.coding import Greeting, Item, Reader
 from stablecast.sim.network import Connection, Network
 from stablecast.sim.world import Clock, World
 from stablecast.trace import Driven
-from stablecast.transports.codec import session_of
-from stablecast.transports.lbttcp import Run, StreamDecoder
-from stablecast.transports.wire.lbmc import Message
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
 EffectT = TypeVar("EffectT", bound=Effect)
-
-Item = Run | Message
 
 
 class Process:
@@ -234,14 +230,14 @@ class Pool:
         self._process.network.dial(self._process, address, made, refused)
 
 
-def serve(on_items: Callable[[list[Item]], None]) -> Callable[[Connection], None]:
-    """What accepts connections on a request port: each has its own decoder."""
+def serve(on_items: Callable[[Sequence[Item]], None]) -> Callable[[Connection], None]:
+    """What accepts connections on a request port: each has its own reader."""
 
     def accept(connection: Connection) -> None:
-        decoder = StreamDecoder()
+        reader = Reader()
 
         def on_data(data: bytes) -> None:
-            items = decoder.feed(data)
+            items = reader.feed(data)
             if items:
                 on_items(items)
 
@@ -261,7 +257,7 @@ class Joiner:
         process: Process,
         transport: str,
         session_id: int,
-        on_items: Callable[[int, list[Item]], None],
+        on_items: Callable[[int, Sequence[Item]], None],
         on_end: Callable[[bool], None],
     ) -> None:
         """Join `transport` for the life with this session id."""
@@ -289,18 +285,19 @@ class Joiner:
             return
         self._connection = connection
         greeted = False
-        decoder = StreamDecoder()
+        reader = Reader()
 
         def on_data(data: bytes) -> None:
             nonlocal greeted
             if self._over:
                 return
-            items = decoder.feed(data)
+            items = reader.feed(data)
             if items and not greeted:
                 greeted = True
-                if not self._is_meant(items.pop(0)):
+                if items[0] != Greeting(self._session_id):
                     self._finish()
                     return
+                items = items[1:]
             if items:
                 self._on_items(self._session_id, items)
 
@@ -308,9 +305,6 @@ class Joiner:
         connection.on_lost[True] = self._lost
         if connection.broken:
             self._lost()
-
-    def _is_meant(self, first: Item) -> bool:
-        return not isinstance(first, Run) and session_of(first) == self._session_id
 
     def _lost(self) -> None:
         self._connection = None

@@ -1,6 +1,6 @@
 """A proxy in a store's process: a source endpoint that stands in for a source that is gone, and sends no data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import attrs
@@ -11,12 +11,12 @@ from stablecast.core.inputs import Arrived, SourceInput, Start
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.daemon.proxy import proxy_config
 from stablecast.sim.checkers import Checkers
+from stablecast.sim.coding import NO_MESSAGE, Item, encode
 from stablecast.sim.configs import TIMES
 from stablecast.sim.network import Connection
-from stablecast.sim.process import Driver, Item, Process, serve
+from stablecast.sim.process import Driver, Process, serve
 from stablecast.trace import Driven
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
 
 PROXY_PORTS = range(14_411, 14_431)
 """Where proxies of a host listen."""
@@ -71,23 +71,22 @@ class Proxy:
         if connection.broken:
             return
         hello = codec.greeting(codec.split(self.config.incarnation)[0])
-        info = codec.encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+        info = encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
         connection.write(self.process, hello + info)
         self._subscribers.append(connection)
 
-    def _on_items(self, items: list[Item]) -> None:
+    def _on_items(self, items: Sequence[Item]) -> None:
         for item in items:
-            assert not isinstance(item, Run)
-            message = codec.decode(item)
-            if message.incarnation == self.config.incarnation:
-                self.driver.feed(Arrived(message))
+            assert not isinstance(item, NO_MESSAGE)
+            if item.incarnation == self.config.incarnation:
+                self.driver.feed(Arrived(item))
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
             case fx.Send():
-                self.process.pool.send(effect.to, codec.encode(effect.message))
+                self.process.pool.send(effect.to, encode(effect.message))
             case fx.Broadcast():
-                block = codec.encode(effect.message)
+                block = encode(effect.message)
                 for connection in self._subscribers:
                     connection.write(self.process, block)
             case fx.Notify():

@@ -1,7 +1,7 @@
 """A receiver's process: sessions driven as the client does it, and an application that consumes what they deliver."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 import attrs
@@ -37,11 +37,12 @@ from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
 from stablecast.core.units import MILLISECOND
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
+from stablecast.sim.coding import NO_MESSAGE, Item, encode
 from stablecast.sim.lossy import Lossy
 from stablecast.sim.network import Network
-from stablecast.sim.process import Driver, Item, Joiner, Process, serve
+from stablecast.sim.process import Driver, Joiner, Process, serve
 from stablecast.sim.setup import Leaving, Setup
-from stablecast.sim.source import PAYLOAD
+from stablecast.sim.source import HESITATE_NS, PAYLOAD
 from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
@@ -53,9 +54,6 @@ DRAIN_NS = 300 * MILLISECOND
 
 CONSUME_NS = 10 * MILLISECOND
 """What the application does with a run takes at most so long."""
-
-HESITATE_NS = 100 * MILLISECOND
-"""For how long at most an application thinks about where to begin, if it does."""
 
 ACKNOWLEDGE_SHARE = 0.5
 """How often an application that acknowledges itself does so after a run."""
@@ -156,7 +154,7 @@ class ReceiverProcess(Process):
     def _join(self, where: Found) -> None:
         del self._plans[where.transport]
 
-        def items(session_id: int, arrived: list[Item]) -> None:
+        def items(session_id: int, arrived: Sequence[Item]) -> None:
             self._on_stream(session_id, arrived, where)
 
         stream = Lossy(self, self.lossy, items, self._on_lost).take if self.lossy else items
@@ -185,16 +183,14 @@ class ReceiverProcess(Process):
             for where in list(self._plans.values()):
                 self._join(where)
 
-    def _on_stream(self, session_id: int, items: list[Item], where: Found) -> None:
+    def _on_stream(self, session_id: int, items: Sequence[Item], where: Found) -> None:
         for item in items:
             if isinstance(item, Run):
                 session = self.sessions.get(codec.join(session_id, item.topic_index))
                 if session is not None:
                     session.on_run(item)
-                continue
-            message = codec.decode(item)
-            if isinstance(message, SourceInfo) and message.topic == self.config.topic:
-                self._session_for(message, where).driver.feed(Arrived(message))
+            elif isinstance(item, SourceInfo) and item.topic == self.config.topic:
+                self._session_for(item, where).driver.feed(Arrived(item))
 
     def _on_lost(self, session_id: int, run: Run) -> None:
         """The transport gives a run up."""
@@ -215,15 +211,14 @@ class ReceiverProcess(Process):
                 session.driver.feed(Withdraw())
         return session
 
-    def _on_items(self, items: list[Item]) -> None:
+    def _on_items(self, items: Sequence[Item]) -> None:
         recovered: dict[int, list[codec.Recovered]] = {}
         for item in items:
-            assert not isinstance(item, Run)
-            if item.kind in codec.RECOVERED_KINDS:
-                retransmission = codec.decode_recovered(item)
-                recovered.setdefault(retransmission.session, []).append(retransmission)
+            if isinstance(item, codec.Recovered):
+                recovered.setdefault(item.session, []).append(item)
             else:
-                self._on_control(codec.decode(item))
+                assert not isinstance(item, NO_MESSAGE)
+                self._on_control(item)
         for incarnation, messages in recovered.items():
             session = self.sessions.get(incarnation)
             if session is not None:
@@ -323,7 +318,7 @@ class Session:
             case fx.Send():
                 if isinstance(effect.message, ConsumptionAck):
                     self._on_acknowledge(effect.message)
-                self._process.pool.send(effect.to, codec.encode(effect.message))
+                self._process.pool.send(effect.to, encode(effect.message))
             case fx.Deliver():
                 run, sender = self._tokens.use(effect.token, effect.done)
                 self.waiting += effect.count

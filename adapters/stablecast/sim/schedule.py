@@ -68,9 +68,11 @@ class Act(IntEnum):
     """A store is killed and comes back with an empty disk. Only on demand: its quorum may not survive."""
     LEAVE = 10
     """A receiver deregisters, and its process ends after the span. Only where receivers leave."""
+    FALTER = 11
+    """A store is stopped for the span at the moment when it starts a proxy, if it does; variant: as with FREEZE."""
 
 
-USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE))
+USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER))
 
 
 @attrs.frozen
@@ -140,6 +142,8 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
         ]
     setup = draw_setup(seed)
     faults += _special(rng, setup)
+    if setup.turns:  # Two lives may have stores of their own then, and nobody knows which is right.
+        faults = [fault for fault in faults if (fault.act, fault.who) != (Act.TAKEOVER, SOURCE)]
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
 
 
@@ -148,12 +152,23 @@ def _special(rng: Random, setup: Setup) -> list[Fault]:
     faults: list[Fault] = []
     if setup.proxies:
         faults += _absence(rng)
+    if setup.named:
+        faults += _moves(rng)
     if setup.leaving is Leaving.RECEIVER:
         faults += _leave(rng)
-    if setup.leaving is Leaving.HASTY_SOURCE and rng.random() < AMBUSH_SHARE:
-        at = HORIZON_MS - rng.randint(200, 1000)  # It will have no quorum when it leaves.
-        faults += [Fault(at, Act.CRASH, store, "", HORIZON_MS - at, False) for store in rng.sample(STORES, 2)]
+    if setup.leaving is Leaving.HASTY_SOURCE:
+        faults += _haste(rng, setup)
     return faults
+
+
+def _haste(rng: Random, setup: Setup) -> list[Fault]:
+    """When the source leaves it has no quorum, or has not begun; in turns, it has asked one store after the other."""
+    if setup.turns:
+        away = rng.randint(1500, 3000)
+        return [Fault(HORIZON_MS - away, Act.PART, SOURCE, "", away, False)]
+    away = rng.randint(200, 1000)
+    gone = rng.choice((rng.sample(STORES, 2), (SOURCE,), ()))
+    return [Fault(HORIZON_MS - away, Act.CRASH, who, "", away, False) for who in gone]
 
 
 def _absence(rng: Random) -> list[Fault]:
@@ -166,7 +181,15 @@ def _absence(rng: Random) -> list[Fault]:
     if rng.random() < AMBUSH_SHARE:
         stopped = at + rng.randint(1200, 1900)
         faults.append(Fault(stopped, Act.FREEZE, rng.choice(STORES), "", HORIZON_MS - stopped, True))
+    if rng.random() < AMBUSH_SHARE:
+        faults += [Fault(at, Act.FALTER, store, "", rng.randint(10, 1500), rng.random() < 0.5) for store in STORES]
     return faults
+
+
+def _moves(rng: Random) -> list[Fault]:
+    """Stores are elsewhere so soon that who is registered there hears of that first."""
+    times = (rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 6)))
+    return [Fault(at, Act.CRASH, rng.choice(STORES), "", 1, True) for at in times]
 
 
 def _leave(rng: Random) -> list[Fault]:
@@ -174,7 +197,8 @@ def _leave(rng: Random) -> list[Fault]:
     at, span = rng.randrange(HORIZON_MS // 2), rng.randint(30, 200)
     faults = [Fault(at, Act.CRASH, SOURCE, "", span, True)]
     for receiver in rng.sample(RECEIVERS, rng.randint(1, len(RECEIVERS))):
-        left = rng.choice((at + span + rng.randint(0, 300), rng.randrange(HORIZON_MS)))
+        begun = at + span + rng.choice((rng.randint(1, 12), rng.randint(0, 300)))
+        left = rng.choice((begun, begun, rng.randrange(HORIZON_MS)))
         faults.append(Fault(left, Act.LEAVE, receiver, "", min(rng.randint(1, 1000), HORIZON_MS - left), False))
     return faults
 
@@ -203,7 +227,7 @@ def _victims(act: Act) -> tuple[str, ...]:
     match act:
         case Act.LEAP | Act.TAKEOVER:
             return CLIENTS
-        case Act.SLOW | Act.FULL | Act.WIPE:
+        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER:
             return STORES
         case Act.LEAVE:
             return RECEIVERS

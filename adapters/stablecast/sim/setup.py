@@ -54,8 +54,9 @@ class Leaving(IntEnum):
 class Setup:
     """Sizes in bytes, 0: no limit.
 
-    Of the system: `rules` of the groups (no sizes: a streaming source), `memory` instead of disks, `proxies` that may
-    stand in, a source that stays away until all else is settled (`orphaned`), stores that are `named` and move.
+    Of the system: `rules` of the groups (no sizes: a streaming source, which may be `forgetful` and retain nothing),
+    `memory` instead of disks, `proxies` that may stand in, a source that stays away until all else is settled
+    (`orphaned`), stores that are `named` and move, or have their `turns` (round robin).
     Of the stores: `size_threshold`, `size_limit`, `disk_limit`, `write_delay_ms`, `ack_minimum`, `request_rate` in
     messages per second, `forwarding`.
     Of the source: `paced` by receivers, stability `on_reception`, `unique` confirmations, the `retained` threshold and
@@ -65,10 +66,12 @@ class Setup:
     """
 
     rules: GroupRules = GroupRules((3,))
+    forgetful: bool = False
     memory: bool = False
     proxies: bool = False
     orphaned: bool = False
     named: bool = False
+    turns: bool = False
     size_threshold: int = 0
     size_limit: int = 0
     disk_limit: int = 0
@@ -144,8 +147,12 @@ def draw_setup(seed: int) -> Setup:
         found |= kit(rng)
     if not found.get("rules", GroupRules((3,))).sizes:
         found = {name: found[name] for name in _STREAMING if name in found}
+    if found.get("turns"):
+        found = {name: value for name, value in found.items() if name not in _ALL_STORES}
     if found.get("proxies"):
         found.pop("named", None)  # A proxy knows stores by the address they had.
+    if found.get("memory") and found.get("size_limit"):
+        found["notify"] = True  # A memory that is full stays so; who waits for it gives up flight by flight.
     if found.get("leaving") is Leaving.RECEIVER and "unique" in found:
         found["unique"] = 1  # There is no second one in the end.
     if found.get("paced"):
@@ -183,8 +190,11 @@ _GROUPS: Final = (
     GroupRules((1, 2), Intragroup.ALL_ACTIVE, Intergroup.ALL_ACTIVE),
 )
 
-_STREAMING: Final = ("rules", "late_ms", "arrival", "lossy", "leaving")
+_STREAMING: Final = ("rules", "forgetful", "late_ms", "arrival", "lossy", "leaving")
 """What there is without stores."""
+
+_ALL_STORES: Final = ("rules", "paced", "on_reception", "non_blocking", "proxies", "orphaned")
+"""What there is only with all stores at once (P-543, P-594)."""
 
 _Kit = dict[str, Any]
 
@@ -193,8 +203,9 @@ def _groups(rng: Random) -> _Kit:
     return {"rules": rng.choice(_GROUPS)}
 
 
-def _streaming(_: Random) -> _Kit:
-    return {"rules": GroupRules(())}
+def _streaming(rng: Random) -> _Kit:
+    leaving = rng.choice((Leaving.NOBODY, Leaving.NOBODY, Leaving.RECEIVER))
+    return {"rules": GroupRules(()), "forgetful": rng.random() < 0.2, "leaving": leaving}
 
 
 def _paced(rng: Random) -> _Kit:
@@ -257,6 +268,10 @@ def _named(_: Random) -> _Kit:
     return {"named": True}
 
 
+def _turns(rng: Random) -> _Kit:
+    return {"turns": True, "named": rng.random() < 0.3, "leaving": rng.choice(tuple(Leaving))}
+
+
 def _memory(_: Random) -> _Kit:
     return {"memory": True}
 
@@ -278,6 +293,7 @@ _KITS: Final[tuple[Callable[[Random], _Kit], ...]] = (
     _leaving,
     _leaving,
     _named,
+    _turns,
     _memory,
 )
 """What may deviate, the intricate ones twice."""

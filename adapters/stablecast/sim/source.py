@@ -1,7 +1,7 @@
 """A source's process: the source endpoint driven as the client does it, and an application that wants to send."""
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 from stablecast.client.retained import Retained
@@ -30,17 +30,18 @@ from stablecast.core.inputs import (
     Withdraw,
 )
 from stablecast.core.registration import Registration
-from stablecast.core.settings import FlightBehavior, SourceConfig
+from stablecast.core.settings import FlightBehavior, SourceConfig, StoreBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.units import MILLISECOND
 from stablecast.sim.checkers import Checkers
+from stablecast.sim.coding import NO_MESSAGE, Item, encode
 from stablecast.sim.network import Connection, Network
-from stablecast.sim.process import Driver, Item, Process, serve
+from stablecast.sim.process import Driver, Process, serve
+from stablecast.sim.setup import STORES
 from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 PAYLOAD = struct.Struct(">QI")
@@ -48,6 +49,9 @@ PAYLOAD = struct.Struct(">QI")
 
 FLUSH_NS = MILLISECOND
 """What the application sends is buffered at most so long, until the end of the loop's turn."""
+
+HESITATE_NS = 100 * MILLISECOND
+"""For how long at most an application thinks about it before it begins, or where, if it does."""
 
 
 class SourceProcess(Process):
@@ -68,9 +72,11 @@ class SourceProcess(Process):
         self.machine = SourceEndpoint.create(config)
         self.wanted = 0
         self.left = False
+        self.hesitates = False
         self.known_at: list[int] = []
         self._checkers = checkers
         self._on_over = on_over
+        self._turns = config.behavior is StoreBehavior.RR
         self._session_id, self._topic_index = codec.split(config.incarnation)
         self._subscribers: list[Connection] = []
         self._retained = Retained(config.incarnation)
@@ -81,12 +87,16 @@ class SourceProcess(Process):
         self._planned = False
 
     def start(self, recorder: Recorder | None) -> None:
-        """Listen and register."""
+        """Listen and register; an application that may change its mind thinks about it."""
         driven: Driven[SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
         self._driver = Driver(self, driven, self._perform)
         self.listen(self.config.reply_to, serve(self._on_items))
         self.listen(self.config.transport, self._admit)
-        self._driver.feed(Start())
+        if self.hesitates:
+            delay = int(self.world.rng.random() * HESITATE_NS)
+            self.world.after(delay, lambda: self.deliver(lambda: self._driver.feed(Start())))
+        else:
+            self._driver.feed(Start())
 
     def want(self, count: int) -> None:
         """The application has messages to send, as soon as it may."""
@@ -111,11 +121,6 @@ class SourceProcess(Process):
             and self.machine.can_send
             and not self.machine.window.unsettled_messages
         )
-
-    @property
-    def sent_up_to(self) -> int:
-        """The next number."""
-        return self._next
 
     def registrations(self) -> Iterable[Registration]:
         """With every store."""
@@ -194,24 +199,23 @@ class SourceProcess(Process):
             return
         self._flush()
         hello = codec.greeting(self._session_id)
-        connection.write(self, hello + codec.encode(self.machine.info()) if self.machine.can_send else hello)
+        connection.write(self, hello + encode(self.machine.info()) if self.machine.can_send else hello)
         self._subscribers.append(connection)
 
-    def _on_items(self, items: list[Item]) -> None:
+    def _on_items(self, items: Sequence[Item]) -> None:
         for item in items:
-            assert not isinstance(item, Run)
-            message = codec.decode(item)
-            if message.incarnation == self.config.incarnation:
-                self._driver.feed(Arrived(message))
+            assert not isinstance(item, NO_MESSAGE)
+            if item.incarnation == self.config.incarnation:
+                self._driver.feed(Arrived(item))
 
     # What is to be done.
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
             case fx.Send():
-                self.pool.send(effect.to, codec.encode(effect.message))
+                self.pool.send(effect.to, encode(effect.message))
             case fx.Broadcast():
-                self._broadcast(codec.encode(effect.message))
+                self._broadcast(encode(effect.message))
             case fx.Release():
                 self._checkers.on_release(self.config.incarnation, effect.number)
                 self._retained.release(effect.number)
@@ -228,6 +232,8 @@ class SourceProcess(Process):
         match event:
             case RegistrationSuccess():
                 self.known_at.append(event.store_index)
+                if self._turns:
+                    self._checkers.facts.on_turn(STORES[event.store_index])
                 self._checkers.on_registered(self, event.store_index, event.reg_id)
             case RegistrationComplete():
                 if not self._complete:
@@ -235,8 +241,8 @@ class SourceProcess(Process):
                     self._checkers.on_life(self.config.incarnation, event.number)
                 self._complete = True
             case Stable() if event.flags & StableFlag.STABLE:
-                registered = self.machine.window.registered
-                self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1, registered)
+                active = [STORES[held.request.store_index] for held in self.registrations() if held.present]
+                self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1, active)
             case Reclaimed() if event.forced:
                 self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)
             case QuorumLost():

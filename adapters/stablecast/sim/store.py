@@ -1,5 +1,6 @@
 """A store's process: the store endpoint driven as the daemon does it, on a disk in memory."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import assert_never
 
@@ -14,10 +15,11 @@ from stablecast.daemon.recovering import recovered
 from stablecast.daemon.shelf import Shelf
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
+from stablecast.sim.coding import NO_MESSAGE, Item, encode
 from stablecast.sim.disk import Disk, Kind, Record, Syncer
 from stablecast.sim.lossy import Lossy
 from stablecast.sim.network import Network
-from stablecast.sim.process import Driver, Item, Joiner, Process, serve
+from stablecast.sim.process import Driver, Joiner, Process, serve
 from stablecast.sim.proxy import Advertise, Proxy
 from stablecast.sim.world import Clock
 from stablecast.trace import Driven
@@ -42,11 +44,13 @@ class StoreProcess(Process):
     ) -> None:
         """It has not started; `advertise` makes a proxy found.
 
-        So many percent of the runs of a stream are not to arrive as they should.
+        So many percent of the runs of a stream are not to arrive as they should. `falter` is what is to go wrong at the
+        moment when a proxy starts.
         """
         super().__init__(network, name, config.address.partition(":")[0], clock)
         self.disk = disk
         self.machine = StoreEndpoint.create(config)
+        self.falter: Callable[[], None] | None = None
         self._address = config.address
         self._checkers = checkers
         self._advertise = advertise
@@ -103,14 +107,14 @@ class StoreProcess(Process):
 
     # What arrives.
 
-    def _on_items(self, items: list[Item]) -> None:
+    def _on_items(self, items: Sequence[Item]) -> None:
         again: list[codec.Recovered] = []
         for item in items:
-            assert not isinstance(item, Run)
-            if item.kind in codec.RECOVERED_KINDS:
-                again.append(codec.decode_recovered(item))
+            if isinstance(item, codec.Recovered):
+                again.append(item)
             else:
-                self._driver.feed(Arrived(codec.decode(item)))
+                assert not isinstance(item, NO_MESSAGE)
+                self._driver.feed(Arrived(item))
         for data in self._tokens.keep_recovered(again):
             self._driver.feed(data)
 
@@ -118,7 +122,7 @@ class StoreProcess(Process):
         """The transport gives a run up."""
         self._driver.feed(Lost(codec.join(session_id, run.topic_index), run.first, run.count))
 
-    def _on_stream(self, session_id: int, items: list[Item]) -> None:
+    def _on_stream(self, session_id: int, items: Sequence[Item]) -> None:
         for item in items:
             if isinstance(item, Run):
                 incarnation = codec.join(session_id, item.topic_index)
@@ -129,13 +133,11 @@ class StoreProcess(Process):
                 )
                 if lost is not None:
                     self._driver.feed(lost)
-            else:
-                self._on_announcement(codec.decode(item))
-
-    def _on_announcement(self, message: Message) -> None:
-        if isinstance(message, SourceInfo):
-            self._checkers.stores.on_info(self.name, message)
-        self._driver.feed(Arrived(message))
+                continue
+            assert not isinstance(item, NO_MESSAGE)
+            if isinstance(item, SourceInfo):
+                self._checkers.stores.on_info(self.name, item)
+            self._driver.feed(Arrived(item))
 
     # What is to be done.
 
@@ -145,7 +147,7 @@ class StoreProcess(Process):
         match effect:
             case fx.Send():
                 self._check(effect.message)
-                self.pool.send(effect.to, codec.encode(effect.message))
+                self.pool.send(effect.to, encode(effect.message))
             case fx.PersistMessages():
                 self._shelf.persist(effect)
             case fx.Discard():
@@ -168,6 +170,7 @@ class StoreProcess(Process):
             case fx.StartProxy():
                 self._end_proxy(effect.source_reg_id)
                 self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise, self._checkers)
+                self._falter()
             case fx.StopProxy():
                 self._end_proxy(effect.source_reg_id)
             case fx.Notify():
@@ -228,6 +231,12 @@ class StoreProcess(Process):
 
         stream = Lossy(self, self._lossy, self._on_stream, self._on_lost).take if self._lossy else self._on_stream
         self._joiners[effect.incarnation] = Joiner(self, effect.transport, session_id, stream, ended)
+
+    def _falter(self) -> None:
+        """What was to go wrong when a proxy starts does."""
+        falter, self.falter = self.falter, None
+        if falter is not None:
+            falter()
 
     def _end_proxy(self, source_reg_id: int) -> None:
         proxy = self._proxies.pop(source_reg_id, None)

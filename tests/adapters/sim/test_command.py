@@ -1,5 +1,6 @@
 """`stablecast sim`: what it prints, writes and returns."""
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.sim import command
 from stablecast.sim.command import Options, run_sim
+from stablecast.sim.schedule import draw
 from stablecast.sim.setup import ScheduleError
 from stablecast.trace import verify_paths
 
@@ -55,6 +57,41 @@ def test_a_failing_seed_is_shrunk_traced_and_replayed(
     summary = verify_paths(sorted((schedule.parent / "traces").iterdir()))
     assert {report.role for report in summary.files} == {"source", "store", "receiver"}
     assert "S1" in {violation.rule for violation in summary.violations}
+
+
+def test_after_the_first_few_failing_seeds_are_only_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "MAX_SHRUNK", 0)
+    acknowledge_one_more(monkeypatch)
+    assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
+    said = capsys.readouterr().out
+    assert "seed 3: VIOLATED" in said
+    assert "again:" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_seed_is_told_with_its_faults(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "shrink", lambda report: report)
+    acknowledge_one_more(monkeypatch)
+    assert run_sim(Options(1, first=3, jobs=1, directory=tmp_path), as_json=False) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert all(f"  {fault}" in said for fault in draw(3).faults)
+    assert f"  again: stablecast sim --replay {tmp_path / 'seed-3' / 'schedule.json'}" in said
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_between_worlds_and_then_as_before(
+    monkeypatch: pytest.MonkeyPatch, collecting: bool
+) -> None:
+    state = [collecting]
+    monkeypatch.setattr(gc, "isenabled", lambda: state[-1])
+    monkeypatch.setattr(gc, "disable", lambda: state.append(False))
+    monkeypatch.setattr(gc, "enable", lambda: state.append(True))
+    command.run_seeds(range(2), wipe=False)
+    assert state == ([True, False, True] if collecting else [False, False])
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"seed": 1}'])

@@ -111,3 +111,35 @@ def test_a_full_disk_fails_for_good() -> None:
     syncer.append(messages(2, 1, 2))
     world.run(2 * SECOND)
     assert (failed, disk.durable) == ([True], {})
+
+
+def test_a_process_that_is_gone_hears_of_no_sync() -> None:
+    """Whatever it waited for, and whatever it still asks for."""
+    world, disk = World(Random(3)), Disk()
+    syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"))
+    syncer.append(messages(1, 0, 1))
+    world.run(1)
+    syncer.stopped = True
+    syncer.append(messages(2, 1, 2))
+    world.run(SECOND)
+    early = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"))
+    early.append(messages(3, 2, 3))
+    early.stopped = True
+    world.run(2 * SECOND)
+    assert disk.durable == {}
+
+
+def test_a_sync_that_completes_no_ticket_reports_none() -> None:
+    world, disk, reported = World(Random(3)), Disk(), list[int]()
+    Syncer(world, disk, reported.append, pytest.fail).append(messages(0, 0, 1))
+    world.run(SECOND)
+    assert (reported, disk.sizes(1)) == ([], [(0, 1, 10)])
+
+
+def test_a_memory_ends_with_its_process() -> None:
+    disk = Disk()
+    disk.keep(1, 0, 2, 7)
+    disk.append(Record(1, Kind.CUT, None, 1, 1))
+    assert list(disk.memory[1]) == [0]
+    disk.crash(1)
+    assert (disk.memory, disk.sizes(1)) == ({}, [])

@@ -2,12 +2,12 @@
 
 from random import Random
 
+from stablecast.sim.coding import Greeting, Item
 from stablecast.sim.lossy import GIVE_UP_NS, LATE_NS, Lossy
 from stablecast.sim.network import Network
-from stablecast.sim.process import Item, Process
+from stablecast.sim.process import Process
 from stablecast.sim.world import Clock, World
 from stablecast.transports.lbttcp import Run
-from stablecast.transports.wire.lbmc import Message, MessageKind
 
 RUNS = 400
 
@@ -29,7 +29,7 @@ def test_nothing_vanishes_without_a_word() -> None:
         lambda _, run: lost.append((world.now, run)),
     )
     runs = [Run(1, number, 1, 12, b"") for number in range(RUNS)]
-    marker = Message(MessageKind.CONTROL)
+    marker = Greeting(1)
     for run in runs:
         lossy.take(7, [run, marker] if run.first % 2 else [run])
     world.run(GIVE_UP_NS)

@@ -117,3 +117,79 @@ def test_a_frozen_process_reads_its_mail_when_it_runs_again(network: Network) ->
     assert (second.heard, first.told) == (b"", [])
     second.thaw(timers_first=True)
     assert second.heard == b"x"
+
+
+def connected(network: Network) -> tuple[Listener, Listener, Connection]:
+    """Both ends are up."""
+    first, second = pair(network)
+    first.pool.send(ADDRESS, b"x")
+    network.world.run(SECOND)
+    return first, second, second.accepted[0]
+
+
+def test_who_is_cut_off_twice_is_reached_after_the_second_time(network: Network) -> None:
+    first, second, _ = connected(network)
+    network.block("a", "b")
+    network.block("a", "b")
+    first.pool.send(ADDRESS, b"y")
+    network.world.run(2 * SECOND)
+    network.unblock("a", "b")
+    network.world.run(3 * SECOND)
+    assert second.heard == b"x"
+    network.unblock("a", "b")
+    network.world.run(4 * SECOND)
+    assert second.heard == b"xy"
+
+
+def test_what_waits_for_other_hosts_goes_on_waiting(network: Network) -> None:
+    first, second, _ = connected(network)
+    for who in ("a", "c"):
+        network.block(who, "b")
+    first.pool.send(ADDRESS, b"y")
+    network.world.run(2 * SECOND)
+    network.unblock("c", "b")
+    network.world.run(3 * SECOND)
+    assert second.heard == b"x"
+    network.unblock("a", "b")
+    network.world.run(4 * SECOND)
+    assert second.heard == b"xy"
+
+
+def test_a_cut_spares_connections_with_others(network: Network) -> None:
+    first, second, _ = connected(network)
+    third = Listener(network, "c")
+    third.pool.send(ADDRESS, b"z")
+    network.world.run(2 * SECOND)
+    network.cut("a", "b", [first, second, third])
+    network.world.run(3 * SECOND)
+    assert (first.told, third.told) == ([Reset(ADDRESS)], [])
+
+
+def test_the_dead_do_not_dial(network: Network) -> None:
+    first, second = pair(network)
+    first.pool.send(ADDRESS, b"x")
+    first.crash()
+    network.world.run(SECOND)
+    assert second.accepted == []
+
+
+def test_a_connection_breaks_once(network: Network) -> None:
+    """And nothing goes over it then, without a word."""
+    first, second, connection = connected(network)
+    connection.write(first, b"lost")
+    for _ in range(2):
+        connection.snap()
+    connection.write(first, b"y")
+    connection.close(second)
+    connection.close(first)
+    network.world.run(2 * SECOND)
+    assert (second.heard, second.lost, first.told) == (b"x", 1, [Reset(ADDRESS)])
+
+
+def test_who_hung_up_hears_no_more_of_it(network: Network) -> None:
+    first, second, connection = connected(network)
+    connection.close(second)
+    connection.close(first)
+    connection.snap()
+    network.world.run(2 * SECOND)
+    assert (second.lost, first.told) == (0, [Reset(ADDRESS)])

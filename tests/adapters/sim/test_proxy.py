@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from stablecast.core import effects as fx
-from stablecast.core.messages import ElectionToken, StoreEntry
+from stablecast.core.messages import ElectionToken, Keepalive, Role, StoreEntry
 from stablecast.core.units import SECOND
 from stablecast.sim import configs
 from stablecast.sim.cluster import Cluster
@@ -16,6 +16,7 @@ from stablecast.sim.peace import trouble
 from stablecast.sim.setup import Setup
 from stablecast.sim.store import StoreProcess
 from stablecast.sim.world import World
+from tests.adapters.sim.setups import dead_connection
 
 
 @pytest.fixture
@@ -78,3 +79,16 @@ def test_a_proxy_ends_with_its_process(cluster: Cluster) -> None:
     store.crash()
     assert proxy.config.transport not in cluster.network.listeners
     cluster.world.run(cluster.world.now + SECOND)
+
+
+def test_a_proxy_minds_its_own_business(cluster: Cluster) -> None:
+    """P-549: it has no messages; what is for others, and who has gone, is none of its concern."""
+    store = start(cluster)
+    (proxy,) = store._proxies.values()
+    cluster.world.run(cluster.world.now + SECOND)
+    before, subscribers = proxy._machine.abstract(), list(proxy._subscribers)
+    proxy._on_items([Keepalive(Role.STORE, 4711, 50, False, 0)])
+    proxy._perform(fx.Release(3))
+    proxy._admit(dead_connection(store))
+    assert (proxy._machine.abstract(), proxy._subscribers) == (before, subscribers)
+    assert subscribers

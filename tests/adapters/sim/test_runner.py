@@ -4,10 +4,18 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stablecast.core.store import StoreEndpoint
+from stablecast.core.units import MILLISECOND
+from stablecast.sim import runner
+from stablecast.sim.checkers import Checkers
 from stablecast.sim.coverage import Coverage
-from stablecast.sim.runner import run
+from stablecast.sim.runner import SETTLE_NS, run
 from stablecast.sim.schedule import draw
-from stablecast.sim.setup import Setup
+from stablecast.sim.setup import HORIZON_MS, Setup
 from tests.support.tree import ROOT
 
 SEEDS = 60
@@ -67,3 +75,38 @@ def test_same_seed_same_transcript_whatever_the_hash_seed() -> None:
 def test_a_wiped_disk_is_survived_by_what_its_quorum_survives() -> None:
     for seed in range(15):
         assert not run(draw(seed, wipe=True)).violations, f"seed {seed}"
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 1_000_000))
+def test_a_world_happens_the_same_way_every_time(seed: int) -> None:
+    """Whatever other worlds this process has seen meanwhile."""
+    transcripts: list[list[str]] = [[], []]
+    first, second = (run(draw(seed), transcript=lines) for lines in transcripts)
+    assert transcripts[0] == transcripts[1]
+    assert first == second
+
+
+def test_whatever_a_machine_raises_is_told() -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("planted")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoreEndpoint, "handle_timeout", fail)
+        (violation,) = run(draw(3)).violations
+    assert violation.rule == "X1"
+    assert violation.text.startswith("ValueError: planted (test_runner.py:")
+
+
+def test_what_does_not_settle_is_told_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "trouble", lambda _: ("L1", "planted"))
+    report = run(draw(3))
+    assert [(violation.rule, violation.text) for violation in report.violations] == [("L1", "planted")]
+    assert report.virtual_ns == HORIZON_MS * MILLISECOND + SETTLE_NS
+
+
+def test_a_broken_rule_ends_a_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checkers, "on_life", lambda self, *_: self.facts.report("S2", "planted"))
+    report = run(draw(3))
+    assert {violation.rule for violation in report.violations} == {"S2"}
+    assert report.virtual_ns < HORIZON_MS * MILLISECOND

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stablecast.sim.schedule import USUAL, Act, Schedule, draw
-from stablecast.sim.setup import HORIZON_MS, ScheduleError, Setup
+from stablecast.sim.setup import HORIZON_MS, SOURCE, ScheduleError, Setup
 
 
 def test_schedules_survive_json() -> None:
@@ -17,8 +17,24 @@ def test_schedules_survive_json() -> None:
 def test_everything_is_over_at_the_horizon() -> None:
     faults = [fault for seed in range(200) for fault in draw(seed).faults]
     assert all(0 <= fault.at_ms < HORIZON_MS and 0 <= fault.span_ms <= HORIZON_MS - fault.at_ms for fault in faults)
-    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE}
+    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE, Act.FALTER}
     assert str(faults[0])
+
+
+def test_in_turns_no_second_life_of_the_source_begins_beside_the_first() -> None:
+    """P-505: they might have stores of their own."""
+    drawn = [draw(seed) for seed in range(600)]
+    turns = [schedule for schedule in drawn if schedule.setup.turns]
+    assert len(turns) > 10
+    assert not any(fault.who == SOURCE and fault.act is Act.TAKEOVER for found in turns for fault in found.faults)
+    assert any(fault.who == SOURCE and fault.act is Act.TAKEOVER for found in drawn for fault in found.faults)
+
+
+def test_stores_with_a_name_come_back_elsewhere_at_once() -> None:
+    """P-207."""
+    drawn = [schedule for schedule in map(draw, range(300)) if schedule.setup.named]
+    quick = [fault for found in drawn for fault in found.faults if (fault.act, fault.span_ms) == (Act.CRASH, 1)]
+    assert len([fault for fault in quick if fault.variant]) >= len(drawn) > 0
 
 
 def test_disks_are_wiped_only_on_demand() -> None:
@@ -46,7 +62,9 @@ def test_what_is_no_schedule_is_refused(value: object) -> None:
         Schedule.from_json(value)
 
 
-@pytest.mark.parametrize(("act", "who", "other"), [("FULL", "source", ""), ("CUT", "store0", "moon")])
+@pytest.mark.parametrize(
+    ("act", "who", "other"), [("FULL", "source", ""), ("LEAVE", "store0", ""), ("CUT", "store0", "moon")]
+)
 def test_faults_of_nobody_are_refused(act: str, who: str, other: str) -> None:
     fault = {"at_ms": 1, "act": act, "who": who, "other": other, "span_ms": 1, "variant": False}
     with pytest.raises(ScheduleError, match="concerns nobody"):

@@ -28,7 +28,9 @@ def test_what_cannot_go_together_does_not() -> None:
         assert not (setup.proxies and setup.named)
         assert not (setup.paced and (setup.notify or setup.unique))
         assert setup.unique < 2 or setup.leaving is not Leaving.RECEIVER
-        assert setup.rules.sizes or not (setup.paced or setup.proxies or setup.unique)
+        assert setup.rules.sizes or not (setup.paced or setup.proxies or setup.unique or setup.turns)
+        assert not (setup.turns and (setup.paced or setup.proxies or setup.rules != GroupRules((3,))))
+        assert not (setup.memory and setup.size_limit) or setup.notify or setup.paced
 
 
 def test_setups_survive_json() -> None:

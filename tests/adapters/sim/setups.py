@@ -1,0 +1,51 @@
+"""Worlds of every kind, a few faults in each: what the drivers of the endpoints are shown with."""
+
+import attrs
+
+from stablecast.core.quorum import GroupRules
+from stablecast.core.settings import AckMode
+from stablecast.core.units import SECOND
+from stablecast.sim.cluster import Cluster, seeded
+from stablecast.sim.network import Connection
+from stablecast.sim.peace import trouble
+from stablecast.sim.process import Process
+from stablecast.sim.runner import Report, run
+from stablecast.sim.schedule import draw
+from stablecast.sim.setup import Leaving, Setup
+
+KINDS = {
+    "plain": Setup(),
+    "named": Setup(named=True),
+    "turns": Setup(turns=True, leaving=Leaving.SOURCE),
+    "streaming": Setup(rules=GroupRules(()), late_ms=2000),
+    "forgetful": Setup(rules=GroupRules(()), forgetful=True, leaving=Leaving.RECEIVER),
+    "paced": Setup(paced=True, on_reception=True, write_delay_ms=20, non_blocking=True),
+    "limited": Setup(memory=True, notify=True, size_threshold=120, size_limit=1440),
+    "proxies": Setup(proxies=True, orphaned=True, late_ms=3999),
+    "lossy": Setup(lossy=30, stability_ms=200),
+    "leaving": Setup(leaving=Leaving.RECEIVER, ack_mode=AckMode.EXPLICIT),
+    "arrival": Setup(arrival=True, ack_mode=AckMode.EXPLICIT, forwarding=True, write_delay_ms=20),
+    "confirmed": Setup(unique=1, retained=(480, 1440), leaving=Leaving.HASTY_SOURCE),
+}
+
+
+def world(kind: str, seed: int = 12) -> Report:
+    """What came of the schedule of a seed in a world of this kind."""
+    return run(attrs.evolve(draw(seed), setup=KINDS[kind]))
+
+
+def lively(setup: Setup, seed: int = 1) -> Cluster:
+    """Everybody is up, and ten messages were sent."""
+    cluster = Cluster(seeded(seed), setup=setup)
+    cluster.world.run(SECOND)
+    cluster.want(10)
+    cluster.world.run(2 * SECOND)
+    assert trouble(cluster) is None
+    return cluster
+
+
+def dead_connection(process: Process) -> Connection:
+    """It was broken before it was accepted."""
+    connection = Connection(process.network, process, process)
+    connection.broken = True
+    return connection

@@ -1,0 +1,132 @@
+"""The checkers of the receivers: what each of them says of the least that breaks its rule."""
+
+import pytest
+
+from stablecast.core.quorum import GroupRules
+from stablecast.sim.setup import STORES
+from tests.adapters.sim.checking import (
+    LIFE,
+    NEXT,
+    PROCESS,
+    READER,
+    begin,
+    broken,
+    deliver,
+    stable,
+    store,
+    world,
+)
+
+
+def test_what_a_later_life_got_stable_an_earlier_session_need_not_have() -> None:
+    """T5: it ends where its life ends."""
+    checkers = world()
+    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    checkers.on_life(NEXT, 0)
+    store(checkers, 0, 3, life=NEXT)
+    checkers.on_stable(NEXT, 0, 3, list(STORES))
+    checkers.receivers.on_begin(READER, PROCESS, LIFE, 1)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 1, 3)
+    assert broken(checkers) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "again"),
+    [((5, 7), False), ((3, 5), False), ((4, 5, NEXT), False), ((1, 2), True)],
+    ids=["a gap", "a repetition", "the payload of another", "consumed in an earlier session"],
+)
+def test_delivery_is_in_order_and_of_the_right_life(what: tuple[int, ...], again: bool) -> None:
+    checkers = world()
+    begin(checkers, 1 if again else 0, {LIFE: [(1, 2)]} if again else {})
+    if not again:
+        deliver(checkers, 0, 4)
+    assert broken(checkers) == []
+    deliver(checkers, what[0], what[1], payload=what[2] if len(what) > 2 else LIFE)
+    assert broken(checkers) == ["D1"]
+
+
+def test_what_was_lost_or_known_may_be_passed_over() -> None:
+    checkers = world()
+    begin(checkers, 0, {LIFE: [(2, 4)]})
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 2)
+    deliver(checkers, 4, 6)
+    assert broken(checkers) == []
+    stable(checkers, 6, 8)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 7, 8)
+    assert broken(checkers) == ["S3"]
+
+
+def test_in_arrival_order_everything_is_delivered_once() -> None:
+    checkers = world(arrival=True)
+    begin(checkers)
+    deliver(checkers, 3, 5)
+    deliver(checkers, 0, 3)
+    assert broken(checkers) == []
+    deliver(checkers, 4, 6)
+    assert broken(checkers) == ["D1"]
+
+
+def test_no_session_begins_behind_what_the_application_never_had() -> None:
+    checkers = world()
+    stable(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    begin(checkers, 2)
+    assert broken(checkers) == []
+    begin(checkers, 3)
+    assert broken(checkers) == ["D1"]
+    deliver(checkers, 2, 3)
+    assert broken(checkers) == ["D1", "D1"]
+
+
+def test_what_another_life_got_stable_is_not_delivered_of_this_one() -> None:
+    checkers = world()
+    store(checkers, 0, 1, life=NEXT)
+    checkers.on_life(NEXT, 0)
+    checkers.on_stable(NEXT, 0, 1, list(STORES))
+    checkers.receivers.on_session(READER, PROCESS, NEXT, {})
+    checkers.receivers.on_begin(READER, PROCESS, NEXT, 0)
+    checkers.receivers.on_delivered(PROCESS, NEXT, LIFE, 0, [(LIFE, 0)])
+    assert broken(checkers) == ["D1"]
+
+
+def test_acknowledged_is_what_was_consumed() -> None:
+    checkers = world()
+    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 0)
+    assert broken(checkers) == ["A1"]
+    begin(checkers)
+    deliver(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 1)
+    assert broken(checkers) == ["A1"]
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
+    assert broken(checkers) == ["A1", "A1"]
+
+
+def test_who_left_is_promised_nothing() -> None:
+    checkers = world()
+    begin(checkers)
+    stable(checkers, 0, 3)
+    checkers.receivers.on_leave(READER, PROCESS)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 3)
+    assert broken(checkers) == []
+
+
+def test_a_ledger_speaks_for_what_was_consumed_lost_or_before_its_beginning() -> None:
+    checkers = world()
+    ledger = checkers.receivers.ledgers[READER]
+    assert list(ledger.passed(LIFE)) == []
+    begin(checkers, 2)
+    checkers.receivers.on_consumed(READER, LIFE, 4, 5)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 2, 3)
+    assert list(ledger.passed(LIFE)) == [(0, 3), (4, 5)]
+
+
+def test_a_streaming_receiver_begins_where_it_is() -> None:
+    checkers = world(rules=GroupRules())
+    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    deliver(checkers, 5, 6)
+    deliver(checkers, 6, 7)
+    assert broken(checkers) == []
+    deliver(checkers, 8, 9)
+    assert broken(checkers) == ["D1"]
