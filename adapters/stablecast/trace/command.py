@@ -1,35 +1,107 @@
-"""`stablecast verify FILE...`: what it prints and how it ends."""
+"""`stablecast verify PATH...`: where it is judged, what is printed and written, and how it ends."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
+import attrs
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from stablecast.trace.reports import FileReport, Summary
-from stablecast.trace.verify import verify_paths
+from stablecast.core.errors import StablecastError
+from stablecast.trace.errors import TraceError
+from stablecast.trace.names import find
+from stablecast.trace.page import Point, points_of, render
+from stablecast.trace.reports import FileReport, Summary, write_table
+from stablecast.trace.verify import judge_paths, summarize
+
+CLEAN: Final = 0
+VIOLATED: Final = 1
+UNREADABLE: Final = 2
+
+SPARK_BYTES: Final = 64 << 20
+"""Compressed bytes from which traces are judged on Spark, where there is one: some millions of records."""
+
+EVERY_CORE: Final = "local[*]"
+
+SHOWN_UNTOLD: Final = 5
+"""Things that cannot be told, of which a person reads."""
 
 
-def run_verify(paths: list[Path], as_json: bool) -> int:
-    """Verifies traces, prints the outcome, and returns the exit status: 0 only if every trace is whole and clean.
+@attrs.frozen
+class Wanted:
+    """What to do: `master` names a Spark; `report` is for a page, `parquet` a directory for the table of violations."""
 
-    The outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
+    as_json: bool = False
+    master: str | None = None
+    report: Path | None = None
+    parquet: Path | None = None
+
+
+def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted()) -> int:
+    """Verifies traces and prints the outcome.
+
+    Returns the exit status: 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The
+    outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} records"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    quiet = as_json or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-        task = progress.add_task("verify", total=None)
-        summary = verify_paths(paths, lambda count: progress.advance(task, count))
-    if as_json:
+    try:
+        summary, points = _judge(find(paths), wanted)
+        if wanted.report is not None:
+            wanted.report.write_text(render(summary, points), encoding="utf-8")
+        if wanted.parquet is not None:
+            write_table(summary, wanted.parquet)
+    except StablecastError as error:
+        typer.echo(f"stablecast: {error}", err=True)
+        return UNREADABLE
+    if wanted.as_json:
         typer.echo(json.dumps(summary.as_json()))
     else:
         _print(summary)
     for report in summary.files:
         if report.error is not None:
             typer.echo(report.error, err=True)
-    return 0 if summary.clean else 1
+    if summary.violations:
+        return VIOLATED
+    return CLEAN if summary.clean else UNREADABLE
+
+
+def _judge(files: list[Path], wanted: Wanted) -> tuple[Summary, list[Point]]:
+    master = wanted.master or _master_for(files)
+    if master is not None:
+        return _judge_on_spark(files, master, timeline=wanted.report is not None)
+    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} records"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    quiet = wanted.as_json or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+        task = progress.add_task("verify", total=None)
+        judges = judge_paths(files, lambda count: progress.advance(task, count))
+        summary = summarize(judges)
+    told = (one for judge in judges for one in judge.told)
+    return summary, points_of(told, summary.files) if wanted.report is not None else []
+
+
+def _master_for(files: list[Path]) -> str | None:
+    """Spark on all cores for much, if it is there; None: here."""
+    if sum(path.stat().st_size for path in files if path.is_file()) < SPARK_BYTES:
+        return None
+    try:
+        from stablecast.spark.session import check_java  # noqa: PLC0415 - an extra that small input does not need
+
+        check_java()
+    except (ModuleNotFoundError, StablecastError):
+        return None
+    return EVERY_CORE
+
+
+def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[Summary, list[Point]]:
+    try:
+        from stablecast.spark import connect, verify_on  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        raise TraceError(f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)") from error
+    outcome = verify_on(connect(master), files, timeline=timeline)
+    return outcome.summary, outcome.points
 
 
 def _print(summary: Summary) -> None:
@@ -37,6 +109,10 @@ def _print(summary: Summary) -> None:
         typer.echo(_sentence(report))
         for violation in report.violations:
             typer.echo(f"  {violation.rule}: {violation.text}")
+    for text in summary.untold[:SHOWN_UNTOLD]:
+        typer.echo(text)
+    if len(summary.untold) > SHOWN_UNTOLD:
+        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be told")
     typer.echo(f"{summary.records} records in {len(summary.files)} files, {len(summary.violations)} violations")
 
 

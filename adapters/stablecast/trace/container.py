@@ -70,18 +70,54 @@ def texts(path: Path) -> Iterator[bytes]:
         TruncatedError: If the file ends in a frame that was finished.
         TraceError: If it cannot be read, is no trace, or is damaged.
     """
+    for _, text in texts_from(path):
+        yield text
+
+
+def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yields where each frame begins and its lines, from the frame at `offset` on.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read, is no trace, or is damaged; or if no frame begins at `offset`.
+    """
     try:
         with path.open("rb") as file:
-            offset = 0
-            while (body := _body(file, path, offset)) is not None:
-                yield _text(body, path, offset)
+            file.seek(offset)
+            while (length := _length(file, path, offset)) is not None:
+                body = _body(file, path, offset, *length)
+                yield offset, _text(body, path, offset)
                 offset += HEAD.size + len(body)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _body(file: BinaryIO, path: Path, offset: int) -> bytes | None:
-    """The compressed frame whose head stands here; None at the end of what was finished."""
+def offsets(path: Path, start: int = 0) -> list[int]:
+    """Where frames begin, from the one at `start` on, and behind them the end of what was finished.
+
+    This is the index of a trace: it costs a read of 16 bytes for each frame.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read or is no trace.
+    """
+    try:
+        with path.open("rb") as file:
+            size, found = os.fstat(file.fileno()).st_size, [start]
+            file.seek(start)
+            while (head := _length(file, path, found[-1])) is not None:
+                end = found[-1] + HEAD.size + head[0]
+                if end > size:
+                    raise TruncatedError(f"{path} is truncated at byte {size}, in a frame of {head[0]} bytes")
+                found.append(end)
+                file.seek(end)
+            return found
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
+    """Length and checksum of the frame whose head stands here; None at the end of what was finished."""
     head = file.read(HEAD.size)
     if not head and offset == 0:
         raise TraceError(f"{path} is empty, it holds no trace")
@@ -96,6 +132,11 @@ def _body(file: BinaryIO, path: Path, offset: int) -> bytes | None:
     _, following, length, checksum = HEAD.unpack(head)
     if following != _FOLLOWING or not 0 < length <= MAX_BODY_BYTES:
         raise TraceError(f"{path} is damaged at byte {offset}: the head of a frame makes no sense")
+    return length, checksum
+
+
+def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -> bytes:
+    """The compressed frame whose head was read."""
     body = file.read(length)
     if len(body) < length:
         end = offset + HEAD.size + len(body)

@@ -2,7 +2,8 @@
 
 Members of a union carry their class name under `_`; every other record is an object of its fields. Numbers, texts and
 truth values must have the very type that the schema says: nothing is converted on the way in, so that what a trace says
-is what was checked. A machine's outbox is not part of its snapshot: it is empty whenever a driver can take one.
+is what was checked. A machine's outbox is part of its snapshot only when there is something in it: after `recover`,
+before the first input.
 """
 
 import types
@@ -104,10 +105,15 @@ def decode_effects(role: Role, values: list[Json]) -> list[Effect]:
 
 def _structure(value: object, schema: Any) -> Any:
     try:
-        return _converter().structure(value, schema)
+        return _reader(schema)(value, schema)
     except _DAMAGE as error:
         name = getattr(schema, "__name__", "record")
         raise SchemaError(f"not a {name}: {type(error).__name__}: {error}") from error
+
+
+@cache
+def _reader(schema: Any) -> Callable[[object, Any], Any]:
+    return _converter().get_structure_hook(schema)
 
 
 def _same(value: object, kind: type) -> object:
@@ -177,8 +183,8 @@ def _converter() -> Converter:
     for union in (Message, Event, Input, Effect, *_INPUTS.values(), *_EFFECTS.values()):
         _tag_union(converter, union)
     for machine in MACHINES.values():
-        write = make_dict_unstructure_fn(machine, converter, outbox=override(omit=True))
-        read = make_dict_structure_fn(machine, converter, outbox=override(omit=True))
+        write = make_dict_unstructure_fn(machine, converter, outbox=override(omit_if_default=True))
+        read = make_dict_structure_fn(machine, converter)
         converter.register_unstructure_hook(machine, write)
         converter.register_structure_hook(machine, read)
     return converter

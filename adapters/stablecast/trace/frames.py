@@ -20,11 +20,15 @@ import attrs
 
 from stablecast.core.messages import Role
 from stablecast.trace import container
+from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
 
 VERSION: Final = 2
 """Of the schema of machines, inputs and effects; another one cannot be replayed by this core."""
+
+LIMIT: Final = 1 << 62
+"""Numbers and times of a trace lie below it, and above its negative: tables have columns of 64 bits."""
 
 ROLES: Final = {role.name.lower(): role for role in Role}
 
@@ -88,11 +92,18 @@ def read_frames(path: Path) -> Iterator[Frame]:
         TruncatedError: If the file ends in a frame that was finished.
         TraceError: If it cannot be read, is no trace, or is damaged.
     """
-    for number, text in enumerate(container.texts(path)):
+    for frame, _ in frames_from(path):
+        yield frame
+
+
+def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+    """Yields the frames of a trace file from the one at byte `start` on, and where each begins. Raises as above."""
+    for number, (offset, text) in enumerate(container.texts_from(path, start)):
         try:
-            yield parse_frame(text)
+            yield parse_frame(text), offset
         except TraceError as error:
-            raise TraceError(f"{path}, frame {number}: {error}") from error
+            place = f"the frame at byte {offset}" if start else f"frame {number}"
+            raise TraceError(f"{path}, {place}: {error}") from error
 
 
 def parse_frame(text: bytes) -> Frame:
@@ -104,7 +115,8 @@ def parse_frame(text: bytes) -> Frame:
     lines = text.splitlines()
     if len(lines) < 2:
         raise TraceError(f"a frame has a first and a last line, this one has {len(lines)}")
-    first, *records, last = (_object(line) for line in lines)
+    with uncollected():
+        first, *records, last = (_object(line) for line in lines)
     if first.get("version") != VERSION:
         raise TraceError(
             f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
@@ -144,6 +156,8 @@ def _field(line: Json, key: str, kind: type) -> Any:
     value = line.get(key)
     if type(value) is not kind:
         raise TraceError(f"{key!r} should be of type {kind.__name__}, it is {value!r:.80}")
+    if isinstance(value, int) and not -LIMIT < value < LIMIT:
+        raise TraceError(f"{key!r} does not fit 64 bits")
     return value
 
 

@@ -4,7 +4,7 @@ A frame starts with a snapshot, so any frame can be replayed alone; how neighbou
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +14,16 @@ from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
 from stablecast.trace import rules
+from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import Endpoint, Json, decode_effects, decode_input, encode_effect, restore, snapshot
 from stablecast.trace.errors import SchemaError
-from stablecast.trace.frames import Frame, digest
+from stablecast.trace.facts import Book, Gatherer, gatherer, identity
+from stablecast.trace.frames import LIMIT, Frame, digest
 from stablecast.trace.reports import Violation
 from stablecast.trace.rules import Rule
+
+DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What becomes of a snapshot that fits the schema and means nothing."""
 
 SHOWN: Final = 300
 """Characters of a value in a sentence; `expected` and `found` of a violation hold all of it."""
@@ -37,11 +42,20 @@ class Step:
 
 @attrs.define
 class FrameJudge:
-    """One pass over one frame. `found` keeps the first violation of each rule."""
+    """One pass over one frame. `found` keeps the first violation of each rule, `book` what the frame tells of others.
+
+    `fresh`: no frame of its trace told what this one begins with. `address`, `life` and `patience` are those of a
+    witness (`stablecast.trace.across`), once the frame has been judged.
+    """
 
     path: Path
     frame: Frame
+    fresh: bool = False
     found: dict[str, Violation] = attrs.field(factory=dict)
+    book: Book = attrs.field(factory=Book)
+    address: str = ""
+    life: int = 0
+    patience: int = 0
 
     def run(self, standing: list[Rule] | None) -> list[Rule] | None:
         """Judges the frame; returns the rules with what they remember now.
@@ -49,25 +63,52 @@ class FrameJudge:
         Args:
             standing: The rules as the frame before left them, None to begin with this frame's snapshot.
         """
+        with uncollected():
+            return self._run(standing)
+
+    def _run(self, standing: list[Rule] | None) -> list[Rule] | None:
         head = self.frame.head
         try:
             machine = restore(head.role, head.snapshot)
         except SchemaError as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
             return None
-        if standing is None:
-            standing = rules.begin(machine)
+        try:
+            standing = rules.begin(machine) if standing is None else standing
+            gatherer = self._open_book(machine)
+        except DAMAGE as error:
+            self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
+            return None
         self._check_count()
         steps = self._decode()
         self._check_times(steps)
         for step in steps:
             self._judge(step, standing)
+            self.book.record, self.book.time = step.number, step.now
+            gatherer.take(step.event, step.effects, self.book)
         self._replay(machine, steps)
         return standing
 
+    def _open_book(self, machine: Endpoint) -> Gatherer:
+        self.address, self.life, self.patience = identity(machine)
+        self.book.record, self.book.time = self.frame.head.first, self.frame.head.time
+        return gatherer(machine, self.book, fresh=self.fresh)
+
     def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
         """Notes a broken rule, if it is the first time."""
-        self.found.setdefault(rule, Violation(self.path, record, rule, text, expected, found))
+        if rule not in self.found:
+            self.found[rule] = Violation(self.path, record, rule, text, expected, found, self._time_of(record))
+
+    def _time_of(self, record: int) -> int:
+        head, lines = self.frame.head, self.frame.records
+        at = record - head.first
+        time = lines[at].get("t") if 0 <= at < len(lines) else None
+        return time if isinstance(time, int) and -LIMIT < time < LIMIT else head.time
+
+    def note(self, broken: Iterable[tuple[int, str, str, Any, Any]]) -> None:
+        """Notes broken rules: record, rule, sentence, what was expected and what was found."""
+        for record, rule, text, expected, found in broken:
+            self.violate(record, rule, text, expected, found)
 
     def _check_count(self) -> None:
         promised, first = self.frame.foot.records, self.frame.head.first
@@ -143,6 +184,8 @@ class FrameJudge:
 def _step(role: Role, line: Json) -> Step:
     match line:
         case {"n": int(number), "t": int(now), "in": dict(event), "out": list(effects)} if len(line) == 4:
+            if not (-LIMIT < number < LIMIT and -LIMIT < now < LIMIT):
+                raise SchemaError("not a record: its number or time does not fit 64 bits")
             return Step(number, now, decode_input(role, event), decode_effects(role, effects), line)
         case _:
             raise SchemaError("not a record of n, t, in and out")

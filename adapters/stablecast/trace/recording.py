@@ -24,7 +24,7 @@ from stablecast.core.units import MILLISECOND
 from stablecast.trace import container
 from stablecast.trace.converter import Endpoint, snapshot
 from stablecast.trace.errors import TraceError
-from stablecast.trace.writer import Pending, Record, Writer, encode
+from stablecast.trace.writer import ROLLING, Pending, Record, Rolling, Writer, encode
 
 FRAME_RECORDS: Final = 4096
 """Records of one frame."""
@@ -43,6 +43,9 @@ MAX_NAME: Final = 100
 
 VARIABLE: Final = "STABLECAST_TRACE"
 """The environment variable that names the directory for traces."""
+
+KEEP: Final = "STABLECAST_TRACE_KEEP"
+"""The environment variable that says how many files of each trace stay; without it all do."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _NUMBERS = itertools.count()
@@ -64,6 +67,7 @@ class Recorder:
         machine: Endpoint,
         *,
         patient: bool = False,
+        rolling: Rolling = ROLLING,
         report: Callable[[str], None] = complain,
     ) -> None:
         """Creates the file, with a first frame that says from which state and configuration the machine starts.
@@ -76,6 +80,7 @@ class Recorder:
             name: What people call the endpoint.
             machine: A machine with nothing in its outbox.
             patient: Whether to wait for a slow disk rather than drop frames.
+            rolling: When to go on in another file.
             report: Told once, from another thread, when the trace cannot be written any more.
 
         Raises:
@@ -94,7 +99,7 @@ class Recorder:
         self._snapshot = snapshot(machine)
         self.path, descriptor, end = _create(directory, role, name, encode(self._take_frame(closed=False)))
         self._frame = 1
-        self._writer = Writer(descriptor, end, self.path, report)
+        self._writer = Writer(descriptor, end, self.path, report, rolling)
         self._patient = patient
         self._closed = False
         atexit.register(self.close)
@@ -166,7 +171,14 @@ def recorder(role: Role, name: str, machine: Endpoint, directory: Path | None = 
         TraceError: If the file cannot be made.
     """
     named = directory or os.environ.get(VARIABLE)
-    return Recorder(Path(named), role, name, machine) if named else None
+    return Recorder(Path(named), role, name, machine, rolling=_rolling()) if named else None
+
+
+def _rolling() -> Rolling:
+    text = os.environ.get(KEEP, "0")
+    if not text.isascii() or not text.isdigit():
+        raise TraceError(f"{KEEP} should be a number of files, it is {text!r}")
+    return Rolling(keep=int(text))
 
 
 def _create(directory: Path, role: Role, name: str, first: bytes) -> tuple[Path, int, int]:

@@ -1,11 +1,17 @@
 """What verification says: violations, a report for each file, a summary of all."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from stablecast.trace.converter import Json
+from stablecast.trace.errors import TraceError
+
+MAX_VIOLATIONS: Final = 100
+"""Violations of one file that are listed."""
 
 
 @attrs.frozen
@@ -19,6 +25,7 @@ class Violation:
         text: One sentence.
         expected: What should stand there, as JSON, where that can be said.
         found: What stands there, as JSON.
+        time: The machine's clock there, ns, if it is known.
     """
 
     path: Path
@@ -27,6 +34,7 @@ class Violation:
     text: str
     expected: Any = None
     found: Any = None
+    time: int | None = None
 
     def as_json(self) -> Json:
         """Returns it as a JSON object."""
@@ -52,7 +60,7 @@ class FileReport:
         records: Records read.
         gaps: Records that the recorder dropped because the disk was too slow.
         closed: Whether the endpoint ended its trace; a killed process does not.
-        violations: Broken rules, in the order of the records; at most `verify.MAX_VIOLATIONS`.
+        violations: Broken rules, in the order of the records; at most `MAX_VIOLATIONS`.
         error: Why the file could not be read to its end, one sentence, or None.
         truncated: Whether that is because its end is missing.
     """
@@ -90,9 +98,21 @@ class FileReport:
 
 @attrs.define
 class Summary:
-    """The reports of all files."""
+    """The reports of all files; `untold` is what nobody can tell, for traces are missing or incomplete."""
 
     files: list[FileReport] = attrs.field(factory=list)
+    untold: list[str] = attrs.field(factory=list)
+
+    def add(self, violations: Iterable[Violation]) -> None:
+        """Adds what was found beside the files' own violations; what is known of a record is not said twice."""
+        by_path = {report.path: report for report in self.files}
+        for one in violations:
+            listed = by_path[one.path].violations
+            known = any((one.rule, one.record) == (other.rule, other.record) for other in listed)
+            if not known and len(listed) < MAX_VIOLATIONS:
+                listed.append(one)
+        for report in self.files:
+            report.violations.sort(key=lambda violation: violation.record)
 
     @property
     def clean(self) -> bool:
@@ -117,4 +137,59 @@ class Summary:
             "files": [report.as_json() for report in self.files],
             "truncated": [str(report.path) for report in self.files if report.truncated],
             "errors": [report.error for report in self.files if report.error is not None],
+            "untold": self.untold,
         }
+
+
+TABLE: Final = {
+    "path": "string",
+    "role": "string",
+    "endpoint": "string",
+    "record": "int64",
+    "time": "int64",
+    "rule": "string",
+    "text": "string",
+    "expected": "string",
+    "found": "string",
+}
+"""The columns of the table of violations; what was expected and found is JSON, times are ns."""
+
+
+def rows_of(summary: Summary) -> list[dict[str, Any]]:
+    """The table of violations, row by row."""
+    return [
+        {
+            "path": str(one.path),
+            "role": report.role,
+            "endpoint": report.endpoint,
+            "record": one.record,
+            "time": one.time,
+            "rule": one.rule,
+            "text": one.text,
+            "expected": _text(one.expected),
+            "found": _text(one.found),
+        }
+        for report in summary.files
+        for one in report.violations
+    ]
+
+
+def write_table(summary: Summary, directory: Path) -> None:
+    """Writes the table of violations as `violations.parquet` into a directory, which is made if it is missing.
+
+    Raises:
+        TraceError: If the Spark extra, which knows the format, is not installed.
+        OSError: If it cannot be written.
+    """
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise TraceError("a Parquet table needs the Spark extra: pip install 'stablecast[spark]'") from error
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
+    directory.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.Table.from_pylist(rows_of(summary), schema=schema), directory / "violations.parquet")
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)

@@ -5,6 +5,7 @@
 | S1 | source | a number is reported stable only after stability acks for it from as many stores as the groups ask for |
 | D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
 | A1 | receiver | nothing is consumed that was not delivered, nothing acknowledged that was not consumed |
+| F1 | source | a source that blocks has no more in flight than its flight size (`stablecast.trace.flight`) |
 | P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
 
 D1 is for receivers that deliver in order, P1 for stores that let no source do with less (RPP). What the application
@@ -24,10 +25,12 @@ from stablecast.core.messages import ConsumptionAck, StableAck
 from stablecast.core.quorum import Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.settings import Ordering, SourceConfig, StoreBehavior
+from stablecast.core.settings import Ordering, SourceConfig, StoreBehavior, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
 from stablecast.trace.converter import Endpoint
+from stablecast.trace.flight import FlightKept
 
 
 class Rule(Protocol):
@@ -64,7 +67,7 @@ class StableByQuorum:
         """From here on."""
         window, config = source.window, source.config
         acked = [held.copy() for held in window.acked]
-        return cls(config.incarnation, *_asked_for(config), window.next, acked)
+        return cls(config.incarnation, *asked_for(config), window.next, acked)
 
     def on_input(self, event: Input) -> str | None:
         """Counts what is sent and acknowledged."""
@@ -73,7 +76,7 @@ class StableByQuorum:
                 self.next = event.first + event.count
             case Arrived(StableAck() as ack) if ack.incarnation == self.incarnation:
                 if 0 <= ack.store_index < len(self.acked):
-                    first, last = serial.extend(ack.first, self.next), serial.extend(ack.last, self.next)
+                    first, last = extended(ack.first, self.next), extended(ack.last, self.next)
                     self.acked[ack.store_index].add(first, min(last + 1, self.next))
         return None
 
@@ -102,7 +105,7 @@ class StableByQuorum:
         return sum(met) >= self.enough
 
 
-def _asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
+def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
     """What must hold a number at least: stores of each group, and groups."""
     stores = list(range(len(config.stores)))
     if config.behavior is StoreBehavior.RR:
@@ -201,7 +204,7 @@ class NothingUnread:
             case Deliver():
                 self.next = max(self.next, effect.first + effect.count)
             case Send(message=ConsumptionAck() as ack):
-                number = serial.extend(ack.number, self.consumed.last or 0)
+                number = extended(ack.number, self.consumed.last or 0)
                 if number not in self.consumed:
                     return f"number {number} is acknowledged and was never consumed"
         return None
@@ -209,7 +212,10 @@ class NothingUnread:
 
 @attrs.define
 class SyncedFirst:
-    """P1. `written` is what waits for its ticket: (ticket, incarnation, first, stop)."""
+    """P1. `written` is what waits for its ticket: (ticket, incarnation, first, stop).
+
+    What had to go before the trace began may be acknowledged again, and nobody knows any more that it was synced.
+    """
 
     written: list[tuple[int, int, int, int]]
     synced: dict[int, RangeSet]
@@ -219,7 +225,12 @@ class SyncedFirst:
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
         """From here on."""
         waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
-        synced = {held.incarnation: held.synced.copy() for held in store.repositories.values()}
+        synced: dict[int, RangeSet] = {}
+        for repository in store.repositories.values():
+            for life, numbers in by_life(repository).items():
+                for first, stop in numbers:
+                    synced.setdefault(life, RangeSet()).add(first, stop)
+            synced.setdefault(repository.incarnation, RangeSet()).add(0, repository.trail)
         return cls(waiting, synced)
 
     def on_input(self, event: Input) -> str | None:
@@ -244,8 +255,8 @@ class SyncedFirst:
                 self.synced.setdefault(effect.incarnation, RangeSet()).add(effect.first, effect.first + effect.count)
             case Send(message=StableAck(nack=False) as ack):
                 synced = self.synced.get(ack.incarnation, RangeSet())
-                first = serial.extend(ack.first, synced.last or 0)
-                missing = synced.missing(first, serial.extend(ack.last, first) + 1)
+                first = extended(ack.first, synced.last or 0)
+                missing = synced.missing(first, extended(ack.last, first) + 1)
                 if missing:
                     return f"number {missing[0][0]} is acknowledged and was never synced"
         return None
@@ -264,10 +275,38 @@ def begin(machine: Endpoint) -> list[Rule]:
     """Returns the rules that a machine's trace is judged by, from this state on."""
     match machine:
         case SourceEndpoint():
-            return [StableByQuorum.begin(machine)]
+            flight = [FlightKept.begin(machine)] if FlightKept.judges(machine) else []
+            return [StableByQuorum.begin(machine), *flight]
         case ReceiverSession():
             in_order = machine.config.ordering is Ordering.ORDERED
             return [*([InOrder.begin(machine)] if in_order else []), NothingUnread.begin(machine)]
         case StoreEndpoint():
-            kept = [rule.repository for rule in machine.config.topics] + [machine.config.repository]
-            return [] if any(one is not None and one.allow_rpp for one in kept) else [SyncedFirst.begin(machine)]
+            return [] if may_pace(machine.config) else [SyncedFirst.begin(machine)]
+        case _:
+            assert_never(machine)
+
+
+def by_life(repository: Repository) -> dict[int, RangeSet]:
+    """What counts as synced, by the life that sent it; what no life is known of counts as the current one's.
+
+    What goes to memory first counts from then on, as `CacheMessages` does.
+    """
+    counts = repository.synced if repository.terms.written and not repository.terms.write_delay_ns else repository.held
+    starts = [*repository.life.lives] or [(repository.incarnation, 0)]
+    lives: dict[int, RangeSet] = {}
+    ends = [first for _, first in starts[1:]] + [repository.newest + 1]
+    for (life, first), stop in zip([(starts[0][0], 0), *starts[1:]], ends, strict=True):
+        for low, high in counts.within(first, stop):
+            lives.setdefault(life, RangeSet()).add(low, high)
+    return lives
+
+
+def may_pace(config: StoreConfig) -> bool:
+    """Whether a store lets sources do with less than a sync (RPP)."""
+    kept = [rule.repository for rule in config.topics] + [config.repository]
+    return any(one is not None and one.allow_rpp for one in kept)
+
+
+def extended(number: int, near: int) -> int:
+    """A number of a message, whatever a forged trace says it is."""
+    return serial.extend(serial.wire(number), near)

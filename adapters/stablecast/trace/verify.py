@@ -8,24 +8,31 @@
 | chain | a frame starts with the snapshot that the one before it ended with, unless records are missing between them |
 | replay | the machine, restored from the snapshot, answers each input with the recorded effects, and ends as recorded |
 
-and, independent of replay, those of `stablecast.trace.rules`. Each rule is reported once for each frame, with the first
-record that breaks it: what follows a difference differs, too.
+and, independent of replay, those of `stablecast.trace.rules` and `stablecast.trace.across`. Each rule is reported once
+for each frame, with the first record that breaks it: what follows a difference differs, too.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import attrs
 
+from stablecast.trace.across import Told, Witness, judge_across
 from stablecast.trace.errors import TraceError, TruncatedError
-from stablecast.trace.frames import Frame, digest, read_frames
+from stablecast.trace.frames import LIMIT, Frame, digest, frames_from
 from stablecast.trace.judge import FrameJudge
-from stablecast.trace.reports import FileReport, Summary, Violation
+from stablecast.trace.locate import violation
+from stablecast.trace.names import part_of, traces_of
+from stablecast.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
 from stablecast.trace.rules import Rule
 
-MAX_VIOLATIONS: Final = 100
-"""Violations of one file that are listed."""
+Progress = Callable[[int], None]
+"""Told after each frame how many records it had."""
+
+
+Broken = tuple[int, str, str, Any, Any]
+"""Record, rule, sentence, what was expected and what was found."""
 
 
 @attrs.frozen
@@ -36,86 +43,150 @@ class Link:
     first: int
     digest: str
     time: int
-    owner: tuple[str, str]
+    role: str
+    endpoint: str
 
     @classmethod
     def behind(cls, frame: Frame) -> "Link":
         """What must come after this frame."""
         head, count = frame.head, len(frame.records)
-        last = frame.records[-1].get("t") if frame.records else None
-        time = last if isinstance(last, int) else head.time
-        return cls(head.frame + 1, head.first + count, frame.foot.digest, time, _owner(frame))
+        return cls(head.frame + 1, head.first + count, frame.foot.digest, end_of(frame), *owner_of(frame))
+
+    @classmethod
+    def before(cls, frame: Frame) -> "Link":
+        """What this frame begins with."""
+        head = frame.head
+        return cls(head.frame, head.first, digest(head.snapshot), head.time, *owner_of(frame))
+
+    def broken_by(self, begin: "Link", gap: int) -> Iterator[Broken]:
+        """What is wrong with a frame that begins like this, behind what ended so."""
+        first, expected = begin.first, self.first + gap
+        if (begin.frame, first) != (self.frame, expected):
+            text = f"expected frame {self.frame} with record {expected}, found frame {begin.frame} with record {first}"
+            yield min(expected, first), "numbering", text, [self.frame, expected], [begin.frame, first]
+        if (begin.role, begin.endpoint) != (self.role, self.endpoint):
+            mine, theirs = f"{begin.role} {begin.endpoint}", f"{self.role} {self.endpoint}"
+            text = f"record {first} belongs to {mine}, what precedes it to {theirs}"
+            yield first, "chain", text, [self.role, self.endpoint], [begin.role, begin.endpoint]
+        if not gap and begin.digest != self.digest:
+            text = f"the snapshot before record {first} is not the state that the frame before ended with"
+            yield first, "chain", text, self.digest, begin.digest
+        if begin.time < self.time:
+            yield first, "time", f"record {first} is earlier than what precedes it", self.time, begin.time
 
 
-def check_link(judge: FrameJudge, link: Link) -> None:
-    """Whether a frame fits to the one before it."""
-    head = judge.frame.head
-    expected = link.first + head.gap
-    if (head.frame, head.first) != (link.frame, expected):
-        text = f"expected frame {link.frame} with record {expected}, found frame {head.frame} with record {head.first}"
-        judge.violate(min(expected, head.first), "numbering", text, [link.frame, expected], [head.frame, head.first])
-    owner = _owner(judge.frame)
-    if owner != link.owner:
-        text = f"record {head.first} belongs to {' '.join(owner)}, what precedes it to {' '.join(link.owner)}"
-        judge.violate(head.first, "chain", text, list(link.owner), list(owner))
-    start = digest(head.snapshot)
-    if not head.gap and start != link.digest:
-        text = f"the snapshot before record {head.first} is not the state that the frame before ended with"
-        judge.violate(head.first, "chain", text, link.digest, start)
-    if head.time < link.time:
-        judge.violate(head.first, "time", f"record {head.first} is earlier than what precedes it", link.time, head.time)
+def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
+    """What is wrong with the first frame of a trace."""
+    if begin.frame or begin.first != gap:
+        text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
+        yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
 
 
-def check_first(judge: FrameJudge) -> None:
-    """Whether a frame may be the first of a trace."""
-    head = judge.frame.head
-    if head.frame or head.first != head.gap:
-        text = f"the trace begins with frame {head.frame}, record {head.first}: what precedes it is missing"
-        judge.violate(0, "numbering", text, [0, head.gap], [head.frame, head.first])
+def end_of(frame: Frame) -> int:
+    """The clock at the end of a frame, ns."""
+    last = frame.records[-1].get("t") if frame.records else None
+    return last if isinstance(last, int) and -LIMIT < last < LIMIT else frame.head.time
 
 
-def verify_file(path: Path, progress: Callable[[int], None] | None = None) -> FileReport:
-    """Judges one trace as far as it can be read.
+def owner_of(frame: Frame) -> tuple[str, str]:
+    """Role and name of the endpoint."""
+    return frame.head.role.name.lower(), frame.head.endpoint
+
+
+@attrs.define
+class TraceJudge:
+    """Judges one trace, part by part: `link` and `standing` are what the frame before left, `told` its facts."""
+
+    link: Link | None = None
+    standing: list[Rule] | None = None
+    whole: bool = True
+    reports: list[FileReport] = attrs.field(factory=list)
+    told: list[Told] = attrs.field(factory=list)
+    witness: Witness | None = None
+
+    def read(self, path: Path, progress: Progress | None = None) -> FileReport:
+        """Judges one file as far as it can be read."""
+        report = FileReport(path)
+        if self.reports:
+            self.reports[-1].closed = True
+        self.reports.append(report)
+        try:
+            for frame, offset in frames_from(path):
+                self._judge(path, frame, offset, report)
+                if progress is not None:
+                    progress(len(frame.records))
+        except TraceError as error:
+            report.error = str(error)
+            report.truncated = isinstance(error, TruncatedError)
+            self.whole = False
+        self._testify(report)
+        return report
+
+    def _judge(self, path: Path, frame: Frame, offset: int, report: FileReport) -> None:
+        begin, gap = Link.before(frame), frame.head.gap
+        judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0)
+        if self.link is not None:
+            judge.note(self.link.broken_by(begin, gap))
+        elif part_of(path)[1] == 0:
+            judge.note(broken_beginning(begin, gap))
+        else:
+            self.whole = False
+        self.standing = judge.run(None if frame.head.gap else self.standing)
+        self.link = Link.behind(frame)
+        trace = part_of(path)[0]
+        self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
+        self.whole &= not frame.head.gap
+        self.witness = Witness(trace, frame.head.role, judge.address, judge.life, False, self.link.time, judge.patience)
+        _take(report, frame, judge.found.values())
+
+    def _testify(self, report: FileReport) -> None:
+        """The trace is a complete witness if nothing is missing and what it says of itself holds together."""
+        broken = any(one.rule in ("numbering", "chain", "schema") for one in report.violations)
+        self.whole &= not broken
+        if self.witness is not None:
+            self.witness = attrs.evolve(self.witness, complete=self.whole and report.closed)
+
+
+def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
+    """Judges one trace alone, as far as it can be read.
 
     Args:
         path: The trace.
         progress: Told after each frame how many records it had.
     """
-    report = FileReport(path)
-    link: Link | None = None
-    standing: list[Rule] | None = None
-    try:
-        for frame in read_frames(path):
-            judge = FrameJudge(path, frame)
-            if link is None:
-                check_first(judge)
-            else:
-                check_link(judge, link)
-            standing = judge.run(None if frame.head.gap else standing)
-            link = Link.behind(frame)
-            _take(report, frame, judge.found.values())
-            if progress is not None:
-                progress(len(frame.records))
-    except TraceError as error:
-        report.error = str(error)
-        report.truncated = isinstance(error, TruncatedError)
-    return report
+    return TraceJudge().read(path, progress)
 
 
-def verify_paths(paths: Iterable[Path], progress: Callable[[int], None] | None = None) -> Summary:
-    """Judges each of these traces."""
-    return Summary([verify_file(path, progress) for path in paths])
+def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> Summary:
+    """Judges each of these traces, and what they tell of each other."""
+    return summarize(judge_paths(paths, progress))
+
+
+def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[TraceJudge]:
+    """Judges each of these traces by itself."""
+    judges = []
+    for parts in traces_of(paths):
+        judge = TraceJudge()
+        for path in parts:
+            judge.read(path, progress)
+        judges.append(judge)
+    return judges
+
+
+def summarize(judges: list[TraceJudge]) -> Summary:
+    """What was found in each trace, and what they tell of each other."""
+    witnesses = [judge.witness for judge in judges if judge.witness is not None]
+    finding = judge_across((told for judge in judges for told in judge.told), witnesses)
+    summary = Summary([report for judge in judges for report in judge.reports], finding.untold)
+    summary.add(violation(suspect) for suspect in finding.suspects)
+    return summary
 
 
 def _take(report: FileReport, frame: Frame, found: Iterable[Violation]) -> None:
-    report.role, report.endpoint = _owner(frame)
+    report.role, report.endpoint = owner_of(frame)
     report.frames += 1
     report.records += len(frame.records)
     report.gaps += frame.head.gap
     report.closed = frame.foot.closed
     room = MAX_VIOLATIONS - len(report.violations)
     report.violations += sorted(found, key=lambda violation: violation.record)[:room]
-
-
-def _owner(frame: Frame) -> tuple[str, str]:
-    return frame.head.role.name.lower(), frame.head.endpoint

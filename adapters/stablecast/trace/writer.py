@@ -1,4 +1,4 @@
-"""The thread that turns frames into bytes while the event loop goes on."""
+"""The thread that turns frames into bytes while the event loop goes on; long traces go on in further files."""
 
 import os
 import threading
@@ -12,9 +12,11 @@ import attrs
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
+from stablecast.core.units import SECOND
 from stablecast.trace import container
 from stablecast.trace.converter import Json, encode_effect, encode_input
 from stablecast.trace.frames import Foot, Head, digest, write_frame
+from stablecast.trace.names import part_path
 
 MAX_PENDING_FRAMES: Final = 8
 """Frames that wait for the disk."""
@@ -50,15 +52,39 @@ def _lines(frame: Pending) -> Iterator[Json]:
         yield {"n": number, "t": now, "in": encode_input(event), "out": [encode_effect(effect) for effect in effects]}
 
 
-class Writer:
-    """One file and its thread. After the first error nothing more is written, and everything is thrown away."""
+@attrs.frozen
+class Rolling:
+    """When a trace goes on in another file, and how many of its files stay.
 
-    def __init__(self, descriptor: int, end: int, path: Path, report: Callable[[str], None]) -> None:
+    Attributes:
+        size_bytes: Size of a file after which the next frame goes into another one.
+        span_ns: Time of a file, on the machine's clock, after which the next frame does.
+        keep: Newest files that stay, 0: all.
+    """
+
+    size_bytes: int = 256 << 20
+    span_ns: int = 3600 * SECOND
+    keep: int = 0
+
+
+ROLLING: Final = Rolling()
+"""Large files, all of which stay."""
+
+
+class Writer:
+    """The files of one trace and their thread. After the first error all that comes is thrown away."""
+
+    def __init__(
+        self, descriptor: int, end: int, path: Path, report: Callable[[str], None], rolling: Rolling = ROLLING
+    ) -> None:
         """Starts the thread at the `end` of the file; the descriptor becomes its own, `report` is called in it."""
         self._descriptor = descriptor
-        self._path = path
+        self._first = self._path = path
         self._report = report
         self._end = end
+        self._rolling = rolling
+        self._part = 0
+        self._began: int | None = None
         self._queue: Queue[Pending | None] = Queue(MAX_PENDING_FRAMES)
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
@@ -93,8 +119,23 @@ class Writer:
 
     def _write(self, frame: Pending) -> bool:
         try:
+            self._roll(frame.time)
             self._end = container.append(self._descriptor, self._end, encode(frame))
         except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint goes on, and whoever asked is told
             self._report(f"the trace {self._path} ends here: {error}")
             return False
         return True
+
+    def _roll(self, now: int) -> None:
+        """Goes on in another file if it is time for one; what it begins with can be replayed without those before."""
+        began = self._began = now if self._began is None else self._began
+        rolling = self._rolling
+        if self._end < rolling.size_bytes and now - began < rolling.span_ns:
+            return
+        path = part_path(self._first, self._part + 1)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        os.close(self._descriptor)
+        self._descriptor, self._end, self._path, self._began = descriptor, 0, path, now
+        self._part += 1
+        if rolling.keep and self._part >= rolling.keep:
+            part_path(self._first, self._part - rolling.keep).unlink(missing_ok=True)

@@ -33,7 +33,7 @@ def test_a_truncated_trace(traces: Path) -> None:
     (file,) = traces.glob("*.sct")
     file.write_bytes(file.read_bytes()[:-5])
     status, out, err = outcome("verify", traces, "--json")
-    assert status == 1
+    assert status == 2
     assert json.loads(out)["truncated"] == [str(file)]
     assert str(file) in err
     assert err.count("\n") == 1
@@ -41,7 +41,7 @@ def test_a_truncated_trace(traces: Path) -> None:
 
 def test_a_directory_without_traces(tmp_path: Path) -> None:
     assert outcome("verify", tmp_path) == (
-        1,
+        2,
         "",
         f"stablecast: there are no traces (*.sct) in the directory {tmp_path}\n",
     )
@@ -49,6 +49,6 @@ def test_a_directory_without_traces(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
     status, _, err = outcome("verify", tmp_path / "gone.sct")
-    assert status == 1
+    assert status == 2
     assert "gone.sct" in err
     assert "Traceback" not in err

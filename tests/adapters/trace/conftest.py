@@ -13,3 +13,11 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("traces")
     play(TracedWorld(wrap=tapping(directory)))
     return directory
+
+
+@pytest.fixture(scope="session")
+def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without anybody killed: every trace tells everything."""
+    directory = tmp_path_factory.mktemp("whole")
+    play(TracedWorld(wrap=tapping(directory, kill=False)))
+    return directory

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from stablecast.trace import container
-from stablecast.trace.container import HEAD, MAGIC, append, texts
+from stablecast.trace.container import HEAD, MAGIC, append, offsets, texts, texts_from
 from stablecast.trace.errors import TraceError, TruncatedError
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
@@ -176,3 +176,23 @@ def test_a_bomb_does_not_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_what_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(TraceError, match="cannot be read: "):
         list(texts(tmp_path / name))
+
+
+def test_the_index_is_where_frames_begin(path: Path) -> None:
+    assert offsets(path) == ends(path)
+    middle = ends(path)[1]
+    assert offsets(path, middle) == ends(path)[1:]
+    assert [start for start, _ in texts_from(path, middle)] == ends(path)[1:-1]
+    path.write_bytes(path.read_bytes() + bytes(HEAD.size))
+    assert offsets(path) == ends(path)[:4], "what was never finished is not in it"
+
+
+def test_the_index_of_what_is_no_trace(path: Path, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with pytest.raises(TruncatedError, match=f"truncated at byte {len(data) - 1}, in a frame of"):
+        offsets(path)
+    with pytest.raises(TraceError, match="no frame begins there"):
+        offsets(path, 5)
+    with pytest.raises(TraceError, match="cannot be read"):
+        offsets(tmp_path / "missing.sct")

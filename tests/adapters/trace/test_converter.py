@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -28,6 +29,7 @@ from stablecast.trace.converter import (
     snapshot,
 )
 from stablecast.trace.errors import SchemaError
+from stablecast.trace.frames import read_frames
 from tests.adapters.trace.traced import TracedWorld, play
 
 NUMBERS = st.integers(0, 2**64)
@@ -83,13 +85,23 @@ def test_a_snapshot_does_not_change_with_its_machine() -> None:
     assert all(json.dumps(taken) == text for taken, text in snapshots)
 
 
-def test_the_outbox_is_no_part_of_a_snapshot() -> None:
+def test_an_outbox_is_part_of_a_snapshot_when_there_is_something_in_it() -> None:
+    """A store that recovered has something to say before its first input."""
     source = new_source()
+    assert "outbox" not in snapshot(source)
     source.receive(inputs.Start(), 0)
-    value = snapshot(source)
-    assert "outbox" not in value
-    restored = restore(Role.SOURCE, value)
-    assert restored.take_effects() == []
+    restored = restore(Role.SOURCE, json.loads(json.dumps(snapshot(source))))
+    assert restored.take_effects() == source.take_effects() != []
+    assert "outbox" not in snapshot(source)
+
+
+def test_keys_of_tables_are_numbers_in_their_plain_form(traces: Path) -> None:
+    snapshots = (frame.head.snapshot for path in traces.glob("source-*") for frame in read_frames(path))
+    value = next(one for one in snapshots if one["enrollment"]["registrations"])
+    table = value["enrollment"]["registrations"]
+    table["00"] = table.pop("0")
+    with pytest.raises(SchemaError, match="not numbers in their plain form"):
+        restore(Role.SOURCE, value)
 
 
 def test_members_of_unions_are_named_and_enums_are_numbers() -> None:
@@ -186,7 +198,7 @@ def leave_out(value: Json) -> None:
 
 
 def bring_an_outbox(value: Json) -> None:
-    value["outbox"] = []
+    value["outbox"] = [{"_": "Explode"}]
 
 
 @pytest.mark.parametrize("damage", [break_role, break_range, break_key, break_table, leave_out, bring_an_outbox])

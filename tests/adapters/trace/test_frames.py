@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.messages import Role
+from stablecast.trace import container
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
-from stablecast.trace.frames import Foot, Frame, Head, digest, parse_frame, read_frames, write_frame
+from stablecast.trace.frames import Foot, Frame, Head, digest, frames_from, parse_frame, read_frames, write_frame
 from tests.adapters.trace.traced import Frames, put_together, take_apart
 
 HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
@@ -57,6 +58,7 @@ def one_line(frames: Frames) -> None:
         (edit(0, role=1), "'role' should be of type str, it is 1"),
         (edit(0, snapshot=[]), r"'snapshot' should be of type dict, it is \[\]"),
         (edit(0, gap=True), "'gap' should be of type int, it is True"),
+        (edit(0, time=1 << 70), "'time' does not fit 64 bits"),
         (edit(-1, end=5), "begins as frame 0 and ends as frame 5"),
         (drop(-1, "digest"), "'digest' should be of type str, it is None"),
         (edit(-1, closed=0), "'closed' should be of type bool, it is 0"),
@@ -77,3 +79,13 @@ def test_what_is_no_frame_gets_one_sentence(
 def test_lines_that_are_no_objects_get_one_sentence(line: bytes) -> None:
     with pytest.raises(TraceError, match="a line is not"):
         parse_frame(line + b"\n" + line)
+
+
+def test_frames_from_the_middle_name_their_place(traces: Path, tmp_path: Path) -> None:
+    frames = take_apart(next(traces.glob("store-*")))
+    frames[2][0]["role"] = "oracle"
+    path = put_together(tmp_path / "odd.sct", frames)
+    starts = container.offsets(path)
+    assert [offset for _, offset in frames_from(path, starts[3])] == starts[3:-1]
+    with pytest.raises(TraceError, match=f"odd.sct, the frame at byte {starts[2]}: role 'oracle' is unknown"):
+        list(frames_from(path, starts[2]))

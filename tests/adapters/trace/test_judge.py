@@ -95,3 +95,19 @@ def test_a_record_too_few_is_named(frames: list[Frame]) -> None:
     last = frame.head.first + len(frame.records) - 1
     violations = found(attrs.evolve(frame, records=frame.records[:-1]))
     assert (last, "numbering") in [(violation.record, violation.rule) for violation in violations]
+
+
+def test_a_snapshot_that_fits_the_schema_and_means_nothing_is_a_violation(traces: Path) -> None:
+    (frame, *_) = read_frames(next(traces.glob("source-*")))
+    frame.head.snapshot["config"]["stores"][0]["group"] = 9
+    one = FrameJudge(PATH, frame, fresh=True)
+    assert one.run(None) is None
+    (violation,) = one.found.values()
+    assert (violation.record, violation.rule) == (frame.head.first, "schema")
+    assert "makes no sense: KeyError" in violation.text
+
+
+def test_a_time_that_no_table_can_hold_is_no_record(frames: list[Frame]) -> None:
+    (violation, *_) = found(with_record(busy(frames), 3, t=1 << 70))
+    assert (violation.record, violation.rule) == (busy(frames).head.first + 3, "schema")
+    assert "does not fit 64 bits" in violation.text

@@ -18,7 +18,7 @@ from stablecast.trace import container, recording
 from stablecast.trace.driven import Driven
 from stablecast.trace.errors import TraceError
 from stablecast.trace.frames import read_frames
-from stablecast.trace.recording import FLUSH_NS, FRAME_RECORDS, VARIABLE, Recorder, recorder
+from stablecast.trace.recording import FLUSH_NS, FRAME_RECORDS, KEEP, VARIABLE, Recorder, recorder
 from stablecast.trace.verify import verify_file
 from stablecast.trace.writer import MAX_PENDING_FRAMES
 
@@ -286,3 +286,14 @@ def test_a_process_that_just_ends_closes_its_trace(tmp_path: Path) -> None:
     (path,) = tmp_path.iterdir()
     report = verify_file(path)
     assert (report.clean, report.closed, report.records) == (True, True, 100)
+
+
+def test_the_environment_says_how_many_files_of_a_trace_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEEP, "3")
+    trace = recorder(Role.STORE, "a", StoreEndpoint.create(StoreConfig("s:1", 1)), tmp_path)
+    assert trace is not None
+    assert trace._writer._rolling.keep == 3
+    trace.close()
+    monkeypatch.setenv(KEEP, "many")
+    with pytest.raises(TraceError, match="STABLECAST_TRACE_KEEP should be a number of files, it is 'many'"):
+        recorder(Role.STORE, "a", StoreEndpoint.create(StoreConfig("s:1", 1)), tmp_path)

@@ -1,9 +1,14 @@
 """Reports and summaries: when something is clean, and how it looks to machines."""
 
 import json
+import sys
 from pathlib import Path
 
-from stablecast.trace.reports import FileReport, Summary, Violation
+import pytest
+from pyarrow import parquet  # type: ignore[import-untyped]
+
+from stablecast.trace.errors import TraceError
+from stablecast.trace.reports import MAX_VIOLATIONS, TABLE, FileReport, Summary, Violation, rows_of, write_table
 
 PATH = Path("a.sct")
 VIOLATION = Violation(PATH, 7, "S1", "number 3 is reported stable too soon", None, {"_": "Notify"})
@@ -21,7 +26,7 @@ def test_clean_means_read_to_the_end_without_violations() -> None:
 def test_a_summary_is_plain_json() -> None:
     whole = FileReport(PATH, "source", "orders", frames=2, records=10, gaps=1, closed=True, violations=[VIOLATION])
     broken = FileReport(Path("b.sct"), records=5, error="b.sct is truncated at byte 7", truncated=True)
-    value = Summary([whole, broken]).as_json()
+    value = Summary([whole, broken], ["S1 cannot be told"]).as_json()
     assert json.loads(json.dumps(value)) == value
     assert value == {
         "records": 15,
@@ -61,4 +66,29 @@ def test_a_summary_is_plain_json() -> None:
         ],
         "truncated": ["b.sct"],
         "errors": ["b.sct is truncated at byte 7"],
+        "untold": ["S1 cannot be told"],
     }
+
+
+def test_what_is_added_is_listed_once_for_each_record_in_order_and_bounded() -> None:
+    summary = Summary([FileReport(PATH, violations=[VIOLATION]), FileReport(Path("b.sct"))])
+    earlier = Violation(PATH, 3, "P1", "number 1 counts as acknowledged")
+    summary.add([VIOLATION, earlier])
+    assert summary.violations == [earlier, VIOLATION]
+    summary.add(Violation(PATH, record, "D1", "again") for record in range(2 * MAX_VIOLATIONS))
+    assert len(summary.violations) == MAX_VIOLATIONS
+
+
+def test_the_violations_are_a_table(tmp_path: Path) -> None:
+    summary = Summary([FileReport(PATH, "source", "orders", violations=[VIOLATION])])
+    write_table(summary, tmp_path / "new")
+    table = parquet.read_table(tmp_path / "new" / "violations.parquet")
+    assert table.column_names == list(TABLE)
+    assert table.to_pylist() == rows_of(summary)
+    assert table.to_pylist()[0]["found"] == '{"_": "Notify"}'
+
+
+def test_a_table_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TraceError, match=r"pip install 'stablecast\[spark\]'"):
+        write_table(Summary(), tmp_path)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Send
+from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Release, Send
 from stablecast.core.events import (
     RegistrationComplete,
     RegistrationFlag,
@@ -30,6 +30,7 @@ from stablecast.core.settings import (
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
+from stablecast.core.store.terms import Terms
 from stablecast.core.store.tickets import Waiting
 from stablecast.trace import rules
 from stablecast.trace.converter import Endpoint
@@ -251,6 +252,39 @@ def test_p1_may_begin_anywhere() -> None:
     assert judged(machine, Persisted(4), held(0, 9)) == []
 
 
+def test_p1_knows_what_had_to_go_and_what_older_lives_left() -> None:
+    """What was synced once may be acknowledged again, by the life that sent it. P-440."""
+    machine = store()
+    repository = Repository.create(machine.config, 1, 0, "a:1", LIFE)
+    repository.restore(5, 20, 5)
+    repository.window.trail = 5
+    repository.life.lives = [(LIFE - 1, 0), (LIFE, 12)]
+    machine.repositories[1] = repository
+    assert judged(machine, held(0, 4), held(12, 19), held(5, 11, life=LIFE - 1)) == []
+    assert judged(machine, held(11, 12)) == [("P1", "number 11 is acknowledged and was never synced")]
+
+
+def test_p1_counts_what_is_written_late_from_when_it_is_kept() -> None:
+    """A trace that begins between the two knows it, too."""
+    machine = store()
+    terms = Terms(write_delay_ns=5)
+    repository = Repository.create(machine.config, 1, 0, "a:1", LIFE, terms)
+    repository.window.held.add(0, 5)
+    machine.repositories[1] = repository
+    assert judged(machine, held(0, 4)) == []
+
+
+def test_s1_has_no_opinion_on_other_effects() -> None:
+    assert judged(source(), Release(3), Tick()) == []
+
+
+def test_receivers_know_what_older_sessions_consumed() -> None:
+    machine = receiver()
+    machine.lives.consumed[LIFE - 1] = RangeSet([(0, 5)])
+    machine.window.next = 3
+    assert judged(machine, deliver(5, 2)) == []
+
+
 def test_every_role_has_rules() -> None:
     names = {type(machine): [rule.name for rule in rules.begin(machine)] for machine in (source(), receiver(), store())}
-    assert names == {SourceEndpoint: ["S1"], ReceiverSession: ["D1", "A1"], StoreEndpoint: ["P1"]}
+    assert names == {SourceEndpoint: ["S1", "F1"], ReceiverSession: ["D1", "A1"], StoreEndpoint: ["P1"]}

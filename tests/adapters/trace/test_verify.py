@@ -11,8 +11,8 @@ import pytest
 
 from stablecast.core.quorum import Quorums
 from stablecast.trace.converter import Json
-from stablecast.trace.reports import FileReport
-from stablecast.trace.verify import MAX_VIOLATIONS, verify_file, verify_paths
+from stablecast.trace.reports import MAX_VIOLATIONS, FileReport
+from stablecast.trace.verify import verify_file, verify_paths
 from tests.adapters.trace.traced import Frames, TracedWorld, play, put_together, records, take_apart, tapping
 
 GROUP_STABLE = {"_": "Notify", "event": {"_": "Stable", "first": 0, "last": 4, "store_index": 0, "flags": 7}}

@@ -3,13 +3,14 @@
 import os
 from pathlib import Path
 
+import attrs
 import pytest
 
 from stablecast.core.effects import Release
 from stablecast.core.inputs import Start
 from stablecast.core.messages import Role
 from stablecast.trace.frames import digest, parse_frame, read_frames
-from stablecast.trace.writer import Pending, Record, Writer, encode
+from stablecast.trace.writer import Pending, Record, Rolling, Writer, encode
 
 
 def pending(number: int, *records: Record) -> Pending:
@@ -52,3 +53,47 @@ def test_what_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
     assert len(told) == 1
     assert told[0].startswith(f"the trace {path} ends here: ")
     assert [frame.head.frame for frame in read_frames(path)] == [0]
+
+
+def parts(directory: Path) -> dict[str, list[int]]:
+    """The frames of each file."""
+    return {path.name: [frame.head.frame for frame in read_frames(path)] for path in sorted(directory.iterdir())}
+
+
+def test_a_trace_goes_on_in_another_file_after_so_many_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.sct"
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT), 0, path, pytest.fail, Rolling(size_bytes=1))
+    for number in range(3):
+        writer.offer(pending(number), wait=True)
+    writer.close(pending(3))
+    assert parts(tmp_path) == {"a.sct": [0], "a.1.sct": [1], "a.2.sct": [2], "a.3.sct": [3]}
+
+
+def test_a_trace_goes_on_in_another_file_after_so_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.sct"
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT), 0, path, pytest.fail, Rolling(span_ns=10))
+    for number, time in enumerate((5, 14, 15, 24)):
+        writer.offer(attrs.evolve(pending(number), time=time), wait=True)
+    writer.close(attrs.evolve(pending(4), time=30))
+    assert parts(tmp_path) == {"a.sct": [0, 1], "a.1.sct": [2, 3], "a.2.sct": [4]}
+
+
+def test_only_so_many_files_of_a_trace_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.sct"
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT), 0, path, pytest.fail, Rolling(size_bytes=1, keep=2))
+    for number in range(4):
+        writer.offer(pending(number), wait=True)
+    writer.close(pending(4))
+    assert parts(tmp_path) == {"a.3.sct": [3], "a.4.sct": [4]}
+
+
+def test_a_part_that_is_there_already_ends_the_trace(tmp_path: Path) -> None:
+    path = tmp_path / "a.sct"
+    (tmp_path / "a.1.sct").write_text("somebody else's")
+    told: list[str] = []
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT), 0, path, told.append, Rolling(size_bytes=1))
+    writer.offer(pending(0), wait=True)
+    writer.close(pending(1))
+    assert len(told) == 1
+    assert "File exists" in told[0]
+    assert (tmp_path / "a.1.sct").read_text() == "somebody else's"

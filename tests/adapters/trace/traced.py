@@ -29,9 +29,10 @@ Frames = list[list[Json]]
 class Tap:
     """A machine that is traced, for drivers that know nothing of traces."""
 
-    def __init__(self, machine: Any, recorder: Recorder) -> None:
+    def __init__(self, machine: Any, recorder: Recorder, leaves_all: bool = False) -> None:
         self.machine = machine
         self.recorder = recorder
+        self.leaves_all = leaves_all
         self.fed: tuple[Input, int] | None = None
 
     def receive(self, event: Input, now: int) -> None:
@@ -45,7 +46,10 @@ class Tap:
         return effects
 
     def kill(self) -> None:
-        """What a process leaves that dies right after a frame was written."""
+        """What a process leaves that dies right after a frame was written, or a whole trace."""
+        if self.leaves_all:
+            self.recorder.close()
+            return
         self.recorder.flush()
         writer = self.recorder._writer
         writer._queue.put(None)
@@ -58,8 +62,9 @@ class Tap:
 
 @attrs.define
 class TracedWorld(World):
-    """A world that gives each machine to `wrap` before it starts."""
+    """A world that gives each machine to `wrap` before it starts; worlds of other universes share nothing with it."""
 
+    universe: int = 0
     wrap: Callable[[Role, Node], Any] = lambda _, node: node.machine
 
 
@@ -107,19 +112,22 @@ def _stop(node: Node) -> None:
         node.machine.kill()
 
 
-def tapping(directory: Path) -> Callable[[Role, Node], Tap]:
-    """Each machine gets a recorder in this directory."""
-    return lambda role, node: Tap(node.machine, Recorder(directory, role, node.address, node.machine, patient=True))
+def tapping(directory: Path, *, kill: bool = True) -> Callable[[Role, Node], Tap]:
+    """Each machine gets a recorder in this directory; with `kill` a crash leaves a trace without its end."""
+    return lambda role, node: Tap(
+        node.machine, Recorder(directory, role, node.address, node.machine, patient=True), leaves_all=not kill
+    )
 
 
 def play(world: TracedWorld) -> None:
     """A source, two receivers and three stores: a store dies and returns, the source dies and returns, so does one
     receiver, who knows what it has consumed.
     """
-    stores = [TracedStore.create(world, StoreConfig(address, seed)) for seed, address in enumerate(STORES)]
-    source = _source(world, FIRST_LIFE)
-    first = TracedReceiver.create(world, _receiver("10.1.0.1:9000", 7, FIRST_LIFE), source)
-    second = TracedReceiver.create(world, _receiver("10.1.0.2:9000", 0, FIRST_LIFE), source)
+    first_life, second_life = FIRST_LIFE + world.universe, SECOND_LIFE + world.universe
+    stores = [TracedStore.create(world, StoreConfig(_at(world, one), seed)) for seed, one in enumerate(STORES)]
+    source = _source(world, first_life)
+    first = TracedReceiver.create(world, _receiver(_at(world, "10.1.0.1:9000"), 7, source), source)
+    second = TracedReceiver.create(world, _receiver(_at(world, "10.1.0.2:9000"), 0, source), source)
     _send(world, source, 8)
     world.crash(stores[0])
     _send(world, source, 4)
@@ -130,9 +138,10 @@ def play(world: TracedWorld) -> None:
     _until_all(world, source, second)
     world.crash(source)
     world.run(3 * SECOND)
-    source = _source(world, SECOND_LIFE)
-    history = (History(FIRST_LIFE, 0, 9),)
-    third = TracedReceiver.create(world, _receiver("10.1.0.1:9001", 7, SECOND_LIFE), source, history=history)
+    source = _source(world, second_life)
+    history = (History(first_life, 0, 9),)
+    address = _at(world, "10.1.0.1:9001")
+    third = TracedReceiver.create(world, _receiver(address, 7, source), source, history=history)
     _send(world, source, 8)
     _until_all(world, source, third)
     world.run(SECOND)
@@ -141,18 +150,23 @@ def play(world: TracedWorld) -> None:
             node.machine.recorder.close()
 
 
+def _at(world: TracedWorld, address: str) -> str:
+    """Each universe has addresses of its own."""
+    return address.replace("10.", f"{10 + world.universe}.", 1)
+
+
 def _source(world: TracedWorld, incarnation: int) -> SourceNode:
-    stores = tuple(StoreSpec(address) for address in STORES)
-    config = SourceConfig(
-        "orders", incarnation, "10.2.0.1:9000", "10.2.0.1:9001", stores, GroupRules((len(stores),)), session_id=42
-    )
+    stores = tuple(StoreSpec(_at(world, address)) for address in STORES)
+    request, stream = _at(world, "10.2.0.1:9000"), _at(world, "10.2.0.1:9001")
+    config = SourceConfig("orders", incarnation, request, stream, stores, GroupRules((len(stores),)), session_id=42)
     source = TracedSource.create(world, config)
     world.run_until(lambda: bool(source.machine.can_send))
     return source
 
 
-def _receiver(address: str, session_id: int, incarnation: int) -> ReceiverConfig:
-    return ReceiverConfig("orders", incarnation, address, "10.2.0.1:9000", session_id=session_id)
+def _receiver(address: str, session_id: int, source: SourceNode) -> ReceiverConfig:
+    config = source.machine.config
+    return ReceiverConfig("orders", config.incarnation, address, config.reply_to, session_id=session_id)
 
 
 def _send(world: TracedWorld, source: SourceNode, runs: int) -> None:

@@ -1,0 +1,47 @@
+"""Traces cut into pieces: runs of frames, each the work of one task."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.trace import container
+from stablecast.trace.errors import TraceError
+
+PIECE_BYTES: Final = 1 << 20
+"""Compressed bytes of a piece, at least one frame. A task holds one frame at a time, however long its piece."""
+
+END: Final = 1 << 62
+"""Behind every file."""
+
+
+@attrs.frozen
+class Piece:
+    """The frames of a file that begin in [start, stop), in bytes."""
+
+    path: str
+    start: int
+    stop: int
+
+
+def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0) -> list[Piece]:
+    """The pieces of a file from the frame at `start` on.
+
+    A file with something wrong is one piece: whoever reads it finds out how far it can be read, and why not further.
+    """
+    try:
+        offsets = container.offsets(path, start)
+    except TraceError:
+        return [Piece(str(path), start, END)]
+    pieces, begin = [], start
+    for offset in offsets[1:]:
+        if offset - begin >= size or offset == offsets[-1]:
+            pieces.append(Piece(str(path), begin, offset))
+            begin = offset
+    return pieces
+
+
+def plan(paths: Iterable[Path], size: int = PIECE_BYTES) -> list[Piece]:
+    """The pieces of all files."""
+    return [piece for path in paths for piece in pieces_of(path, size)]

@@ -1,0 +1,107 @@
+"""A Spark session for this machine, or that of a cluster; what stands in its way is one sentence."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from stablecast.core.errors import StablecastError
+
+JAVA: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+
+LOCAL: Final = re.compile(r"local(\[(\*|\d+)\])?$")
+
+SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""Of every session that is started here. The work is done in Python; Java should start soon and keep out of the way."""
+
+JAVA_TIMEOUT_S: Final = 30
+
+
+class SparkError(StablecastError):
+    """Spark cannot be used; the text is one sentence with the remedy."""
+
+
+def connect(master: str, memory: str = "1g") -> SparkSession:
+    """Starts a session, or returns the one there is.
+
+    Args:
+        master: As Spark writes it: `local[2]`, `spark://host:7077`, `yarn`; `sc://host` for Spark Connect.
+        memory: Of the driver's Java; tasks of a local session run in it, too.
+
+    Raises:
+        SparkError: If Java is missing or too old, or the session does not start.
+    """
+    if master.startswith("sc://"):
+        builder = SparkSession.builder.remote(master)
+    else:
+        check_java()
+        local = LOCAL.match(master)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if local:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        cores = cores_of(master)
+        builder = SparkSession.builder.master(master).appName("stablecast verify")
+        builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", 2 * cores)
+        builder = builder.config(map=SETTINGS)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise SparkError(f"no Spark session at {master!r}: {_first_line(error)}") from error
+    if not master.startswith("sc://"):
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def cores_of(master: str) -> int:
+    """The cores of a local master; of another one nobody knows, and more partitions do no harm.
+
+    >>> cores_of("local"), cores_of("local[3]")
+    (1, 3)
+    """
+    found = LOCAL.match(master)
+    if not found:
+        return 16
+    count = found.group(2) or "1"
+    return os.cpu_count() or 1 if count == "*" else int(count)
+
+
+def check_java() -> None:
+    """Looks for a Java that Spark runs on.
+
+    Raises:
+        SparkError: If there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    remedy = f"install a Java {JAVA} or newer, or name it in JAVA_HOME; `stablecast verify` without --master needs none"
+    if java is None:
+        raise SparkError(f"Spark needs Java and there is none on this machine: {remedy}")
+    try:
+        ran = subprocess.run(  # noqa: S603 - the Java that the environment names
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SparkError(f"Spark needs Java and {java} does not run ({_first_line(error)}): {remedy}") from error
+    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr + ran.stdout)
+    if found is None:
+        raise SparkError(f"Spark needs Java and {java} does not say its version: {remedy}")
+    if int(found.group(1)) < JAVA:
+        raise SparkError(f"Spark needs Java {JAVA} and {java} is Java {found.group(1)}: {remedy}")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__

@@ -1,0 +1,311 @@
+"""What a trace tells about others: the facts that rules across endpoints are judged by, as ranges of numbers.
+
+| kind | of | says | peer |
+|---|---|---|---|
+| member | source | store `peer` is number `last` of this life, in group `first` | store |
+| asks | source | group `first` must have `last` holders; group -1: so many groups | |
+| holds | source, receiver | it registered with RegID `first` | store |
+| sent | source | numbers of this life | |
+| acked | source | the store's acknowledgement came | store |
+| stable | source | the rules of the groups are met | |
+| held | store | synced, or kept in memory, or not to be known any more | store |
+| said | store | acknowledged | store |
+| cut | store | forgotten as the tail of an older life | store |
+| forgot | store | it forgot the source that had RegID `first` | store |
+| proxy, retired | store | a proxy stands in for the source with RegID `first`, or does no more | source |
+| heard | store | a receiver's acknowledgement came, of everything up to `last` | store/RegID |
+| confirmed | receiver | it acknowledged everything up to `last` | store/RegID |
+| delivered | receiver | handed to the application | |
+
+Endpoints are named by the addresses they answer at, lives by their incarnation. Facts of one frame can be had from this
+frame alone: it begins with a snapshot. Neighbours are joined, so a frame has a few rows, however many records.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Protocol, assert_never
+
+import attrs
+
+from stablecast.core.effects import (
+    CacheMessages,
+    Cut,
+    Deliver,
+    Effect,
+    Forget,
+    Notify,
+    PersistMessages,
+    Send,
+    StartProxy,
+    StopProxy,
+)
+from stablecast.core.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.inputs import Arrived, Data, Input, Persisted, Sent
+from stablecast.core.messages import Address, ConsumptionAck, Incarnation, Role, StableAck
+from stablecast.core.ranges import RangeSet
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.settings import StoreBehavior
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.trace.converter import Endpoint
+from stablecast.trace.frames import LIMIT
+from stablecast.trace.rules import asked_for, by_life, extended, may_pace
+
+RANGES: Final = ("sent", "acked", "stable", "held", "said", "cut", "delivered")
+"""Kinds that speak of the numbers from `first` to `last`."""
+
+GROWING: Final = ("heard", "confirmed")
+"""Kinds that speak of everything up to `last`."""
+
+PATIENCE: Final = 10
+"""Election intervals for which two proxies may stand in for one source."""
+
+ALL_GROUPS: Final = -1
+"""Stands for a group in the fact that says how many groups are asked for."""
+
+
+@attrs.define
+class Fact:
+    """One row. `record` is the first record that tells it, `time` that record's clock in ns; ranges are inclusive."""
+
+    kind: str
+    record: int
+    time: int
+    life: Incarnation
+    peer: str
+    first: int
+    last: int
+
+    def goes_on(self, first: int, last: int) -> bool:
+        """Whether a fact of the same kind, life and peer with this range can be told by this one, made longer."""
+        if self.kind in GROWING:
+            return last >= self.last
+        return self.kind in RANGES and first == self.last + 1
+
+
+class Gatherer(Protocol):
+    """Takes one frame's records, in order."""
+
+    def take(self, event: Input, effects: Iterable[Effect], book: "Book") -> None:
+        """Notes what a record tells."""
+
+
+@attrs.define
+class Book:
+    """The facts of one frame. `record` and `time` are those of the record at work."""
+
+    facts: list[Fact] = attrs.field(factory=list)
+    record: int = 0
+    time: int = 0
+    newest: dict[tuple[str, Incarnation, str], Fact] = attrs.field(factory=dict)
+
+    def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
+        """One more fact; one that makes no sense is none."""
+        if not (-LIMIT < first < LIMIT and -LIMIT < last < LIMIT) or (kind in RANGES and first > last):
+            return
+        before = self.newest.get((kind, life, peer))
+        if before is not None and before.goes_on(first, last):
+            before.last = last
+            return
+        fact = self.newest[kind, life, peer] = Fact(kind, self.record, self.time, life, peer, first, last)
+        self.facts.append(fact)
+
+
+@attrs.define
+class SourceFacts:
+    """Of a source. `stores` are the addresses of its stores as far as they are known, by index.
+
+    In `turns` (round robin) two lives may have stores of their own, and nobody knows which is right: what is stable is
+    no fact for others then.
+    """
+
+    life: Incarnation
+    next: int
+    stores: dict[int, Address]
+    groups: dict[int, int]
+    turns: bool = False
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
+        """From this state on; `fresh`: nothing of this trace came before."""
+        config = source.config
+        stores = {index: one.address for index, one in enumerate(config.stores) if one.address}
+        stores |= {index: held.address for index, held in source.enrollment.registrations.items() if held.address}
+        groups, enough = asked_for(config)
+        by_store = {store: group for group, (stores_of, _) in enumerate(groups) for store in stores_of}
+        facts = cls(config.incarnation, source.window.next, stores, by_store, config.behavior is StoreBehavior.RR)
+        if fresh and stores:
+            for group, (_, needed) in enumerate(groups):
+                book.note("asks", facts.life, group, needed)
+            book.note("asks", facts.life, ALL_GROUPS, enough)
+            for index in sorted(stores):
+                facts._note_member(index, book)
+        return facts
+
+    def _note_member(self, index: int, book: Book) -> None:
+        book.note("member", self.life, self.groups[index], index, self.stores[index])
+
+    def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
+        """Notes what is sent, acknowledged and stable."""
+        match event:
+            case Sent():
+                self.next = event.first + event.count
+                book.note("sent", self.life, event.first, self.next - 1)
+            case Arrived(StableAck(nack=False) as ack) if ack.incarnation == self.life:
+                first, last = extended(ack.first, self.next), extended(ack.last, self.next)
+                if ack.store_index in self.stores:
+                    book.note("acked", self.life, first, last, self.stores[ack.store_index])
+        for effect in effects:
+            match effect:
+                case Notify(RegistrationComplete() as complete):
+                    self.next = complete.number
+                case Notify(RegistrationSuccess() as success):
+                    self._on_registered(success, book)
+                case Notify(Stable() as stable) if StableFlag.STABLE in stable.flags and not self.turns:
+                    book.note("stable", self.life, stable.first, stable.last)
+
+    def _on_registered(self, success: RegistrationSuccess, book: Book) -> None:
+        book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+        if success.store_index in self.groups and self.stores.get(success.store_index) != success.store:
+            self.stores[success.store_index] = success.store
+            self._note_member(success.store_index, book)
+
+
+@attrs.define
+class StoreFacts:
+    """Of a store. `waiting` are ticket, RegID, life and range; `kept` is what each source's lives have here."""
+
+    address: Address
+    paced: bool
+    waiting: list[tuple[int, int, Incarnation, int, int]]
+    kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
+    newest: dict[Incarnation, int] = attrs.field(factory=dict)
+
+    @classmethod
+    def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
+        """From this state on; `fresh`: what it has already was not told of before."""
+        waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
+        facts = cls(store.config.address, may_pace(store.config), waiting)
+        for reg_id, repository in store.repositories.items():
+            lives = facts.kept[reg_id] = by_life(repository)
+            facts.newest[repository.incarnation] = repository.newest
+            if not fresh:
+                continue
+            if repository.trail > 0:
+                book.note("held", repository.incarnation, 0, repository.trail - 1, facts.address)
+            for life, numbers in lives.items():
+                for first, stop in numbers:
+                    book.note("held", life, first, stop - 1, facts.address)
+        return facts
+
+    def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
+        """Notes what is kept, acknowledged, cut and heard."""
+        match event:
+            case Persisted():
+                self._on_persisted(event.ticket, book)
+            case Arrived(ConsumptionAck() as ack):
+                number = extended(ack.number, max(self.newest.get(ack.incarnation, 0), 0))
+                book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
+        for effect in effects:
+            self._on_effect(effect, book)
+
+    def _on_persisted(self, ticket: int, book: Book) -> None:
+        due = [one for one in self.waiting if one[0] <= ticket]
+        self.waiting = [one for one in self.waiting if one[0] > ticket]
+        for _, reg_id, life, first, stop in due:
+            self._keep(reg_id, life, first, stop, book)
+
+    def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
+        self.kept.setdefault(reg_id, {}).setdefault(life, RangeSet()).add(first, stop)
+        book.note("held", life, first, stop - 1, self.address)
+
+    def _on_effect(self, effect: Effect, book: Book) -> None:
+        match effect:
+            case PersistMessages(first=first):
+                stop = first + effect.count
+                self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
+                self.newest[effect.incarnation] = stop - 1
+            case CacheMessages(first=first):
+                self.newest[effect.incarnation] = first + effect.count - 1
+                self._keep(effect.source_reg_id, effect.incarnation, first, first + effect.count, book)
+            case Send(message=StableAck(nack=False) as ack):
+                self._on_acknowledged(ack, book)
+            case Cut(source_reg_id=reg_id):
+                for life, numbers in self.kept.get(reg_id, {}).items():
+                    for first, stop in numbers.remove(effect.number, (numbers.last or 0) + 1):
+                        book.note("cut", life, first, stop - 1, self.address)
+            case Forget(role=Role.SOURCE, reg_id=reg_id):
+                self.kept.pop(reg_id, None)
+                book.note("forgot", 0, reg_id, reg_id, self.address)
+            case StartProxy(source_reg_id=reg_id):
+                book.note("proxy", effect.election.life, reg_id, reg_id, _source_name(effect))
+            case StopProxy(source_reg_id=reg_id):
+                book.note("retired", 0, reg_id, reg_id)
+
+    def _on_acknowledged(self, ack: StableAck, book: Book) -> None:
+        near = self.newest.get(ack.incarnation, 0)
+        first, last = extended(ack.first, near), extended(ack.last, near)
+        book.note("said", ack.incarnation, first, last, self.address)
+        if self.paced:
+            book.note("held", ack.incarnation, first, last, self.address)
+
+
+@attrs.define
+class ReceiverFacts:
+    """Of a receiver. `senders` has the life that sent each run whose arrival is in this frame."""
+
+    life: Incarnation
+    senders: dict[int, Incarnation] = attrs.field(factory=dict)
+    next: int = 0
+
+    @classmethod
+    def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
+        """From this state on."""
+        return cls(receiver.config.incarnation, next=receiver.window.next or 0)
+
+    def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
+        """Notes what is delivered and acknowledged."""
+        if isinstance(event, Data):
+            self.senders[event.token] = event.incarnation
+        for effect in effects:
+            match effect:
+                case Deliver(first=first):
+                    self.next = first + effect.count
+                    life = self.senders.get(effect.token)
+                    if life is not None:
+                        book.note("delivered", life, first, first + effect.count - 1)
+                case Send(message=ConsumptionAck() as ack):
+                    number = extended(ack.number, self.next)
+                    book.note("confirmed", ack.incarnation, -1, number, f"{effect.to}/{ack.receiver_reg_id}")
+                case Notify(RegistrationSuccess() as success):
+                    self.next = max(self.next, success.number)
+                    book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+
+
+def gatherer(machine: Endpoint, book: Book, *, fresh: bool) -> Gatherer:
+    """Returns what gathers the facts of a machine's trace from this state on."""
+    match machine:
+        case SourceEndpoint():
+            return SourceFacts.begin(machine, book, fresh=fresh)
+        case StoreEndpoint():
+            return StoreFacts.begin(machine, book, fresh=fresh)
+        case ReceiverSession():
+            return ReceiverFacts.begin(machine)
+        case _:
+            assert_never(machine)
+
+
+def identity(machine: Endpoint) -> tuple[Address, Incarnation, int]:
+    """Where others find an endpoint, the life it is or reads, and for how long two proxies may overlap there (ns)."""
+    match machine:
+        case StoreEndpoint():
+            return machine.config.address, 0, PATIENCE * machine.config.proxy_interval_ns
+        case SourceEndpoint() | ReceiverSession():
+            return machine.config.reply_to, machine.config.incarnation, 0
+        case _:
+            assert_never(machine)
+
+
+def _source_name(proxy: StartProxy) -> str:
+    """The same at every store that knows the source."""
+    stores = ",".join(f"{one.address}={one.source_reg_id}" for one in sorted(proxy.stores, key=lambda one: one.index))
+    return f"{proxy.topic}/{proxy.session_id}/{stores}"

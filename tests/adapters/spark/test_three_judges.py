@@ -1,0 +1,72 @@
+"""The simulator's checkers, the judge in process and Spark agree on clean worlds and on worlds of a faulty core.
+
+The checkers see the disks, the judges have the traces and the core without the fault. A world with a fault is blamed on
+an endpoint of the kind that has it.
+"""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stablecast.sim.runner import run as run_world
+from stablecast.sim.schedule import draw
+from stablecast.spark.job import verify_on
+from stablecast.trace.names import find
+from stablecast.trace.reports import Summary
+from stablecast.trace.verify import verify_paths
+from tests.adapters.spark.test_job import seen
+from tests.mutants.mutant import FOUND, Mutant, Worlds, run
+from tests.mutants.table import MUTANTS
+
+CLEAN_SEEDS = range(3)
+
+PLANTED = [mutant for mutant in MUTANTS if isinstance(mutant.killer, Worlds) and mutant.killer.rule != "X1"]
+"""But for machines that raise: what they were told is in no trace."""
+
+SAMPLE = ("one-more-message-is-acknowledged", "acknowledged-before-it-is-synced")
+
+
+def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[Summary, Summary]:
+    """Both judges about all worlds in one go; each is judged with its own."""
+    files = [path for directory in worlds.values() for path in find([directory])]
+    return verify_paths(files), verify_on(spark, files).summary
+
+
+@pytest.mark.timeout(180)
+def test_three_judges_agree_on_clean_worlds(spark: SparkSession, tmp_path: Path) -> None:
+    worlds = {}
+    for seed in CLEAN_SEEDS:
+        worlds[str(seed)] = tmp_path / str(seed)
+        assert run_world(draw(seed), worlds[str(seed)]).violations == ()
+    here, there = judge_all(spark, worlds)
+    assert here.violations == there.violations == []
+    assert here.untold == there.untold
+    assert here.records == there.records > 0
+
+
+def agree(spark: SparkSession, directory: Path, mutants: list[Mutant]) -> None:
+    worlds = {}
+    for mutant in mutants:
+        killer = mutant.killer
+        assert isinstance(killer, Worlds)
+        core, worlds[mutant.name] = directory / f"core-{mutant.name}", directory / mutant.name
+        mutant.plant(core)
+        arguments = (killer.rule, str(killer.first), str(killer.count), str(worlds[mutant.name]))
+        status, said = run(("tests.adapters.spark.worlds", *arguments), core)
+        assert status == FOUND, f"{mutant.name}: {said}"
+    here, there = judge_all(spark, worlds)
+    assert seen(there) == seen(here)
+    blamed = {one.path.parent.name for one in here.violations}
+    assert blamed == set(worlds), "each world is blamed, by both"
+
+
+@pytest.mark.timeout(300)
+def test_three_judges_agree_on_a_core_with_a_fault(spark: SparkSession, tmp_path: Path) -> None:
+    agree(spark, tmp_path, [mutant for mutant in PLANTED if mutant.name in SAMPLE])
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+def test_three_judges_agree_on_every_fault_that_breaks_a_rule(spark: SparkSession, tmp_path: Path) -> None:
+    agree(spark, tmp_path, PLANTED)

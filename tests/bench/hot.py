@@ -1,0 +1,186 @@
+"""Traces as long as one likes: a source, its stores and a receiver in lockstep, nothing but the machines and a
+recorder.
+
+    python -m tests.bench.hot DIRECTORY --records 10000000 --sessions 4
+
+writes about so many records, of so many sessions that have nothing to do with each other. A record is an input for a
+run of messages. Time is virtual and runs so fast that frames have their full size.
+"""
+
+import argparse
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core import effects as fx
+from stablecast.core import inputs, serial
+from stablecast.core.inputs import Input
+from stablecast.core.messages import Role
+from stablecast.core.quorum import GroupRules
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.trace.recording import Recorder
+
+STEP_NS: Final = 10_000
+"""Between two records of a session."""
+
+RUN: Final = 20
+"""Messages of a run."""
+
+SIZE: Final = 1000
+"""Bytes of a message."""
+
+STORES: Final = 3
+
+
+@attrs.define(eq=False)
+class Node:
+    """A machine, its recorder, and who hears its stream."""
+
+    machine: Any
+    recorder: Recorder
+    joined: list["Node"] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class Session:
+    """One source and those around it, by address; `queue` is what happens next."""
+
+    directory: Path
+    name: int
+    now: int = 0
+    records: int = 0
+    token: int = 0
+    nodes: dict[str, Node] = attrs.field(factory=dict)
+    queue: deque[tuple[Node, Input]] = attrs.field(factory=deque)
+
+    def begin(self) -> Node:
+        """Everybody starts; returns the source."""
+        stores = [f"10.{self.name}.0.{store}:14567" for store in range(STORES)]
+        for seed, address in enumerate(stores):
+            self._add(Role.STORE, address, StoreEndpoint.create(StoreConfig(address, seed)))
+        life, request, stream = (self.name + 1) << 32 | 1, f"10.{self.name}.2.1:9000", f"10.{self.name}.2.1:9001"
+        specs = tuple(StoreSpec(address) for address in stores)
+        config = SourceConfig(f"t{self.name}", life, request, stream, specs, GroupRules((STORES,)), session_id=42)
+        source = self._add(Role.SOURCE, request, SourceEndpoint.create(config))
+        address = f"10.{self.name}.1.1:9000"
+        self._join(
+            source,
+            self._add(
+                Role.RECEIVER,
+                address,
+                ReceiverSession.create(ReceiverConfig(f"t{self.name}", life, address, request, session_id=7)),
+            ),
+        )
+        return source
+
+    def work(self, source: Node, records: int) -> None:
+        """Sends until there are so many records."""
+        while self.records < records:
+            if source.machine.can_send:
+                self._send(source)
+            self._settle()
+            self._wake()
+
+    def close(self) -> None:
+        """Completes the traces."""
+        for node in self.nodes.values():
+            node.recorder.close()
+
+    def _add(self, role: Role, address: str, machine: Any) -> Node:
+        node = self.nodes[address] = Node(machine, Recorder(self.directory, role, address, machine, patient=True))
+        self._feed(node, inputs.Start())
+        return node
+
+    def _send(self, source: Node) -> None:
+        first, incarnation = source.machine.window.next, source.machine.config.incarnation
+        self._feed(source, inputs.Sent(first, RUN, RUN * SIZE))
+        for node in source.joined:
+            self.token += 1
+            self.queue.append(
+                (
+                    node,
+                    inputs.Data(
+                        incarnation, incarnation, serial.wire(first), RUN, RUN * SIZE, recovered=False, token=self.token
+                    ),
+                )
+            )
+
+    def _join(self, source: Node, node: Node) -> None:
+        if node not in source.joined:
+            source.joined.append(node)
+            if source.machine.can_send:
+                self.queue.append((node, inputs.Arrived(source.machine.info())))
+
+    def _settle(self) -> None:
+        while self.queue:
+            self._feed(*self.queue.popleft())
+
+    def _wake(self) -> None:
+        self.now += STEP_NS
+        due = [node for node in self.nodes.values() if (node.machine.next_timeout() or self.now + 1) <= self.now]
+        for node in due:
+            self._feed(node, inputs.Tick())
+
+    def _feed(self, node: Node, event: Input) -> None:
+        self.now += STEP_NS
+        self.records += 1
+        node.machine.receive(event, self.now)
+        effects = node.machine.take_effects()
+        node.recorder.record(event, self.now, effects)
+        ticket = -1
+        for effect in effects:
+            ticket = max(ticket, getattr(effect, "ticket", -1))
+            self._perform(node, effect)
+        if ticket >= 0:
+            self.queue.append((node, inputs.Persisted(ticket)))
+
+    def _perform(self, node: Node, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Send():
+                self.queue.append((self.nodes[effect.to], inputs.Arrived(effect.message)))
+            case fx.Broadcast():
+                self.queue += [(other, inputs.Arrived(effect.message)) for other in node.joined]
+            case fx.Deliver():
+                self.queue.append((node, inputs.Consumed(effect.first, effect.first + effect.count - 1)))
+            case fx.AskRegId():
+                self.queue.append((node, inputs.RegIdChosen(effect.store_index, 0)))
+            case fx.AskLow():
+                self.queue.append((node, inputs.LowChosen(effect.low)))
+            case fx.Join():
+                source = next(one for one in self.nodes.values() if isinstance(one.machine, SourceEndpoint))
+                self._join(source, node)
+
+
+def write(directory: Path, records: int, sessions: int) -> int:
+    """Writes the traces; returns how many records they have."""
+    written = 0
+    for name in range(sessions):
+        session = Session(directory, name)
+        source = session.begin()
+        session.work(source, records // sessions)
+        session.close()
+        written += session.records
+    return written
+
+
+def main(arguments: list[str]) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--sessions", type=int, default=4)
+    given = parser.parse_args(arguments)
+    began = time.perf_counter()
+    written = write(given.directory, given.records, given.sessions)
+    print(f"{written} records in {time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
