@@ -4,9 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# The `spark` extra (about 450 MB) stays out of the default environment until the data pipeline is part of the tests;
-# `make .venv EXTRAS=all` adds it.
-EXTRAS ?= daemons,dev
+# The `spark` extra (about 450 MB) is of no use without a Java; `make .venv EXTRAS=...` decides otherwise.
+EXTRAS ?= $(if $(shell command -v java),all,daemons,dev)
 # The first of these that runs, is new enough and can build an environment; PYTHON=/path/to/python forces one.
 PYTHON ?= python3.13 python3.12 python3.11 python3
 
@@ -16,12 +15,12 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test suite models lint types tools trace-rows mutants bench soak clean
+.PHONY: help .venv demo test pure daemons models lint types tools trace-rows mutants bench soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.venv: $(STAMP)  ## build the environment (EXTRAS=all adds Spark)
+.venv: $(STAMP)  ## build the environment, with Spark where there is a Java
 
 $(STAMP): pyproject.toml
 	@usable='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'; \
@@ -43,14 +42,24 @@ $(STAMP): pyproject.toml
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-test: lint types tools  ## lint, types, all tests with branch coverage; the models beside them, without
-	@$(MAKE) --no-print-directory -j2 -Otarget models suite
+# The tests in two halves that take about as long, for machines have two cores: what has no sockets, and what has.
+PURE := tests/core tests/transports tests/scenarios tests/adapters/sim tests/adapters/model tests/adapters/prove
+PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
+COVERED := --cov --cov-report=
 
-suite:
-	@$(BIN)/python -m pytest -q --cov --cov-report=term --ignore=tests/models
+test: lint types tools  ## lint, types, all tests with branch coverage (the models without)
+	@rm -f .coverage .coverage.*
+	@$(MAKE) --no-print-directory -j2 -Otarget pure daemons
+	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
+
+pure: models
+	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
+
+daemons:
+	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) --ignore=tests/models $(PURE:%=--ignore=%) tests adapters
 
 models:
-	@$(BIN)/python -m pytest -q --no-cov -p no:cacheprovider tests/models
+	@$(PYTEST) --no-cov tests/models
 
 lint: .venv  ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stablecast.cli import model, prove
+from stablecast.cli import capture, model, prove, storage, store, trace, whatif
 from stablecast.config.names import MAX_SESSION_ID, PROFILES, SAFE
 
 app = typer.Typer(
@@ -20,7 +20,14 @@ app = typer.Typer(
 )
 
 app.add_typer(model.app, name="model")
+app.add_typer(capture.app, name="capture")
+app.add_typer(store.app, name="store")
+app.add_typer(trace.app, name="trace")
+app.command("check")(store.check_command)
+app.command("top")(storage.top)
+storage.attach(store.app)
 app.command("prove")(prove.prove_command)
+app.command("whatif")(whatif.whatif_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Resolvers = Annotated[
@@ -66,50 +73,72 @@ def up_command(
     raise typer.Exit(cluster.run(stores, directory, as_json))
 
 
-@app.command("store")
-def store_command(
-    directory: Annotated[Path, typer.Argument(help="Where the store keeps its journal; must exist.")],
-    listen: Annotated[str, typer.Option(help="ip:port to listen at; port 0: any.")] = "127.0.0.1:14567",
-    option: Options = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="An empty directory is that of a new store: serve at once.")
-    ] = False,
-    resolver: Resolvers = None,
-    service: Services = None,
-    profile: Profile = SAFE,
-    trace: Trace = None,
-    as_json: Json = False,
-) -> None:
-    """Run a store until interrupted; a second interrupt ends it at once."""
-    from stablecast.cli import serve
-
-    job = serve.StoreJob(directory, listen, option or [], new, resolver or [], service or [], profile, trace, as_json)
-    raise typer.Exit(serve.run_store(job))
-
-
 @app.command("lbmrd")
 def lbmrd_command(
-    listen: Annotated[str, typer.Option(help="ip:port to listen at; port 0: any.")] = "127.0.0.1:15380",
+    config: Annotated[Path | None, typer.Argument(help="An XML file; see spec/resolution.md.")] = None,
+    listen: Annotated[str | None, typer.Option(help="ip:port to listen at; port 0: any.")] = None,
+    interface: Annotated[str | None, typer.Option("--interface", "-i", help="Address, network or device.")] = None,
+    port: Annotated[int | None, typer.Option("--port", "-p", help="Port; 0: any.", min=0, max=65_535)] = None,
+    activity: Annotated[int | None, typer.Option("--activity", "-a", help="ms between checks.", min=1)] = None,
+    ttl: Annotated[int | None, typer.Option("--ttl", "-t", help="Seconds a silent client is kept.", min=1)] = None,
+    log: Annotated[Path | None, typer.Option("--log", "-L", help="A file; default: standard error.")] = None,
+    receive_buffer: Annotated[int | None, typer.Option("-r", help="Bytes of the receive buffer.", min=0)] = None,
+    send_buffer: Annotated[int | None, typer.Option("-s", help="Bytes of the send buffer.", min=0)] = None,
+    statistics: Annotated[float, typer.Option(help="Seconds between statistics in the log; 0: none.", min=0)] = 0,
+    dump: Annotated[bool, typer.Option("--dump-dtd", "-d", help="Print the DTD of the file.")] = False,
+    validate: Annotated[bool, typer.Option("--validate", "-v", help="Only check the configuration.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the unicast topic-resolution relay until interrupted."""
-    from stablecast.cli import serve
+    from stablecast.cli import lbmrd
 
-    raise typer.Exit(serve.run_relay(listen, as_json))
+    job = lbmrd.LbmrdJob(
+        config,
+        listen,
+        interface,
+        port,
+        activity,
+        ttl,
+        log,
+        receive_buffer,
+        send_buffer,
+        statistics,
+        dump,
+        validate,
+        as_json,
+    )
+    raise typer.Exit(lbmrd.run(job))
 
 
 @app.command("srs")
 def srs_command(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file; see spec/srs.md.")] = None,
+    config: Annotated[Path | None, typer.Argument(help="A TOML or XML file; see spec/srs.md.")] = None,
     interface: Annotated[str | None, typer.Option(help="Address or name to listen at.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen at; 0: any.", min=0, max=65_535)] = None,
     validate: Annotated[bool, typer.Option("--validate", "-v", help="Only check the configuration.")] = False,
+    dump: Annotated[bool, typer.Option("--dump", "-d", help="Print the effective configuration.")] = False,
+    dump_xsd: Annotated[bool, typer.Option("--dump-xsd", "-x", help="Print the schema of an XML file.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the stateful topic-resolution service until interrupted."""
     from stablecast.cli import srs
 
-    raise typer.Exit(srs.run(config, interface, port, validate, as_json))
+    if dump_xsd:
+        raise typer.Exit(srs.dump_xsd())
+    raise typer.Exit(srs.run(config, interface, port, validate=validate, dump=dump, as_json=as_json))
+
+
+@app.command("strategies")
+def strategies_command(
+    topics: Annotated[int, typer.Option(help="Sources, each of a topic of its own.", min=1, max=10_000)] = 10,
+    wanted: Annotated[int, typer.Option(help="Topics that have a receiver.", min=1, max=10_000)] = 10,
+    loss: Annotated[int, typer.Option(help="Percent of the datagrams that are lost.", min=0, max=90)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Show what each strategy of topic resolution costs, and whether it survives an outage; in virtual time."""
+    from stablecast.cli import strategies
+
+    raise typer.Exit(strategies.run(topics, min(topics, wanted), loss, as_json))
 
 
 @app.command("send")
@@ -180,12 +209,19 @@ def sim_command(
 
 @app.command("verify")
 def verify_command(
-    paths: Annotated[list[Path], typer.Argument(help="Traces, or directories of traces.")], as_json: Json = False
+    paths: Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")],
+    master: Annotated[
+        str | None,
+        typer.Option(help="Judge on this Spark: local[*], spark://host:port; default: here if it is little."),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page with a timeline of each session.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write the violations as a Parquet table into it.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Replay traces through the same core and report the first difference in each."""
+    """Replay traces through the same core, judge what they tell of each other, and name who broke which rule."""
     from stablecast.cli import verify
 
-    raise typer.Exit(verify.run(paths, as_json))
+    raise typer.Exit(verify.run(paths, as_json, master, report, parquet))
 
 
 def run() -> int:
