@@ -14,10 +14,10 @@ FUNCTION_LINES = 60
 """Lines of one function from `def` to its end, without its docstring."""
 
 VENDOR = re.compile(
-    r"\b(?:29\s?west|informatica|ultra\s?messaging|latency\s?busters|umestored|umercv|umesrc|tibco|solace|lbm_\w+)\b",
+    r"\b(?:29\s?west|informatica|ultra\s?messaging|latency\s?busters|umestored(?!-cache|-state)|umercv|umesrc|tibco|solace|lbm_\w+)\b",
     re.IGNORECASE,
 )
-"""Product names. Terms of the protocol (lbmrd, SRS, LBT-RM, LBMC, ume_flight_size) are not."""
+"""Product names. Terms of the protocol (lbmrd, SRS, LBT-RM, LBMC, ume_flight_size) and documented values are not."""
 MACHINE = re.compile(r"(?<![\w.:])/(?:home|root|Users|work|workspace|builds|mnt)/\w")
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
 

@@ -4,8 +4,8 @@ A block stands between markers and is made from the code; `STABLECAST_REWRITE=1 
 of them anew. Its first line says what is in it:
 
     <!-- chart: registration -->                        diagram and table of a chart
-    <!-- bounds: registration requests -->              the named constants of modules of the core
-    <!-- options: source ume_flight_size ... -->        some options of a scope, with their defaults
+    <!-- bounds: registration requests -->              the named constants of modules of the core, or `transports.` ...
+    <!-- options: source ume_flight_size ... -->        some options of a scope, or all, with their defaults
     ...
     <!-- end -->
 
@@ -32,6 +32,7 @@ from stablecast.config.names import SAFE
 from stablecast.config.option import Option
 from stablecast.config.profiles import profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
+from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.chart import render_mermaid, render_table
 from stablecast.core.receiver import RECEIVER, ReceiverState
 from stablecast.core.registration import REGISTRATION, RegistrationState
@@ -39,6 +40,10 @@ from stablecast.core.source import SOURCE, SourceState
 from stablecast.core.store.election import ELECTION, ElectionState
 from stablecast.core.store.lifetime import LIFETIME, LifetimeState
 from stablecast.core.units import MILLISECOND
+from stablecast.transports.lbtrm.receiver import LISTENING, ListeningState
+from stablecast.transports.lbtru.receiver import CONNECTION, ConnectionState
+from stablecast.transports.reliable.sending import SESSION, SessionState
+from stablecast.transports.resolution.phases import PHASES, Phase
 from stablecast.transports.resolution.srs_client import CLIENT, ClientState
 from stablecast.transports.resolution.srs_link import LINK, LinkState
 
@@ -48,14 +53,19 @@ CHARTS: Mapping[str, tuple[Any, Any]] = {
     "receiver": (RECEIVER, ReceiverState.WAITING),
     "lifetime": (LIFETIME, LifetimeState.ACTIVE),
     "election": (ELECTION, ElectionState.WATCHING),
+    "phases": (PHASES, Phase.QUIESCENT),
     "client": (CLIENT, ClientState.ANNOUNCING),
     "link": (LINK, LinkState.WAITING),
+    "session": (SESSION, SessionState.OPEN),
+    "listening": (LISTENING, ListeningState.WAITING),
+    "connection": (CONNECTION, ConnectionState.CONNECTING),
 }
 """Each chart that chapters show, and the state in which it starts."""
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "source": SOURCE_OPTIONS,
     "receiver": RECEIVER_OPTIONS,
+    "transport": TRANSPORT_OPTIONS,
     "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS)),
 }
 
@@ -86,18 +96,18 @@ def _chart(names: list[str]) -> str:
 
 
 def _bounds(names: list[str]) -> str:
-    modules = [import_module(f"stablecast.core.{name}") for name in names]
+    modules = [import_module(f"stablecast.{'' if name.startswith('transports.') else 'core.'}{name}") for name in names]
     rows = [f"| {name} | {value} | {text} |" for module in modules for name, value, text in constants(module)]
     return "\n".join(["| constant | value | meaning |", "|---|---|---|", *rows, ""])
 
 
 def _options(names: list[str]) -> str:
     scope, *chosen = names
-    default = getattr(profile(SAFE), scope)
+    default = TransportConfig() if scope == "transport" else getattr(profile(SAFE), scope)
     table = {option.name: option for option in OPTIONS[scope]}
     rows = [
         f"| {name} | {table[name].show(default)} {table[name].kind.unit}".rstrip() + f" | {table[name].summary} |"
-        for name in chosen
+        for name in chosen or table
     ]
     return "\n".join([f"| {scope} option | default | meaning |", "|---|---|---|", *rows, ""])
 

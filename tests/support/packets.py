@@ -7,6 +7,7 @@ from stablecast.transports.wire.lbmr import (
     ContextInfo,
     Packet,
     PacketKind,
+    ResolutionRequest,
     TopicQuery,
     WildcardQuery,
 )
@@ -53,5 +54,6 @@ CONTEXT = st.builds(
     options=TRAILERS,
     version=VERSIONS,
 )
-PACKETS = NORMAL | WILDCARD | ALIVE | CONTEXT
+REQUEST = st.builds(ResolutionRequest, flags=SHORT, options=TRAILERS, version=VERSIONS)
+PACKETS = NORMAL | WILDCARD | ALIVE | CONTEXT | REQUEST
 """Every kind of packet, with any records and options."""
