@@ -200,7 +200,7 @@ class Context:
             server = source.stream = StreamServer(listening, source.greeting)
             await source.start(self.transports.stream(transport, server, source))
             resolving.locate(self._resolver, source, self.store_names)
-            resolving.announce(self._resolver, config, advertise)
+            resolving.announce(self._resolver, config, source.place, advertise)
         except BaseException:
             await source.close()
             raise
@@ -222,7 +222,7 @@ class Context:
 
         Args:
             topic: Its topic.
-            source: Where the source's stream can be joined, `ip:port`; None asks the resolver.
+            source: Where the source's data is joined, `ip:port` or a source string; None asks the resolver.
             session_id: Stands for the RegIDs; None takes the context's, 0 means none.
             on_event: Called with every event of the receiver.
             reg_id: Asked for the RegID at each store when there is no session id; 0 lets the store choose (P-249). If

@@ -227,7 +227,10 @@ class Receiver:
         try:
             joiner = self._context.transports.joiner(*place, items, self._on_lost, ended)
         except StablecastError as error:
-            self._inbox.fail(error, error)
+            if self._static is None:
+                self._context.transports.pass_over(transport, error)
+            else:
+                self._inbox.fail(error, error)
             return
         self._joiners[transport] = joiner
         if self._paused:
@@ -321,12 +324,12 @@ class Receiver:
         except StablecastError as error:
             self._inbox.fail(error, error)
             return None
+        for earlier in (*self._sessions.values(), *self._finished):
+            if earlier.shares_source(info):
+                earlier.stop()
+            self._remember(earlier)
         self._sessions[info.incarnation] = session
         self._context.met_source(self.topic)
-        for finished in self._finished:
-            if finished.shares_source(info):
-                finished.stop()
-            self._remember(finished)
         session.start(self._history)
         return session
 

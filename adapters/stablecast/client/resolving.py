@@ -75,12 +75,11 @@ def plan(settings: ResolutionSettings | None, relays: Sequence[str], services: S
     return attrs.evolve(settings, relays=settings.relays + more_relays, services=settings.services + more_services)
 
 
-def announce(found: Combined | None, source: SourceConfig, advertise: Advertise) -> None:
-    """Make a source known to whatever the context uses. Raises MisuseError."""
+def announce(found: Combined | None, source: SourceConfig, place: str, advertise: Advertise) -> None:
+    """Make a source, whose data is joined at `place`, known to whatever the context uses. Raises MisuseError."""
     if found is not None:
         session, index = codec.split(source.incarnation)
-        place = (source.topic, source.transport, session, index, source.reply_to)
-        found.add_source(*place, bool(source.stores), advertise)
+        found.add_source(source.topic, place, session, index, source.reply_to, bool(source.stores), advertise)
 
 
 def locate(found: Combined | None, source: Seeker, known: Mapping[str, str]) -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from stablecast.client.advice import log
 from stablecast.client.source import Source
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core import serial
+from stablecast.core.errors import StablecastError
 from stablecast.core.inputs import Lost
 from stablecast.net import address, multicast
 from stablecast.net.joiner import Joiner
@@ -25,7 +27,10 @@ RESERVED = 64
 
 
 class Transports:
-    """What a context's sources send on and its receivers join, TCP aside."""
+    """What a context's sources send on and its receivers join, TCP aside.
+
+    `unusable` counts the sources that were found and could not be joined.
+    """
 
     def __init__(self, interface: str) -> None:
         """Nothing is open yet."""
@@ -33,6 +38,7 @@ class Transports:
         self._sources: dict[Transport, ReliableSources] = {}
         self._receivers: ReliableReceivers | None = None
         self._groups = 0
+        self.unusable = 0
 
     def close(self) -> None:
         """End all, and answer nobody any more."""
@@ -84,6 +90,11 @@ class Transports:
         where = Where.parse(transport)
         settings = (config.lbtrm if where.group else config.lbtru).receiver
         return ReliableJoiner(self._receivers, where, settings, on_items, on_lost, on_end)
+
+    def pass_over(self, place: str, error: StablecastError) -> None:
+        """Somebody advertises what cannot be joined from here: others may be found."""
+        self.unusable += 1
+        log.warning("a source that was found is passed over, %s: %s", place, error)
 
     def _group(self, config: TransportConfig) -> str:
         """The group that was asked for, or the next one of the pool."""

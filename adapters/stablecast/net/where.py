@@ -3,13 +3,11 @@
 `LBTRM:host:nak-port:session:group:port` or `LBT-RU:host:port:session`, as documented; the session in hexadecimal.
 """
 
-import re
-
 import attrs
 
-from stablecast.net.address import AddressError, join, parse
-
-_FORM = re.compile(r"(?:LBTRM|(LBT-RU)):([\d.]+:\d+):([0-9a-fA-F]{1,8})(?(1)|:([\d.]+:\d+))(?:\[\d+\])?")
+from stablecast.net.address import AddressError, join
+from stablecast.transports.resolution import places
+from stablecast.transports.wire.lbmr import LbtrmTransport, LbtruTransport
 
 
 @attrs.frozen
@@ -35,17 +33,19 @@ class Where:
     @classmethod
     def parse(cls, text: str) -> "Where":
         """The session of a source string; a topic index behind it is passed over. Raises AddressError."""
-        found = _FORM.fullmatch(text)
-        if found is None:
-            form = "LBTRM:host:nak-port:session:group:port or LBT-RU:host:port:session"
-            raise AddressError(f"'{text}' is not a source string: write {form}")
-        _, address, session_id, group = found.groups()
-        return cls(*parse(address), int(session_id, 16), join(*parse(group)) if group else "")
+        match places.read(text):
+            case LbtrmTransport(host, group, session_id, port, nak_port):
+                return cls(host, nak_port, session_id, join(group, port))
+            case LbtruTransport(host, int(session_id), port):
+                return cls(host, port, session_id)
+            case _:
+                form = "LBTRM:host:nak-port:session:group:port or LBT-RU:host:port:session"
+                raise AddressError(f"'{text}' is not a source string: write {form}")
 
 
 def is_source_string(place: str) -> bool:
     """Whether a place is of LBT-RM or LBT-RU, not `ip:port`."""
-    return place.startswith(("LBTRM:", "LBT-RU:"))
+    return place.startswith(places.SOURCE_STRINGS)
 
 
 def source_string(place: str) -> str:

@@ -179,5 +179,5 @@ def test_a_context_without_resolution_tells_what_it_knows() -> None:
     """P-203: the address of a store that was given with the context."""
     source = Listening()
     resolving.locate(None, source, {"store-A": "127.0.0.1:14567"})
-    resolving.announce(None, source.config, None)
+    resolving.announce(None, source.config, "", None)
     assert source.told == [Located("store-A", "127.0.0.1:14567")]

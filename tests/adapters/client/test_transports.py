@@ -11,7 +11,8 @@ from stablecast.net import datagrams
 from stablecast.net.address import AddressError
 from stablecast.net.datagrams import READ_DATAGRAMS
 from stablecast.net.ports import PortError
-from tests.support.network import Events, Network, until
+from stablecast.srs import SrsConfig, SrsDaemon
+from tests.support.network import LOCAL, Events, Network, until
 
 GROUP = "239.192.7.5"
 OPTIONS: dict[str, dict[str, Value]] = {
@@ -77,6 +78,61 @@ async def test_a_persistent_source_has_its_stores_over_tcp_and_its_receivers_on_
     await source.wait_stable_through(await source.send_many(late) or 0)
     assert await first(receiver, 120) == early + late
     await source.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("over", ["relay", "service"])
+async def test_a_source_is_found_and_found_again_in_its_next_life(net: Network, kind: str, over: str) -> None:
+    """P-301, T-405: over a relay, or over services alone; nobody tells the receiver where its source is.
+
+    LBT-RM says no farewell: the next life is joined beside the one that fell silent.
+    """
+    daemon = await SrsDaemon.start(SrsConfig(interface=LOCAL, port=0), lambda *_: None)
+    net.stack.push_async_callback(daemon.close)
+
+    async def context(session_id: int) -> Context:
+        if over == "relay":
+            return await net.context(session_id=session_id)
+        return await net.stack.enter_async_context(Context(resolver_service=[daemon.address], session_id=session_id))
+
+    store = await net.store()
+    receiver = (await context(2)).receiver("orders", options=HASTY)
+    for life in range(2):
+        sending = await context(1)
+        source = await sending.source("orders", stores=[store], options=OPTIONS[kind])
+        sent = [f"{life}/{number}".encode() for number in range(20)]
+        await source.wait_stable_through(await source.send_many(sent) or 0)
+        for payload in sent:
+            message = await anext(receiver)
+            message.consumed()
+            assert message.payload == payload
+        assert source.place in receiver._joiners
+        silent = [session._stopped for session in receiver._sessions.values() if session.transport != source.place]
+        assert all(silent), "an earlier life delivers nothing more"
+        await sending.close()
+
+
+async def test_a_source_that_is_found_and_cannot_be_joined_is_passed_over(
+    net: Network, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing breaks: another source of the topic may be found."""
+    sending, hearing = await net.context(), await net.context()
+
+    def deaf(*_: object) -> None:
+        raise PortError("this interface cannot hear groups")
+
+    monkeypatch.setattr("stablecast.net.multicast.hearing", deaf)
+    receiver = hearing.receiver("orders", options=HASTY)
+    away = await sending.source("orders", options=OPTIONS["lbtrm"])
+    await until(lambda: hearing.transports.unusable)
+    assert f"passed over, {away.place}: this interface" in caplog.text
+    source = await sending.source("orders", options=OPTIONS["lbtru"])
+    await ready(source, receiver)
+    await source.send(b"heard")
+    source.flush()
+    assert await first(receiver, 1) == [b"heard"]
+    for one in (away, source):
+        await one.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -94,6 +94,39 @@ def test_what_an_advertisement_says(packets: list[Packet]) -> None:
     assert {field: later[-1].fields[field][0] for field in expected} == expected
 
 
+def test_sources_on_other_transports(tmp_path: Path) -> None:
+    """What is told of LBT-RM and LBT-RU, the OTID included."""
+    domain = Domain()
+    domain.member(SOURCE)
+    rm, ru = "LBTRM:10.0.0.1:14390:11223344:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:11223345"
+    domain.feed(SOURCE, AddSource("orders", rm, 0x11223344, 4711, "10.0.0.1:14391", persistent=True))
+    domain.feed(SOURCE, AddSource("trades", ru, 0x11223345, 4712, "10.0.0.1:14391", persistent=False))
+    domain.run(SECOND)
+    capture, path = Capture(), tmp_path / "transports.pcap"
+    for _, sender, to, data in domain.sent:
+        capture.udp(address(sender), address(to), data)
+    capture.write(path)
+    assert summary(path, {}) == []
+    packets = dissect(path, {})
+    assert packets
+    assert all("lbmr" in packet.protocols and not packet.problems for packet in packets)
+    expected = {
+        "lbmr.tir.name": ["orders", "trades"],
+        "lbmr.tir.lbtrm.srcip": ["10.0.0.1"],
+        "lbmr.tir.lbtrm.mcastip": ["239.1.1.1"],
+        "lbmr.tir.lbtrm.sessid": ["0x11223344"],
+        "lbmr.tir.lbtrm.dport": ["14400"],
+        "lbmr.tir.lbtrm.sport": ["14390"],
+        "lbmr.topt.otid.originating_transport": [
+            "10:0a:00:00:01:38:36:ef:01:01:01:38:40:44:33:22:11:00:00:12:67:" + b"10.0.0.1".hex(":") + ":00:00:01"
+        ],
+        "lbmr.tir.lbtru.ip": ["10.0.0.1"],
+        "lbmr.tir.lbtru.session_id": [str(0x11223345)],
+        "lbmr.tir.lbtru.port": ["14380"],
+    }
+    assert {field: packets[-1].fields.get(field) for field in expected} == expected
+
+
 def test_everything_else_in_a_group(tmp_path: Path) -> None:
     """T-022, T-031, T-201: patterns, names of stores, requests, final words; found by the documented group alone."""
     domain = Domain()

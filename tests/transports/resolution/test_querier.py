@@ -292,9 +292,9 @@ def test_unknown_topics_are_nobodys_business() -> None:
 def test_sources_on_other_transports_are_counted() -> None:
     machine = Querier()
     machine.receive(AddReceiver("orders"), 0)
-    rm = lbmr.LbtrmTransport("10.0.0.1", "224.10.10.10", 1, 14400, 14390)
+    smx = lbmr.UnknownTransport(0x04, bytes(10))
     for topic in ("orders", "nobody's"):
-        tir = lbmr.Advertisement(topic, rm, 60, 1)
+        tir = lbmr.Advertisement(topic, smx, 60, 1)
         machine.receive(Heard(lbmr.Packet(lbmr.PacketKind.NORMAL, (), (tir,), ())), 0)
     assert (found(machine), machine.unusable) == ([], 1)
 

@@ -66,9 +66,40 @@ def test_options_that_say_nothing_to_us_are_passed_over() -> None:
     assert source_record(more, ()) == RECORD
 
 
-def test_other_transports_are_no_source_for_us() -> None:
-    tir = attrs.evolve(advertisement("a", RECORD, 60), transport=lbmr.UnknownTransport(0x40, bytes(10)))
-    assert source_record(tir, ()) is None
+@pytest.mark.parametrize(
+    ("place", "transport"),
+    [
+        (
+            "LBTRM:10.1.2.3:14390:11223344:239.1.1.1:14400",
+            lbmr.LbtrmTransport("10.1.2.3", "239.1.1.1", 0x11223344, 14400, 14390),
+        ),
+        ("LBT-RU:10.1.2.3:14380:11223344", lbmr.LbtruTransport("10.1.2.3", 0x11223344, 14380)),
+    ],
+)
+def test_sources_on_other_transports_are_joined_at_their_places(place: str, transport: lbmr.Transport) -> None:
+    """The product tells the OTID before the functionality; its layout is known for LBT-RM."""
+    record = attrs.evolve(RECORD, address=place)
+    tir = advertisement("a", record, 60)
+    assert tir.transport == transport
+    assert source_record(tir, ()) == record
+    kinds = [type(option) for option in tir.options]
+    named = [lbmr.OriginatingTransport] if isinstance(transport, lbmr.LbtrmTransport) else []
+    assert kinds == [*named, lbmr.ExtendedFunctionality, lbmr.ContextInstance]
+    bare = advertisement("a", attrs.evolve(record, instance=b""), 60)
+    assert [type(option) for option in bare.options] == [lbmr.ExtendedFunctionality]
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [
+        lbmr.UnknownTransport(0x40, bytes(10)),
+        lbmr.LbtrmTransport("10.1.2.3", "10.1.1.1", 1, 14400, 14390),
+        lbmr.LbtruTransport("10.1.2.3", None, 14380),
+    ],
+)
+def test_what_cannot_be_joined_is_no_source_for_us(transport: lbmr.Transport) -> None:
+    """A transport that is not spoken here, a group that is none, and LBT-RU of old without a session ID."""
+    assert source_record(attrs.evolve(advertisement("a", RECORD, 60), transport=transport), ()) is None
 
 
 @pytest.mark.parametrize("address", ["", "10.1.2.3", "host:1", "10.1.2.3:", "10.1.2.3:65536", "10.1.2.3:-1", "1.2.3:4"])

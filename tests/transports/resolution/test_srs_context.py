@@ -114,7 +114,7 @@ def test_records_that_cannot_be_used_are_counted(monkeypatch: pytest.MonkeyPatch
     foreign = srs.SourceInfo(
         otid=bytes(32),
         topic="orders",
-        source="LBTRM:10.0.0.1:1:00000001:239.1.1.1:14400[1]",
+        source="LBTSMX:10.0.0.1:1:00000001[1]",
         topic_index=1,
         functionality=0,
         request_address="10.0.0.1",

@@ -33,10 +33,23 @@ def test_the_source_string_and_the_name() -> None:
     assert len(info.otid) == 32
 
 
+@pytest.mark.parametrize("place", ["LBTRM:10.0.0.1:14390:00000055:239.1.1.1:14400", "LBT-RU:10.0.0.1:14380:00000055"])
+def test_sources_on_other_transports_are_told_by_their_places(place: str) -> None:
+    """T-418: the OTID begins with the transport."""
+    record = attrs.evolve(RECORD, address=place)
+    info = source_info("orders", record)
+    assert info.source == f"{place}[77]"
+    assert info.otid[0] == (0x10 if place.startswith("LBTRM") else 0x01)
+    (read,) = srs.decode(srs.encode(info))
+    assert isinstance(read, srs.SourceInfo)
+    assert source_record(read) == record
+
+
 @pytest.mark.parametrize(
     "source",
     [
-        "LBTRM:10.0.0.1:1234:00000055:239.1.1.1:14400[77]",
+        "LBTRM:10.0.0.1:1234:00000055:10.1.1.1:14400[77]",
+        "LBT-SMX:10.0.0.1:1234:00000055[77]",
         "TCP:10.0.0.1:99999:00000055[77]",
         "TCP:10.0.0.256:14371:00000055[77]",
         "TCP:10.0.0.1:14371[77]",

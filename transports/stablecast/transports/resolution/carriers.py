@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.transports.resolution.effects import Remark
-from stablecast.transports.resolution.records import split
+from stablecast.transports.resolution.places import split
 
 DEFAULT_GROUP = "224.9.10.11:12965"
 """Where contexts meet over multicast (T-022)."""

@@ -11,6 +11,7 @@ class AddSource:
     """The context has a new source. Session ID and index (32 bits each) together name it.
 
     Attributes:
+        address: Where its data is joined, `ip:port` or a source string.
         options: How it is advertised; None: as the context's configuration says.
     """
 

@@ -15,7 +15,8 @@ from stablecast.transports.resolution.effects import NameEffect, NameFound, Name
 from stablecast.transports.resolution.inputs import AddName, AskName, ForgetName, NameAlive, NameInput, RemoveName
 from stablecast.transports.resolution.limiter import Limiter
 from stablecast.transports.resolution.phases import Phase
-from stablecast.transports.resolution.records import check_topic, split
+from stablecast.transports.resolution.places import split
+from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.schedule import Rounds
 from stablecast.transports.resolution.settings import Limit, NameOptions
 from stablecast.transports.wire import lbmr

@@ -1,11 +1,11 @@
 """What a source says of itself: the record of a topic's source, and its advertisement (TIR) on the wire."""
 
-import ipaddress
 from collections.abc import Iterable
 
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.places import joinable, otid, place_of, split, transport_of
 from stablecast.transports.wire import lbmr
 
 MAX_TOPIC_BYTES = 246
@@ -26,7 +26,7 @@ class SourceRecord:
     """All that a receiver needs to join a source.
 
     Attributes:
-        address: Where its data stream is joined, `ip:port`.
+        address: Where its data is joined, `ip:port` or a source string (`places`).
         session_id: Its transport session, 32 bits.
         index: Its topic index, 32 bits; with the session ID it names the source.
         request_address: Request port of its context, `ip:port`; "" if it did not tell.
@@ -64,13 +64,15 @@ def topic_bytes(topic: str) -> bytes:
 
 
 def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisement:
-    """The TIR of a source.
+    """The TIR of a source; with LBT-RM it tells the OTID, whose layout is known.
 
     Raises:
-        MisuseError: If an address of the record is not `ip:port`.
+        MisuseError: If an address of the record is none.
     """
-    host, port = split(record.address)
+    transport = transport_of(record.address, record.session_id)
     options: list[lbmr.TirOption] = []
+    if record.instance and isinstance(transport, lbmr.LbtrmTransport):
+        options.append(lbmr.OriginatingTransport(otid=otid(transport, record.index, record.instance)))
     if record.request_address:
         request_host, request_port = split(record.request_address)
         offered = PERSISTENT if record.persistent else 0
@@ -79,14 +81,13 @@ def advertisement(topic: str, record: SourceRecord, ttl: int) -> lbmr.Advertisem
         )
     if record.instance:
         options.append(lbmr.ContextInstance(instance=record.instance))
-    transport = lbmr.TcpTransport(host, record.session_id, port)
     return lbmr.Advertisement(topic, transport, ttl, record.index, tuple(options))
 
 
 def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption]) -> SourceRecord | None:
     """The record of an advertised source, or None if its transport is none that a receiver here can join."""
-    transport = tir.transport
-    if not isinstance(transport, lbmr.TcpTransport):
+    transport = joinable(tir.transport)
+    if transport is None:
         return None
     request_address, persistent = "", False
     instance = next((option.source_id for option in trailer if isinstance(option, lbmr.SourceId)), b"")
@@ -99,17 +100,5 @@ def source_record(tir: lbmr.Advertisement, trailer: Iterable[lbmr.PacketOption])
                 instance = option.instance
             case _:
                 pass
-    address = f"{transport.address}:{transport.port}"
     session_id = transport.session_id or 0  # Old sources have none.
-    return SourceRecord(address, session_id, tir.index, request_address, persistent, instance)
-
-
-def split(address: str) -> tuple[str, int]:
-    """Host and port. Raises MisuseError for an address that is none."""
-    host, _, port = address.rpartition(":")
-    try:
-        if port.isdecimal() and int(port) < 1 << 16:
-            return str(ipaddress.IPv4Address(host)), int(port)
-    except ipaddress.AddressValueError:
-        pass  # Told below, like a port that is none.
-    raise MisuseError(f"'{address}' is not an address: write ip:port, for example 127.0.0.1:14371")
+    return SourceRecord(place_of(transport), session_id, tir.index, request_address, persistent, instance)

@@ -5,20 +5,13 @@ its own. The OTID, which names the source for all, is made of the same and of th
 of one program never share one (T-418).
 """
 
-import ipaddress
-import re
-import struct
-
+from stablecast.transports.resolution.places import joinable, otid, place_of, read, transport_of, written
 from stablecast.transports.resolution.records import PERSISTENT, SourceRecord, advertisement
 from stablecast.transports.wire import lbmr, srs
-from stablecast.transports.wire.fields import packed
 
 TTL = 60
 """Seconds; a field that receivers ignore."""
 
-_OTID = struct.Struct(">B4sHII8s9x")
-_TCP = 0
-_SOURCE = re.compile(r"TCP:(\d{1,3}(?:\.\d{1,3}){3}):(\d{1,5}):([0-9a-f]{8})\[(\d{1,10})\]", re.ASCII)
 _NOWHERE = lbmr.ExtendedFunctionality(source_port=0, source_address="0.0.0.0", functionality=0)  # noqa: S104  no address
 
 
@@ -26,18 +19,15 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
     """The SIR of a source whose context has told its instance.
 
     Raises:
-        MisuseError: If an address of the record is not `ip:port`.
+        MisuseError: If an address of the record is none.
     """
     tir = advertisement(topic, record, TTL)
-    transport = tir.transport
-    assert isinstance(transport, lbmr.TcpTransport)
+    transport = transport_of(record.address, record.session_id)
     request = next((option for option in tir.options if isinstance(option, lbmr.ExtendedFunctionality)), _NOWHERE)
-    address = f"{transport.address}:{transport.port}"
-    otid = _OTID.pack(_TCP, packed(transport.address), transport.port, record.session_id, record.index, record.instance)
     return srs.SourceInfo(
-        otid=otid,
+        otid=otid(transport, record.index, record.instance),
         topic=topic,
-        source=f"TCP:{address}:{record.session_id:08x}[{record.index}]",
+        source=f"{written(transport)}[{record.index}]",
         topic_index=record.index,
         functionality=PERSISTENT if record.persistent else 0,
         request_address=request.source_address,
@@ -49,18 +39,10 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
 
 def source_record(info: srs.SourceInfo) -> SourceRecord | None:
     """The record of a source, or None if its transport is none that a receiver here can join."""
-    found = _SOURCE.fullmatch(info.source)
-    if found is None or int(found[2]) > 0xFFFF or not _is_address(found[1]):
+    transport = joinable(read(info.source))
+    if transport is None:
         return None
     request = f"{info.request_address}:{info.request_port}" if info.request_port else ""
     persistent = bool(info.functionality & lbmr.ExtendedFunctionality.UME)
-    address = f"{found[1]}:{int(found[2])}"
-    return SourceRecord(address, int(found[3], 16), info.topic_index, request, persistent, info.instance)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.IPv4Address(text)
-    except ipaddress.AddressValueError:
-        return False
-    return True
+    session_id = transport.session_id or 0
+    return SourceRecord(place_of(transport), session_id, info.topic_index, request, persistent, info.instance)

@@ -1,0 +1,120 @@
+"""Places: where the data of a source is joined, as text, as the transport of an advertisement, and in its OTID.
+
+A place is `ip:port` with LBT-TCP, else the source string without its index: `LBTRM:host:nak-port:session:group:port`
+or `LBT-RU:host:port:session`, the session in hexadecimal. The OTID names a source for all. With LBT-RM it has the
+layout that was observed, the session ID in the byte order of the usual hosts; those of the others are ours.
+"""
+
+import ipaddress
+import re
+import struct
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.wire import lbmr
+from stablecast.transports.wire.fields import packed
+
+Joinable = lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport
+"""The transports that a receiver here can join."""
+
+SOURCE_STRINGS = ("LBTRM:", "LBT-RU:")
+"""How places begin that are no `ip:port`."""
+
+_ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3}):(\d{1,5})"
+_FORM = re.compile(
+    rf"(?:(TCP|LBT-RU)|LBTRM):{_ADDRESS}:([0-9a-fA-F]{{1,8}})(?(1)|:{_ADDRESS})(?:\[\d{{1,10}}\])?", re.ASCII
+)
+_OTID = struct.Struct(">B4sHII8s9x")
+_OTID_LBTRM = struct.Struct(">B4sH4sH4sI8s2xB")
+_OTID_END = 1
+"""The last byte of an OTID of LBT-RM, its meaning unknown."""
+_MAX_PORT = 65_535
+
+
+def transport_of(place: str, session_id: int) -> Joinable:
+    """The transport of an advertisement for a place; the session ID is told by the place unless it is `ip:port`.
+
+    Raises:
+        MisuseError: If it is none.
+    """
+    if not place.startswith(SOURCE_STRINGS):
+        host, port = split(place)
+        return lbmr.TcpTransport(host, session_id, port)
+    found = read(place)
+    if found is None or found.session_id != session_id:
+        forms = "LBTRM:host:nak-port:session:group:port or LBT-RU:host:port:session"
+        raise MisuseError(f"'{place}' is no place of session {session_id:#x}: write {forms}")
+    return found
+
+
+def joinable(transport: lbmr.Transport | None) -> Joinable | None:
+    """The transport, if a receiver here can join it: LBT-RU without a session ID cannot be told from strangers."""
+    match transport:
+        case lbmr.TcpTransport() | lbmr.LbtruTransport(session_id=int()):
+            return transport
+        case lbmr.LbtrmTransport() if ipaddress.IPv4Address(transport.group).is_multicast:
+            return transport
+        case _:
+            return None
+
+
+def place_of(transport: Joinable) -> str:
+    """Where it is joined."""
+    return f"{transport.address}:{transport.port}" if isinstance(transport, lbmr.TcpTransport) else written(transport)
+
+
+def written(transport: Joinable) -> str:
+    """The source string, without an index."""
+    session = f"{transport.session_id or 0:08x}"
+    match transport:
+        case lbmr.LbtrmTransport(source, group, _, port, nak_port):
+            return f"LBTRM:{source}:{nak_port}:{session}:{group}:{port}"
+        case lbmr.LbtruTransport():
+            return f"LBT-RU:{transport.address}:{transport.port}:{session}"
+        case _:
+            return f"TCP:{transport.address}:{transport.port}:{session}"
+
+
+def read(source: str) -> Joinable | None:
+    """The transport of a source string, with its index or without; None if it is none."""
+    found = _FORM.fullmatch(source)
+    if found is None:
+        return None
+    kind, *address, session, group, group_port = found.groups()
+    try:
+        host, port = split(":".join(address))
+        session_id = int(session, 16)
+        if kind is None:
+            to, to_port = split(f"{group}:{group_port}")
+            return lbmr.LbtrmTransport(host, to, session_id, to_port, port)
+    except MisuseError:
+        return None
+    return (lbmr.TcpTransport if kind == "TCP" else lbmr.LbtruTransport)(host, session_id, port)
+
+
+def otid(transport: Joinable, index: int, instance: bytes) -> bytes:
+    """The OTID of a source with this index in the context of this instance, 32 bytes."""
+    if isinstance(transport, lbmr.LbtrmTransport):
+        return _OTID_LBTRM.pack(
+            transport.CODE,
+            packed(transport.source_address),
+            transport.nak_port,
+            packed(transport.group),
+            transport.destination_port,
+            transport.session_id.to_bytes(4, "little"),
+            index,
+            instance,
+            _OTID_END,
+        )
+    address = packed(transport.address)
+    return _OTID.pack(transport.CODE, address, transport.port, transport.session_id or 0, index, instance)
+
+
+def split(address: str) -> tuple[str, int]:
+    """Host and port. Raises MisuseError for an address that is none."""
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdecimal() and int(port) <= _MAX_PORT:
+            return str(ipaddress.IPv4Address(host)), int(port)
+    except ipaddress.AddressValueError:
+        pass  # Told below, like a port that is none.
+    raise MisuseError(f"'{address}' is not an address: write ip:port, for example 127.0.0.1:14371")
