@@ -52,9 +52,9 @@ async def test_what_a_stream_lost_comes_from_a_store(net: Network) -> None:
     assert await take(receiver, 2) == [0, 1]
     stream = source.stream
     assert stream is not None
-    _, mine = stream.subscribers  # the store joined first
+    mine, _ = stream.subscribers  # the last who joined is the first
     stream.subscribers.remove(mine)
     await send(source, 3)
-    stream.subscribers.append(mine)
+    stream.subscribers.insert(0, mine)
     await send(source, 1)
     assert await take(receiver, 4) == [2, 3, 4, 5]
