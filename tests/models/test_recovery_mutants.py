@@ -180,7 +180,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "a quorum is enough at once": ("graph_stores", changed(Enrollment, "everyone", yes(True))),
     "all stores must answer": (
         "graph_stores",
-        changed(Enrollment, "enough", property(lambda self: all(one.counts for one in self.registrations.values()))),
+        changed(Enrollment, "_allows", lambda self, mask: all(one.counts for one in self.registrations.values())),
     ),
     "a store sends one message only": ("graph_ordered", changed(Repository, "available", first_only)),
     "a store sends what it does not hold": (
