@@ -70,7 +70,7 @@ def message(told: list[tuple[int, int]]) -> bytes:
     """The control message that tells (topic index, newest number) pairs; empty for none.
 
     >>> message([(7, 41)]).hex()
-    '08200010200c0001000000070000002900'
+    '08200010ff0c00010000000700000029'
     """
     if not told:
         return b""
