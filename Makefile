@@ -43,7 +43,7 @@ demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
 # The tests in two halves that take about as long, for machines have two cores: what has no sockets, and what has.
-PURE := tests/core tests/transports tests/scenarios tests/adapters/sim tests/adapters/model tests/adapters/prove
+PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/,capture model prove sim trace whatif)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
 
