@@ -317,7 +317,15 @@ def test_a_store_that_moved_is_asked_where_it_is_now(state: str) -> None:
     assert store.machine.present
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", ["REGISTERED", "RENEWING"])
+def test_a_store_that_is_there_is_not_parked(state: str) -> None:
+    """P-503: only who stays away loses its turn."""
+    store = in_state(state)
+    with pytest.raises(MisuseError):
+        store.machine.park(40, store.out)
+
+
+@pytest.mark.parametrize("state", ["REGISTERING", "UNRESPONSIVE"])
 def test_a_parked_registration_does_nothing_until_it_starts_again(state: str) -> None:
     store = in_state(state)
     reg_id = store.machine.request.reg_id

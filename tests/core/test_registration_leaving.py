@@ -9,7 +9,7 @@ from tests.core.test_registration import TIMEOUT_NS, Store, in_state
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_parked_store_that_granted_is_told_as_well(again: bool) -> None:
-    store = in_state("REGISTERED")
+    store = in_state("UNRESPONSIVE")
     store.machine.park(40, store.out)
     if again:
         store.machine.start(50, 41, store.out)

@@ -3,7 +3,7 @@
     IDLE --start--> REGISTERING --answer--> REGISTERED --reset|silence|gone--> RENEWING --answer--> REGISTERED
                                             RENEWING --retry--> UNRESPONSIVE --answer--> REGISTERED
     any --withdraw--> WITHDRAWING --forgotten--> WITHDRAWN          (at once where the store never granted)
-    any --park--> IDLE                                              (round robin: another store's turn)
+    REGISTERING, UNRESPONSIVE --park--> IDLE                        (round robin: another store's turn)
 
 Rules that live here and nowhere else:
 
@@ -14,8 +14,7 @@ Rules that live here and nowhere else:
   application hears of both: "unresponsive", then "unresponsive - no registration response." (P-602).
 * **Lease.** The RegID is ours until the grant's activity timeout has passed since the *sending* of the oldest request
   the store answered, less a margin for clocks of different rate. Without an answer in that time the store may have
-  given the RegID to another, so the registration is over (formal design, section 7.6).
-  Without `Repair.LEASE` a client goes on for as long as it likes, which is what the guide documents.
+  given the RegID to another, so the registration is over (formal design, 7.6). Without `Repair.LEASE` a client goes on.
 * A probe (keepalive that wants an answer) is sent when its interval is over and none is outstanding; its answer renews
   the lease from the time the probe was sent.
 * A store that is found by name may move: it is asked to register us again where it is now (P-203, P-207).
@@ -124,7 +123,7 @@ class RegistrationChart(Chart):
         | states.RENEWING.from_(states.REGISTERED, states.RENEWING, on="ask")
         | states.UNRESPONSIVE.to.itself(internal=True, on="ask")
     )
-    park = states.IDLE.from_(states.REGISTERING, states.REGISTERED, states.RENEWING, states.UNRESPONSIVE, on="rest")
+    park = states.IDLE.from_(states.REGISTERING, states.UNRESPONSIVE, on="rest")
     withdraw = (
         states.WITHDRAWING.from_(states.IDLE, states.REGISTERING, cond="was_granted", on="take_leave")
         | states.WITHDRAWN.from_(states.IDLE, states.REGISTERING, on="rest")
@@ -382,6 +381,7 @@ def _lease_end(grant: Registered, sent_at: int) -> int:
 
 _S = RegistrationState
 _E = RegistrationEvent
+_THERE = (_S.REGISTERED, _S.RENEWING)  # only a store that stays away loses its turn (P-503)
 REGISTRATION = lower(
     RegistrationChart,
     Registration,
@@ -396,5 +396,5 @@ REGISTRATION = lower(
         _S.WITHDRAWING: set(_E) - {_E.START, _E.RETRY, _E.FORGOTTEN},
         _S.WITHDRAWN: set(_E) - {_E.START},
     },
-    reject=dict.fromkeys(set(_S) - {_S.IDLE}, (_E.START,)),
+    reject={**dict.fromkeys(set(_S) - {_S.IDLE}, (_E.START,)), **dict.fromkeys(_THERE, (_E.START, _E.PARK))},
 )

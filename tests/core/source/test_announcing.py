@@ -3,7 +3,7 @@
 from stablecast.core.enrollment import Enrollment
 from stablecast.core.messages import StoreEntry
 from stablecast.core.quorum import GroupRules, Quorums
-from stablecast.core.registration import Registration, RegistrationTimes
+from stablecast.core.registration import Registration, RegistrationState, RegistrationTimes
 from stablecast.core.rotation import Rotation
 from stablecast.core.serial import MODULUS
 from stablecast.core.settings import SourceConfig, StoreSpec
@@ -56,5 +56,6 @@ def test_in_turn_only_the_store_whose_turn_it_is_is_named() -> None:
     """P-502."""
     machine, enrollment = Announcing(CONFIG), enrolled()
     enrollment.rotation = Rotation(1)
+    enrollment.registrations[0].state = RegistrationState.UNRESPONSIVE
     enrollment.registrations[0].park(0, [])
     assert [entry.index for entry in machine.info(enrollment, Lineage(), 0).stores] == [1]

@@ -279,6 +279,12 @@ def test_numbers_wrap_on_the_wire_only() -> None:
 # Names, turns, proxies, leaving.
 
 
+def test_a_store_is_not_located_nowhere() -> None:
+    driver = SourceDriver(stores=1)
+    with pytest.raises(MisuseError, match="cannot be located nowhere"):
+        driver.machine.receive(Located("one", ""), 0)
+
+
 def test_a_store_found_by_name_is_asked_when_it_is_found() -> None:
     """P-201, P-203, P-212: before the start or after it; the others are not held up."""
     named = (StoreSpec(name="one"), StoreSpec(name="two"), StoreSpec("store2:1"))

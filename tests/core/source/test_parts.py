@@ -8,6 +8,7 @@ import pytest
 from stablecast.core.events import ConfirmFlag, RegistrationFlag, RegistrationSuccess
 from stablecast.core.messages import AckFlag, ElectionToken, Pace, Wishes
 from stablecast.core.quorum import GroupRules, Intergroup
+from stablecast.core.registration import RegistrationState
 from stablecast.core.repairs import Repair
 from stablecast.core.rotation import Rotation
 from stablecast.core.settings import FlightBehavior, Notification, Retention, SourceConfig, StoreBehavior, StoreSpec
@@ -180,6 +181,7 @@ def test_stores_that_keep_nothing_do_not_acknowledge() -> None:
         registration.start(0, 0, [])
         registration.on_answer(registered(store_index=index, no_cache=index != 1), 0, [])
     assert acknowledging(enrollment) == (0b010, False)
+    enrollment.registrations[1].state = RegistrationState.UNRESPONSIVE
     enrollment.registrations[1].park(0, [])
     assert acknowledging(enrollment) == (0, True)
     assert acknowledging(enrollment_of(config(stores=(), groups=GroupRules()))) == (0, True)

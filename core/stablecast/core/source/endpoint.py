@@ -276,7 +276,9 @@ class SourceEndpoint:
             self._change_info(now)
 
     def _on_located(self, event: inputs.Located, now: int) -> None:
-        """A store that has a name is somewhere, or somewhere else (P-203, P-207)."""
+        """A store that has a name is somewhere, or somewhere else (P-203, P-207). Raises MisuseError for nowhere."""
+        if not event.address:
+            raise MisuseError(f"store '{event.name}' cannot be located nowhere: say where it is")
         for index, registration in self.enrollment.registrations.items():
             before = registration.address
             if self.config.stores[index].name == event.name and before != event.address:
