@@ -21,6 +21,9 @@ CORE: Final = ROOT / "core" / "stablecast" / "core"
 FOUND: Final = 1
 """Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
 
+MEASURING: Final = ("COVERAGE_", "COV_CORE_")
+"""How the variables begin by which a child process is told to measure its coverage."""
+
 TIMEOUT_S: Final = 300
 """How long a killer may take, in seconds."""
 
@@ -103,10 +106,12 @@ def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
 
 def run(command: Sequence[str], core: Path) -> tuple[int, str]:
     """Exit status and last line of a killer, with the core below a directory. Raises TimeoutExpired."""
+    # A killer's lines are those of a copy that is gone when the report is made: they must not be counted.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(MEASURING)}
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{core}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"},
+        env={**inherited, "PYTHONPATH": f"{core}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"},
         capture_output=True,
         text=True,
         check=False,
