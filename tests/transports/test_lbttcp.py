@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.transports.lbttcp import MAX_PENDING, Run, StreamDecoder, payloads
+from stablecast.transports.lbttcp import MAX_PENDING, Run, StreamDecoder, build, payloads, span
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, Message, MessageKind, decode, encode
@@ -166,6 +166,32 @@ def test_pending_bytes_are_bounded() -> None:
     assert decoder.pending == len(longest) - 1 < MAX_PENDING
     assert len(decoder.feed(longest[-1:])) == 1
     assert decoder.pending == 0
+
+
+MIXED = st.lists(
+    st.tuples(st.integers(1, 60), st.integers(0, 3)).map(lambda part: [bytes(part[1])] * part[0]),
+    min_size=1,
+    max_size=8,
+).map(lambda parts: list(chain.from_iterable(parts)))
+
+
+@given(MIXED, st.sampled_from([0, 200, LAST - 20]), st.integers(0, 100), st.integers(0, 30))
+def test_blocks_are_the_same_however_many_are_alike(sizes: list[bytes], first: int, at: int, skip: int) -> None:
+    """One size for a while, then another: built, walked and taken apart as message by message."""
+    numbered = [bytes((n % 256,)) * len(content) for n, content in enumerate(sizes)]
+    block = build(7, first, numbered)
+    messages = [Message(MessageKind.DATA, 7, (first + n) & LAST, (), content) for n, content in enumerate(numbered)]
+    assert block == b"".join(map(encode, messages))
+    strange = Message(MessageKind.DATA, 7, (first + at) & LAST, (), b"")
+    place = min(at, len(messages))
+    mixed = [*messages[:place], strange, strange, *messages[place:]]
+    found = StreamDecoder().feed(b"".join(map(encode, mixed)))
+    assert flat(found) == mixed
+    low = min(skip, len(numbered))
+    for kept in (block, memoryview(block)):
+        assert payloads(kept, low, len(numbered) - low) == numbered[low:]
+        start, stop = span(kept, low, len(numbered) - low)
+        assert bytes(kept[start:stop]) == b"".join(map(encode, messages[low:]))
 
 
 HOSTILE = {

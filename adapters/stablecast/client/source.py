@@ -5,16 +5,16 @@ local credit; the whole list leaves as one block, when it is large enough or at 
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import assert_never
 
 from stablecast.client.callbacks import tell
 from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, RegistrationFailed
-from stablecast.client.retained import Retained
+from stablecast.client.outgoing import FLUSH_BYTES, TURN_MESSAGES, Block, Outgoing
 from stablecast.client.sent import Sent
 from stablecast.client.stability import Stability
+from stablecast.client.troubles import Troubles
 from stablecast.core import effects as fx
 from stablecast.core.errors import OversizeError
 from stablecast.core.events import (
@@ -33,7 +33,7 @@ from stablecast.core.events import (
 from stablecast.core.inputs import Blocked, SourceInput, Start, Withdraw
 from stablecast.core.inputs import Sent as SentInput
 from stablecast.core.messages import Role
-from stablecast.core.settings import FlightBehavior, Notification, SourceConfig
+from stablecast.core.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.net.driver import Driver
 from stablecast.net.pool import Pool
@@ -43,17 +43,8 @@ from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 
-FLUSH_BYTES = 32 * 1024
-"""A block leaves when it has grown to this."""
-
 MAX_PAYLOAD = MAX_MESSAGE - DATA_HEADER.size
 """Bytes that one unfragmented message can carry."""
-
-TURN_MESSAGES = 1024
-"""Messages after which `send` and `send_many` let other tasks run."""
-
-MAX_TROUBLES = 16
-"""Sentences about stores that a failed registration shows."""
 
 NO_LIMIT = 1 << 62
 
@@ -75,25 +66,16 @@ class Source:
         self._on_event = on_event
         self._machine = SourceEndpoint.create(config)
         recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
-        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
-        self._driver = Driver(driven, self._perform)
+        self._driver = Driver[SourceInput, fx.SourceEffect](Driven(self._machine, recording), self._perform)
         self._loop = asyncio.get_running_loop()
-        self._session_id, self._topic_index = codec.split(config.incarnation)
         self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
-        self._parts: list[bytes] = []
-        self._pending_bytes = 0
-        self._next = 0
+        self._out = Outgoing(config.incarnation)
         self._credit = 0
         self._credit_bytes = NO_LIMIT
         self._flush_planned = False
-        self._retained = Retained(config.incarnation)
-        self._stability = Stability()
-        if not config.stores:
-            self._stability.close(f"source '{config.topic}' has no stores: nothing that it sends becomes stable")
-        elif config.stable_notification is Notification.NONE:
-            self._stability.close(f"source '{config.topic}' is configured not to tell what is stable")
+        self._stability = Stability.of(config)
         self._changed = asyncio.Event()
-        self._troubles: deque[str] = deque(maxlen=MAX_TROUBLES)
+        self._troubles = Troubles()
         self._begun = False
         self._closed = self._over = self._held = self._turned_away = False
         self._farewell = f"source '{config.topic}' was closed"
@@ -125,9 +107,7 @@ class Source:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            why = "; ".join(trouble.rstrip(".") for trouble in dict.fromkeys(self._troubles)) or "no store answered"
-            missing = f"source '{self.topic}' is not registered with enough stores after {within:g} s"
-            raise RegistrationFailed(f"{missing}: {why}; start the stores or correct their addresses") from None
+            raise RegistrationFailed(self._troubles.missing(self.topic, within)) from None
 
     async def deregister(self) -> None:
         """Ask every store to forget this source and what it sent, and wait until all have; then nothing is sent.
@@ -169,7 +149,7 @@ class Source:
     @property
     def next_number(self) -> int:
         """The extended number that the next message gets."""
-        return self._next
+        return self._out.next
 
     @property
     def credit(self) -> int:
@@ -187,16 +167,17 @@ class Source:
             self._check(size, payload)
             if not self._fits(size) and not self._block(size):
                 return None
-        number = self._next
-        self._next = number + 1
+        out = self._out
+        number = out.next
+        out.next = number + 1
         self._credit -= 1
         self._credit_bytes -= size
-        parts = self._parts
+        parts = out.parts
         length = size + 12
-        parts.append(DATA_HEADER.pack(0, 0, length, self._topic_index, number & 0xFFFF_FFFF))
+        parts.append(DATA_HEADER.pack(0, 0, length, out.topic_index, number & 0xFFFF_FFFF))
         parts.append(payload)
-        self._pending_bytes += length
-        if self._pending_bytes >= FLUSH_BYTES:
+        out.parts_bytes += length
+        if out.parts_bytes >= FLUSH_BYTES:
             self.flush()
         elif not self._flush_planned:
             self._flush_planned = True
@@ -211,7 +192,12 @@ class Source:
         return Sent(await self._send(payload), self)
 
     async def send_many(self, messages: Iterable[bytes]) -> int | None:
-        """Send several, waiting for credit as needed; returns the number of the last. Raises like `send`."""
+        """Send several, waiting for credit as needed; returns the number of the last. Raises like `send`.
+
+        A list, or a tuple, of messages of one size costs least: whole blocks are made of it at once.
+        """
+        if isinstance(messages, list | tuple):
+            return await self._send_list(messages)
         number = None
         for payload in messages:
             number = self.try_send(payload)
@@ -235,18 +221,8 @@ class Source:
 
     def flush(self) -> None:
         """Put what is buffered on the stream now."""
-        parts = self._parts
-        if not parts or self.stream is None:
-            return
-        count = len(parts) // 2
-        block = b"".join(parts)
-        parts.clear()
-        first = self._next - count
-        payload_bytes = self._pending_bytes - count * DATA_HEADER.size
-        self._pending_bytes = 0
-        self.stream.write(block)
-        self._retained.add(first, self._next, block)
-        self._driver.feed(SentInput(first, count, payload_bytes))
+        if self._out.parts:
+            self._emit(self._out.collected())
 
     async def wait_stable(self, number: int) -> None:
         """Wait until message `number` is stable.
@@ -276,7 +252,7 @@ class Source:
 
     def greeting(self) -> bytes:
         """What a joiner hears first: the session, and the SRI as soon as there is one."""
-        return codec.greeting(self._session_id) + self.info()
+        return codec.greeting(codec.split(self.config.incarnation)[0]) + self.info()
 
     def info(self) -> bytes:
         """The SRI, as soon as there is one."""
@@ -292,11 +268,38 @@ class Source:
             self._on_notify(Wakeup())
 
     async def _send(self, payload: bytes) -> int:
-        if self._next % TURN_MESSAGES == 0:
+        if self._out.next % TURN_MESSAGES == 0:
             await asyncio.sleep(0)
         while (number := self.try_send(payload)) is None:
             await self.room(len(payload))
         return number
+
+    async def _send_list(self, messages: Sequence[bytes]) -> int | None:
+        """Blocks as long as there is room for several; what does not fit one goes alone, and waits or raises."""
+        number, at, turn = None, 0, TURN_MESSAGES
+        while at < len(messages):
+            self.flush()
+            block = self._out.portion(messages, at, (self._credit, self._credit_bytes), self.max_payload)
+            if block is None:
+                number, at = await self._send(messages[at]), at + 1
+                continue
+            _, first, count, size = block
+            number, at = first + count - 1, at + count
+            self._credit -= count
+            self._credit_bytes -= size
+            self._emit(block)
+            if at >= turn:
+                turn = at + TURN_MESSAGES
+                await asyncio.sleep(0)
+        return number
+
+    def _emit(self, block: Block) -> None:
+        """Put messages on the stream."""
+        octets, first, count, payload_bytes = block
+        if self.stream is not None:
+            self.stream.write(octets)
+        self._out.retained.add(first, first + count, octets)
+        self._driver.feed(SentInput(first, count, payload_bytes))
 
     def _may_send(self) -> bool:
         return self._begun and not self._over and self._machine.can_send
@@ -339,9 +342,9 @@ class Source:
                 if self.stream is not None:
                     self.stream.write(codec.encode(effect.message))
             case fx.Release():
-                self._retained.release(effect.number)
+                self._out.retained.release(effect.number)
             case fx.Resend():
-                again = self._retained.again(effect)
+                again = self._out.retained.again(effect)
                 if again:
                     self._pool.send(effect.to, again)
             case fx.Notify():
@@ -356,7 +359,7 @@ class Source:
             case RegistrationComplete():
                 if not self._begun:
                     self._begun = True
-                    self._next = event.number
+                    self._out.next = event.number
                     self._stability.begin(event.number)
                 self._troubles.clear()
             case Stable() if event.flags & StableFlag.STABLE:
@@ -364,7 +367,7 @@ class Source:
             case Reclaimed():
                 self._stability.on_reclaimed(event.first, event.last)
             case StoreUnresponsive() | RegistrationError():
-                self._troubles.append(event.text)
+                self._troubles.add(event.text)
             case QuorumLost():
                 self.flush()
             case Overtaken():
@@ -389,12 +392,7 @@ class Source:
             self._credit, self._credit_bytes = NO_LIMIT, NO_LIMIT
         else:
             told = machine.window.next
-            self._credit = machine.credit_messages - (self._next - told)
+            self._credit = machine.credit_messages - (self._out.next - told)
             room = machine.credit_bytes
-            self._credit_bytes = NO_LIMIT if room is None else room - self._untold_bytes(told)
+            self._credit_bytes = NO_LIMIT if room is None else room - self._out.bytes_from(told)
         self._changed.set()
-
-    def _untold_bytes(self, told: int) -> int:
-        """Payload bytes from number `told` on: buffered, or in a block of which the machine hears only next."""
-        buffered = self._pending_bytes - len(self._parts) // 2 * DATA_HEADER.size
-        return buffered + self._retained.payload_bytes_from(told)

@@ -9,6 +9,7 @@ import asyncio
 from stablecast.client.errors import Closed, NotStable
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
+from stablecast.core.settings import Notification, SourceConfig
 
 MAX_RANGES = 1024
 """Stable ranges between which something was lost; of one more the oldest counts as not stable."""
@@ -24,6 +25,16 @@ class Stability:
         self._stable = RangeSet()
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
         self._farewell = ""
+
+    @classmethod
+    def of(cls, config: SourceConfig) -> "Stability":
+        """A source that sent nothing; of some nothing ever becomes known to be stable."""
+        stability = cls()
+        if not config.stores:
+            stability.close(f"source '{config.topic}' has no stores: nothing that it sends becomes stable")
+        elif config.stable_notification is Notification.NONE:
+            stability.close(f"source '{config.topic}' is configured not to tell what is stable")
+        return stability
 
     def __len__(self) -> int:
         """How many messages are waited for."""

@@ -12,7 +12,8 @@ from stablecast.client import (
     NotStable,
     Source,
 )
-from stablecast.client.source import FLUSH_BYTES, MAX_PAYLOAD
+from stablecast.client.outgoing import FLUSH_BYTES
+from stablecast.client.source import MAX_PAYLOAD
 from stablecast.core import serial
 from stablecast.core.effects import Effect
 from stablecast.core.events import (
@@ -208,7 +209,7 @@ async def test_numbers_beyond_32_bits(net: Network) -> None:
     """On the wire they wrap; the application's go on."""
     context = await net.context()
     source = await context.source("orders")
-    source._next = source._machine.window.next = source._machine.window.trail = serial.MODULUS - 2
+    source._out.next = source._machine.window.next = source._machine.window.trail = serial.MODULUS - 2
     blocks: list[bytes] = []
     assert source.stream is not None
     source.stream.write = blocks.append  # type: ignore[method-assign, assignment]

@@ -10,8 +10,8 @@ from stablecast.client import (
     NotRegistered,
     RegistrationFailed,
 )
+from stablecast.client.outgoing import TURN_MESSAGES
 from stablecast.client.retained import MAX_RESEND
-from stablecast.client.source import TURN_MESSAGES
 from stablecast.core.effects import Resend
 from stablecast.core.events import (
     Overtaken,

@@ -6,9 +6,11 @@ object for all of them, their bytes where they arrived. Everything else is decod
 """
 
 import struct
+from collections.abc import Sequence
 
 import attrs
 
+from stablecast.transports.wire import alike
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
 
@@ -20,6 +22,8 @@ _PLAIN = struct.Struct(">III")
 _LENGTH = struct.Struct(">2xH")
 """The length of a message, where it begins (`PREFIX` without its first half)."""
 _LAST = 0xFFFF_FFFF
+_PATIENCE = 32
+"""Messages after which it is worth looking again for some that are alike."""
 
 
 @attrs.define
@@ -45,6 +49,8 @@ class Run:
 
 def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
     """Where `count` messages from the `skip`th on begin and end in a block."""
+    if skip + count >= alike.MANY and (length := alike.size(block, skip + count)):
+        return skip * length, (skip + count) * length
     length_at = _LENGTH.unpack_from
     start = 0
     for _ in range(skip):
@@ -57,6 +63,8 @@ def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
 
 def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
     """The payloads of `count` messages from the `skip`th on."""
+    if count >= alike.MANY and (length := alike.size(block, skip + count)):
+        return alike.payloads(block, DATA_HEADER.size, length, skip * length, count)
     octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
     length_at, header = _LENGTH.unpack_from, DATA_HEADER.size
     found: list[bytes] = []
@@ -66,6 +74,19 @@ def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
         found.append(octets[offset + header : stop])
         offset = stop
     return found
+
+
+def build(topic_index: int, number: int, payloads: Sequence[bytes]) -> bytes:
+    """The block of plain messages with these payloads, the first with this number; each fits a message."""
+    header, size = DATA_HEADER.size, len(payloads[0])
+    if len(payloads) >= alike.MANY and set(map(len, payloads)) == {size}:
+        return alike.build(DATA_HEADER.pack(0, 0, header + size, topic_index, 0), number, payloads)
+    pack, parts = DATA_HEADER.pack, []
+    for payload in payloads:
+        parts.append(pack(0, 0, header + len(payload), topic_index, number & _LAST))
+        parts.append(payload)
+        number += 1
+    return b"".join(parts)
 
 
 class StreamDecoder:
@@ -140,6 +161,7 @@ def _run(data: bytes, position: int) -> tuple[int, int, int, int]:
     last_header = size - shortest
     _, topic, first = unpack(data, position)
     expected = first
+    before, look = 0, position
     while position <= last_header:
         length, index, sequence = unpack(data, position)
         # A length out of range is another kind, a chained header, or an error that `frame` finds.
@@ -148,6 +170,13 @@ def _run(data: bytes, position: int) -> tuple[int, int, int, int]:
         end = position + length
         if end > size:
             break
+        if length != before:
+            before = length
+        elif position >= look and size - position >= alike.MANY * length:
+            found = alike.count(data, position, shortest)
+            end = position + found * length
+            sequence += found - 1
+            look = end + _PATIENCE * length
         position = end
         expected = sequence + 1 & mask
     return topic, first, expected - first & mask, position

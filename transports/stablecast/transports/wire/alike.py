@@ -1,0 +1,116 @@
+"""Messages that are alike: consecutive ones of the same length, with the same header but for their numbers.
+
+Most streams are made of them, and what is alike is built, checked and taken apart a column at a time rather than a
+message at a time: the columns are slices with the message's length as their step. What is found is exactly what a walk
+from message to message finds; the tests hold the two together.
+"""
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from stablecast.transports.wire.lbmc import DATA_HEADER
+
+NUMBER: Final = DATA_HEADER.size - 4
+"""Where the 32-bit sequence number stands in a message."""
+
+PAGE: Final = 256
+"""Numbers that share all bytes but the last."""
+
+AT_ONCE: Final = 16
+"""Messages taken apart in one call."""
+
+MANY: Final = 8
+"""Messages for which columns are worth their fixed cost."""
+
+_LOW: Final = bytes(range(PAGE))
+_LENGTH: Final = slice(2, 4)
+_MASK: Final = 0xFFFF_FFFF
+
+
+def build(head: bytes, number: int, payloads: Sequence[bytes]) -> bytes:
+    """Messages of payloads of one size, numbered from `number` on, mod 2^32; `head` is the header of all."""
+    size, pages, at = len(head) + len(payloads[0]), [], 0
+    before, behind = head[:NUMBER], head[NUMBER + 4 :]
+    while at < len(payloads):
+        first = number + at
+        low = first % PAGE
+        page = payloads[at : at + PAGE - low]
+        lead = before + (first & _MASK).to_bytes(4) + behind
+        octets = bytearray(lead.join((b"", *page)))
+        octets[NUMBER + 3 :: size] = _LOW[low : low + len(page)]
+        pages.append(octets)
+        at += len(page)
+    return b"".join(pages)
+
+
+def count(data: bytes, start: int, head: int) -> int:
+    """How many whole messages from `start` on are alike, the first of them included, in the first `head` bytes.
+
+    The first one must be whole, and no shorter than `head`.
+    """
+    length = int.from_bytes(data[start + 2 : start + 4])
+    found = (len(data) - start) // length
+    # Lengths differ first, where anything does; equal ones make the other columns columns.
+    for place in (3, 2, *range(2), *range(4, NUMBER), *range(NUMBER + 4, head)):
+        column = data[start + place : start + found * length : length]
+        if column != column[:1] * found:
+            found -= len(column.lstrip(column[:1]))
+            if found == 1:
+                return 1
+    return _consecutive(data, start + NUMBER, length, found)
+
+
+def _consecutive(data: bytes, at: int, length: int, most: int) -> int:
+    """How many of the numbers that stand at `at`, `at + length`, ... follow each other."""
+    number, found = int.from_bytes(data[at : at + 4]), 0
+    while found < most:
+        first = number + found & _MASK
+        page = min(PAGE - first % PAGE, most - found)
+        begin, end = at + found * length, at + (found + page) * length - NUMBER
+        for place, column in enumerate(_columns(first, page)):
+            had = data[begin + place : end : length]
+            if had != column:
+                return found + next(n for n, (one, other) in enumerate(zip(had, column, strict=True)) if one != other)
+        found += page
+    return found
+
+
+def _columns(first: int, page: int) -> tuple[bytes, ...]:
+    """The four bytes of numbers of one page, byte by byte."""
+    lead, low = first.to_bytes(4), first % PAGE
+    return lead[:1] * page, lead[1:2] * page, lead[2:3] * page, _LOW[low : low + page]
+
+
+def size(block: bytes | memoryview, messages: int) -> int:
+    """The length that all of the first messages of a block have; 0 if they have more than one.
+
+    They must be there: whoever has the block has walked it.
+    """
+    length = int.from_bytes(block[_LENGTH])
+    end = messages * length
+    if end > len(block):
+        return 0
+    for place in (3, 2):
+        column = bytes(block[place:end:length])
+        if column != column[:1] * messages:
+            return 0
+    return length
+
+
+def payloads(block: bytes | memoryview, head: int, length: int, start: int, messages: int) -> list[bytes]:
+    """What stands behind the first `head` bytes of messages of one length, of which the first begins at `start`."""
+    found: list[bytes] = []
+    view = memoryview(block)
+    middle = start + messages // AT_ONCE * AT_ONCE * length
+    for some in _layout(head, length, AT_ONCE).iter_unpack(view[start:middle]):
+        found += some
+    for one in _layout(head, length, 1).iter_unpack(view[middle : start + messages * length]):
+        found += one
+    return found
+
+
+@lru_cache(maxsize=256)
+def _layout(head: int, length: int, messages: int) -> struct.Struct:
+    return struct.Struct(f"{head}x{length - head}s" * messages)
