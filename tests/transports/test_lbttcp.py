@@ -43,6 +43,8 @@ def flat(found: list[Run | Message]) -> list[Message]:
     messages = []
     for item in found:
         match item:
+            case Run() if item.chained:
+                messages += naive(bytes(item.block))
             case Run():
                 messages += [
                     Message(MessageKind.DATA, item.topic_index, (item.first + n) & LAST, (), bytes(payload))
@@ -84,6 +86,11 @@ def test_runs_describe_their_block(messages: list[Message]) -> None:
     for item in StreamDecoder().feed(stream):
         if isinstance(item, Run):
             assert item.kind == MessageKind.DATA
+            if item.chained:
+                contents = naive(bytes(item.block))
+                assert len(contents) == item.count > 0
+                assert sum(len(message.payload) for message in contents) == item.payload_bytes
+                continue
             assert len(payloads(item.block, 0, item.count)) == item.count > 0
             assert sum(map(len, payloads(item.block, 0, item.count))) == item.payload_bytes
             assert len(item.block) == item.payload_bytes + item.count * DATA_HEADER.size
@@ -95,7 +102,8 @@ def test_runs_are_as_long_as_they_can_be(messages: list[Message]) -> None:
     for before, behind in pairwise(found):
         if isinstance(before, Run) and isinstance(behind, Run):
             follows = (before.first + before.count) & LAST
-            assert (before.topic_index, follows) != (behind.topic_index, behind.first)
+            names = (before.topic_index, follows, before.chained), (behind.topic_index, behind.first, behind.chained)
+            assert names[0] != names[1]
 
 
 @given(st.one_of(st.binary(max_size=80), STREAMS.map(lambda m: b"".join(map(encode, m))).flatmap(mutations)), st.data())

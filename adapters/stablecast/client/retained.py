@@ -2,11 +2,9 @@
 
 from collections import deque
 
-from stablecast.core import serial
 from stablecast.core.effects import Resend
 from stablecast.core.messages import Incarnation
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 MAX_RESEND = 4096
@@ -46,9 +44,9 @@ class Retained:
         for first, stop, block in self._blocks:
             low, high = max(first, effect.first), min(stop, wanted)
             if low < high:
-                for number, payload in enumerate(payloads(block, low - first, high - low), low):
-                    recovered = codec.Recovered(
-                        effect.session, self._incarnation, serial.wire(number), payload, effect.proactive
+                parts.append(
+                    codec.encode_again(
+                        effect.session, self._incarnation, block, low - first, high - low, effect.proactive
                     )
-                    parts.append(codec.encode_recovered(recovered))
+                )
         return b"".join(parts)

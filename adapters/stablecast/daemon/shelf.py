@@ -10,14 +10,13 @@ from typing import Protocol, assert_never
 import attrs
 
 from stablecast.core import effects as fx
-from stablecast.core import serial
 from stablecast.core.messages import Incarnation
 from stablecast.daemon.cache import Cache, Found
 from stablecast.journal.format import Block
 from stablecast.journal.segments import Record
 from stablecast.net.runs import Tokens
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import payloads, span
+from stablecast.transports.lbttcp import span
 
 
 class Log(Protocol):
@@ -53,13 +52,10 @@ class Piece:
 
 def encoded(session: Incarnation, pieces: Iterable[Piece]) -> bytes:
     """The messages of pieces whose blocks are here, as retransmissions in answer to a request of `session`."""
-    parts: list[bytes] = []
-    for piece in pieces:
-        number = piece.number
-        for payload in payloads(piece.block, number - piece.first, piece.stop - number):
-            parts.append(codec.encode_recovered(codec.Recovered(session, piece.tag, serial.wire(number), payload)))
-            number += 1
-    return b"".join(parts)
+    return b"".join(
+        codec.encode_again(session, piece.tag, piece.block, piece.number - piece.first, piece.stop - piece.number)
+        for piece in pieces
+    )
 
 
 def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], Piece | None]) -> Iterator[Piece]:

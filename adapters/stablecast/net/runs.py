@@ -7,7 +7,6 @@ from stablecast.core.inputs import Data, Lost
 from stablecast.core.messages import Incarnation
 from stablecast.transports.codec import Recovered, split
 from stablecast.transports.lbttcp import Run, span
-from stablecast.transports.wire.lbmc import DATA_HEADER
 
 MAX_RECOVERED_RUN = 64
 """Retransmitted messages put together into one run."""
@@ -80,13 +79,8 @@ class Tokens:
     def _recovered(self, messages: list[Recovered]) -> Data:
         first = messages[0]
         _, topic_index = split(first.incarnation)
-        parts: list[bytes] = []
-        for message in messages:
-            length = DATA_HEADER.size + len(message.payload)
-            parts.append(DATA_HEADER.pack(0, 0, length, topic_index, message.wire_number))
-            parts.append(message.payload)
         size = sum(len(message.payload) for message in messages)
-        run = Run(topic_index, first.wire_number, len(messages), size, b"".join(parts))
+        run = Run(topic_index, first.wire_number, len(messages), size, b"".join(message.data for message in messages))
         token = self.keep(run, first.incarnation)
         return Data(
             first.session, first.incarnation, first.wire_number, len(messages), size, True, token, first.proactive
@@ -98,5 +92,6 @@ def _continues(before: Recovered, message: Recovered) -> bool:
         before.session == message.session
         and before.incarnation == message.incarnation
         and before.proactive == message.proactive
+        and bool(before.headers) == bool(message.headers)
         and serial.wire(before.wire_number + 1) == message.wire_number
     )

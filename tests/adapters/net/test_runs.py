@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from stablecast.core import serial
 from stablecast.core.inputs import Lost
 from stablecast.net.runs import MAX_RECOVERED_RUN, Continuity, Tokens
+from stablecast.transports.chained import Piece, pieces
 from stablecast.transports.codec import Recovered, join
 from stablecast.transports.lbttcp import Run, payloads, span
+from stablecast.transports.wire.headers import Fragment
 from tests.adapters.net.peers import data
 
 SESSION = join(9, 4)
@@ -59,6 +61,16 @@ def test_neighbours_become_one_run() -> None:
     assert all(event.recovered for event in found)
     run, sender = tokens.use(found[0].token, done=True)
     assert (payloads(run.block, 0, 2), run.payload_bytes, sender) == ([b"a", b"bb"], 3, LIFE)
+
+
+def test_pieces_of_large_messages_keep_their_headers() -> None:
+    """They are in runs of their own."""
+    tokens = Tokens()
+    chain = (Fragment(first_sqn=1, offset=0, len=9),)
+    messages = [Recovered(SESSION, LIFE, 0, b"a"), Recovered(SESSION, LIFE, 1, b"bb", False, chain)]
+    plain, cut = (tokens.use(event.token, done=True)[0] for event in tokens.keep_recovered(messages))
+    assert (plain.chained, cut.chained, cut.payload_bytes) == (False, True, 2)
+    assert pieces(cut.block, 0, 1) == [Piece(b"bb", chain[0])]
 
 
 def test_what_nobody_asked_for_is_told_apart() -> None:

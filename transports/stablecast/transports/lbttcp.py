@@ -1,8 +1,9 @@
 """The framing of LBT-TCP: a stream is a sequence of LBMC messages, and most of them are plain data.
 
 A *plain* message is of kind DATA and has no chained header. Consecutive plain messages of one topic make a `Run`: one
-object for all of them, their bytes where they arrived. Everything else is decoded to a `Message`. The loop of
-`StreamDecoder` is the hottest of a receiver and of a store: it makes no object for a message in a run.
+object for all of them, their bytes where they arrived; so do consecutive `chained` ones. Everything else is decoded to
+a `Message`. The loop of `StreamDecoder` is the hottest of a receiver and of a store: it makes no object for a message
+in a run.
 """
 
 import struct
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from stablecast.transports import chained
 from stablecast.transports.wire import alike
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
@@ -28,13 +30,13 @@ _PATIENCE = 32
 
 @attrs.define
 class Run:
-    """Plain data messages of one topic with consecutive sequence numbers.
+    """Data messages of one topic with consecutive sequence numbers: all plain, or all chained.
 
     Attributes:
         topic_index: Their topic on the transport, 32 bits.
         first: Sequence number of the first one, 32 bits; the numbers wrap inside a run.
         count: How many they are, at least one.
-        payload_bytes: Sum of the sizes of their payloads.
+        payload_bytes: Sum of the sizes of their payloads, properties included.
         block: The messages as they came, headers included, back to back.
         kind: Always DATA.
     """
@@ -45,6 +47,11 @@ class Run:
     payload_bytes: int
     block: bytes | memoryview
     kind: int = MessageKind.DATA
+
+    @property
+    def chained(self) -> bool:
+        """Whether its messages are not plain: then `chained.pieces` takes them apart, not `payloads`."""
+        return bool(self.block[1])
 
 
 def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
@@ -62,7 +69,7 @@ def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
 
 
 def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
-    """The payloads of `count` messages from the `skip`th on."""
+    """The payloads of `count` plain messages from the `skip`th on."""
     if count >= alike.MANY and (length := alike.size(block, skip + count)):
         return alike.payloads(block, DATA_HEADER.size, length, skip * length, count)
     octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
@@ -140,10 +147,10 @@ def _split(data: bytes) -> tuple[list[Run | Message], int]:
     position, size = 0, len(data)
     while size - position >= PREFIX.size:
         if data[position] or data[position + 1] or size - position < DATA_HEADER.size:
-            if position + frame(data, position)[1] > size:
+            item, position = _other(data, position)
+            if item is None:
                 break
-            message, position = decode(data, position)
-            found.append(message)
+            found.append(item)
         else:
             start = position
             topic, first, count, position = _run(data, start)
@@ -152,6 +159,17 @@ def _split(data: bytes) -> tuple[list[Run | Message], int]:
             block = data if position - start == size else memoryview(data)[start:position]
             found.append(Run(topic, first, count, position - start - count * DATA_HEADER.size, block))
     return found, position
+
+
+def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
+    """A run of chained messages or a message that is in no run, and where it ends; None if it is not whole."""
+    count, payload_bytes, end = chained.run(data, position)
+    if count:
+        _, topic, first = _PLAIN.unpack_from(data, position)
+        return Run(topic, first, count, payload_bytes, memoryview(data)[position:end]), end
+    if position + frame(data, position)[1] > len(data):
+        return None, position
+    return decode(data, position)
 
 
 def _run(data: bytes, position: int) -> tuple[int, int, int, int]:

@@ -1,5 +1,6 @@
 """Core messages as LBMC control messages, and back."""
 
+from stablecast.transports.codec.again import AGAIN_BYTES, encode_again
 from stablecast.transports.codec.decoding import decode
 from stablecast.transports.codec.encoding import encode
 from stablecast.transports.codec.identity import (
@@ -14,11 +15,13 @@ from stablecast.transports.codec.identity import (
 )
 
 __all__ = [
+    "AGAIN_BYTES",
     "RECOVERED_KINDS",
     "Recovered",
     "decode",
     "decode_recovered",
     "encode",
+    "encode_again",
     "encode_recovered",
     "greeting",
     "join",

@@ -22,6 +22,9 @@ INSTANCE = struct.Struct(">Q")
 RECOVERED_KINDS = frozenset({lbmc.MessageKind.RETRANSMISSION, lbmc.MessageKind.PROACTIVE})
 """The kinds of retransmissions: asked for, and not."""
 
+_CHAINED = (h.Fragment, h.ApplicationChain)
+_LEAD = lbmc.DATA_HEADER.size
+
 HeaderT = TypeVar("HeaderT", bound=h.Header)
 
 
@@ -29,7 +32,8 @@ HeaderT = TypeVar("HeaderT", bound=h.Header)
 class Recovered:
     """A retransmitted message: for the session `session`, once sent by `incarnation`.
 
-    `proactive`: the source sends it again unasked, to a store that has not acknowledged it (P-436).
+    `proactive`: the source sends it again unasked, to a store that has not acknowledged it (P-436). `headers` are those
+    that it has if it is not plain (`stablecast.transports.chained`).
     """
 
     session: Incarnation
@@ -37,6 +41,15 @@ class Recovered:
     wire_number: int
     payload: bytes
     proactive: bool = False
+    headers: tuple[h.Header, ...] = ()
+
+    @property
+    def data(self) -> bytes:
+        """The message as it was sent."""
+        index = split(self.incarnation)[1]
+        if not self.headers:
+            return lbmc.DATA_HEADER.pack(0, 0, _LEAD + len(self.payload), index, self.wire_number) + self.payload
+        return lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, index, self.wire_number, self.headers, self.payload))
 
 
 def join(session_id: int, topic_index: int) -> Incarnation:
@@ -70,7 +83,7 @@ def encode_recovered(recovered: Recovered) -> bytes:
             lbmc.MessageKind.PROACTIVE if recovered.proactive else lbmc.MessageKind.RETRANSMISSION,
             topic_index,
             recovered.wire_number,
-            (destination, sender),
+            (destination, sender, *recovered.headers),
             recovered.payload,
         )
     )
@@ -83,7 +96,8 @@ def decode_recovered(message: lbmc.Message) -> Recovered:
     session = INSTANCE.unpack(need(message, h.CtxInstD).ctxinst)[0]
     incarnation = INSTANCE.unpack(need(message, h.CtxInst).ctxinst)[0]
     proactive = message.kind is lbmc.MessageKind.PROACTIVE
-    return Recovered(session, incarnation, message.sequence, bytes(message.payload), proactive)
+    headers = tuple(header for header in message.headers if isinstance(header, _CHAINED))
+    return Recovered(session, incarnation, message.sequence, bytes(message.payload), proactive, headers)
 
 
 def control(*headers: h.Header) -> bytes:

@@ -1,0 +1,40 @@
+"""Retransmissions as they leave: the bytes that were sent, or stored, behind other headers.
+
+What stood behind the header of a message, its chain and its payload, is not looked into.
+"""
+
+import struct
+
+from stablecast.core.messages import Incarnation
+from stablecast.transports.lbttcp import span
+from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import lbmc
+
+AGAIN_BYTES = 24
+"""Bytes that a retransmission has more than the message: which session it is for, and who sent it."""
+
+_HEADER = struct.Struct(">BBHIIBBHQBBHQ")
+"""`DATA_HEADER`, CTXINSTD and CTXINST."""
+
+
+def encode_again(
+    session: Incarnation, sender: Incarnation, block: bytes | memoryview, skip: int, count: int, proactive: bool = False
+) -> bytes:
+    """`count` messages of a run from the `skip`th on, for the session `session`; `sender` sent them.
+
+    What is so large that the two headers have no room is left out: no source of ours sends such.
+    """
+    kind = lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION
+    code, following = h.CtxInstD.CODE, h.CtxInst.CODE
+    unpack, pack, lead = lbmc.DATA_HEADER.unpack_from, _HEADER.pack, lbmc.DATA_HEADER.size
+    octets, parts = bytes(block), []
+    at, _ = span(octets, skip, 0)
+    for _ in range(count):
+        _, chain, length, topic, number = unpack(octets, at)
+        if length + AGAIN_BYTES <= lbmc.MAX_MESSAGE:
+            parts.append(
+                pack(kind, code, length + AGAIN_BYTES, topic, number, following, 12, 0, session, chain, 12, 0, sender)
+            )
+            parts.append(octets[at + lead : at + length])
+        at += length
+    return b"".join(parts)
