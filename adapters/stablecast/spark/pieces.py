@@ -22,7 +22,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.spark.plan import Piece
 from stablecast.trace.errors import TraceError, TruncatedError
-from stablecast.trace.frames import Frame, frames_from
+from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.judge import FrameJudge
 from stablecast.trace.names import part_of
 from stablecast.trace.verify import Link
@@ -89,7 +89,7 @@ def judge_piece(piece: Piece) -> Iterator[list[Row]]:
     same: Row = {"trace": trace, "path": piece.path, "part": part}
     offset = piece.start
     try:
-        for frame, offset in frames_from(path, piece.start):
+        for frame, offset in unread_frames(path, piece.start):
             if offset >= piece.stop:
                 return
             yield [{**same, "offset": offset, **row} for row in _judge(path, frame, offset)]
@@ -111,7 +111,7 @@ def _judge(path: Path, frame: Frame, offset: int) -> Iterator[Row]:
         "life": f"{judge.life:#x}",
         "frame": head.frame,
         "record": head.first,
-        "count": len(frame.records),
+        "count": frame.count,
         "gap": head.gap,
         "time": head.time,
         "ended": behind.time,

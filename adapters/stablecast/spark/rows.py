@@ -66,7 +66,7 @@ class Bounds:
 
     def allow_frame(self, path: str, frame: Frame, offset: int) -> bool:
         """Whether a frame can have records that are asked for."""
-        head, count = frame.head, len(frame.records)
+        head, count = frame.head, frame.count
         same = zip(CHEAP, (part_of(Path(path))[0], path, *_owner(frame), head.frame, offset), strict=True)
         first, last = self.low.get("record", head.first), self.high.get("record", head.first)
         return all(self.allow(*one) for one in same) and first < head.first + count and last >= head.first
@@ -88,7 +88,7 @@ def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) 
 
 
 def _table(path: str, frame: Frame, offset: int, names: list[str]) -> dict[str, list[Any]]:
-    count = len(frame.records)
+    count = frame.count
     same = (part_of(Path(path))[0], path, *_owner(frame), frame.head.frame, offset)
     table = {name: [value] * count for name, value in zip(CHEAP, same, strict=True) if name in names}
     for name in names:

@@ -41,11 +41,13 @@ MACHINES: Final[dict[Role, type[Endpoint]]] = {
     Role.STORE: StoreEndpoint,
 }
 
-_INPUTS: Final[dict[Role, types.UnionType]] = {
+INPUTS: Final[dict[Role, types.UnionType]] = {
     Role.SOURCE: inputs.SourceInput,
     Role.RECEIVER: inputs.ReceiverInput,
     Role.STORE: inputs.StoreInput,
 }
+"""What a machine takes."""
+
 _EFFECTS: Final[dict[Role, types.UnionType]] = {
     Role.SOURCE: effects.SourceEffect,
     Role.RECEIVER: effects.ReceiverEffect,
@@ -83,7 +85,7 @@ def decode_input(role: Role, value: Json) -> Input:
     Raises:
         SchemaError: If the value is none.
     """
-    event: Input = _structure(value, _INPUTS[role])
+    event: Input = _structure(value, INPUTS[role])
     return event
 
 
@@ -180,7 +182,7 @@ def _converter() -> Converter:
     converter.register_structure_hook(bool, _same)
     converter.register_unstructure_hook_factory(_is_table, _write_table)
     converter.register_structure_hook_factory(_is_table, _read_table)
-    for union in (Message, Event, Input, Effect, *_INPUTS.values(), *_EFFECTS.values()):
+    for union in (Message, Event, Input, Effect, *INPUTS.values(), *_EFFECTS.values()):
         _tag_union(converter, union)
     for machine in MACHINES.values():
         write = make_dict_unstructure_fn(machine, converter, outbox=override(omit_if_default=True))

@@ -12,6 +12,7 @@ that the next frame starts with. `closed` marks the last frame of a trace that i
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -57,11 +58,38 @@ class Foot:
 
 @attrs.frozen
 class Frame:
-    """A frame as it was read; `records` are as JSON has them."""
+    """A frame as it was read: `body` is its lines between the first and the last, `place` how sentences call it."""
 
     head: Head
-    records: list[Json]
+    body: bytes
     foot: Foot
+    place: str = attrs.field(default="", eq=False)
+
+    @classmethod
+    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "Frame":
+        """A frame of these records."""
+        return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return self.body.count(b"\n")
+
+    @property
+    def end(self) -> int:
+        """The clock at its end, ns."""
+        body = self.body[:-1]
+        last = _object(body[body.rfind(b"\n") + 1 :]).get("t") if body else None
+        return last if isinstance(last, int) and -LIMIT < last < LIMIT else self.head.time
+
+    @cached_property
+    def records(self) -> list[Json]:
+        """Its records as JSON has them. Raises TraceError if a line is none."""
+        try:
+            with uncollected():
+                return [_object(line) for line in self.body.split(b"\n")[:-1]]
+        except TraceError as error:
+            raise TraceError(f"{self.place}: {error}" if self.place else str(error)) from error
 
 
 def digest(snapshot: Json) -> str:
@@ -69,8 +97,8 @@ def digest(snapshot: Json) -> str:
     return sha256(_line(snapshot)).hexdigest()
 
 
-def write_frame(head: Head, records: Iterable[Json], foot: Foot) -> bytes:
-    """Returns the lines of a frame."""
+def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
+    """Returns the lines of a frame; `body` is those of its records."""
     first = {
         "frame": head.frame,
         "version": VERSION,
@@ -82,7 +110,7 @@ def write_frame(head: Head, records: Iterable[Json], foot: Foot) -> bytes:
         "snapshot": head.snapshot,
     }
     last = {"end": head.frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}
-    return b"\n".join([_line(first), *(_line(record) for record in records), _line(last), b""])
+    return b"%b\n%b%b\n" % (_line(first), body, _line(last))
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
@@ -98,25 +126,31 @@ def read_frames(path: Path) -> Iterator[Frame]:
 
 def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
     """Yields the frames of a trace file from the one at byte `start` on, and where each begins. Raises as above."""
+    for frame, offset in unread_frames(path, start):
+        _ = frame.records
+        yield frame, offset
+
+
+def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+    """The same; whether a frame's records are JSON is told when they are asked for."""
     for number, (offset, text) in enumerate(container.texts_from(path, start)):
+        place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
         try:
-            yield parse_frame(text), offset
+            yield parse_frame(text, place), offset
         except TraceError as error:
-            place = f"the frame at byte {offset}" if start else f"frame {number}"
-            raise TraceError(f"{path}, {place}: {error}") from error
+            raise TraceError(f"{place}: {error}") from error
 
 
-def parse_frame(text: bytes) -> Frame:
+def parse_frame(text: bytes, place: str = "") -> Frame:
     """Returns the frame that these lines say.
 
     Raises:
         TraceError: If they are none.
     """
-    lines = text.splitlines()
-    if len(lines) < 2:
-        raise TraceError(f"a frame has a first and a last line, this one has {len(lines)}")
-    with uncollected():
-        first, *records, last = (_object(line) for line in lines)
+    begin, end = text.find(b"\n") + 1, text.rfind(b"\n", 0, -1) + 1
+    if not 0 < begin <= end:
+        raise TraceError(f"a frame has a first and a last line, this one has {len(text.splitlines())}")
+    first, last = _object(text[:begin]), _object(text[end:])
     if first.get("version") != VERSION:
         raise TraceError(
             f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
@@ -133,9 +167,8 @@ def parse_frame(text: bytes) -> Frame:
     )
     if _field(last, "end", int) != head.frame:
         raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
-    return Frame(
-        head, records, Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
-    )
+    foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
+    return Frame(head, text[begin:end], foot, place)
 
 
 def _line(value: Json) -> bytes:

@@ -11,14 +11,23 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.effects import Effect
-from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
 from stablecast.trace import rules
 from stablecast.trace.collecting import uncollected
-from stablecast.trace.converter import Endpoint, Json, decode_effects, decode_input, encode_effect, restore, snapshot
+from stablecast.trace.converter import (
+    Endpoint,
+    Json,
+    decode_effects,
+    decode_input,
+    encode_effect,
+    encode_input,
+    restore,
+    snapshot,
+)
 from stablecast.trace.errors import SchemaError
 from stablecast.trace.facts import Book, Gatherer, gatherer, identity
 from stablecast.trace.frames import LIMIT, Frame, digest
+from stablecast.trace.replay import Step, replayed
 from stablecast.trace.reports import Violation
 from stablecast.trace.rules import Rule
 
@@ -27,17 +36,6 @@ DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueE
 
 SHOWN: Final = 300
 """Characters of a value in a sentence; `expected` and `found` of a violation hold all of it."""
-
-
-@attrs.frozen
-class Step:
-    """A decoded record, and the line it was decoded from."""
-
-    number: int
-    now: int
-    event: Input
-    effects: list[Effect]
-    line: Json
 
 
 @attrs.define
@@ -79,15 +77,22 @@ class FrameJudge:
         except DAMAGE as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
             return None
-        self._check_count()
-        steps = self._decode()
-        self._check_times(steps)
+        replay = replayed(self.frame, machine)
+        steps = self._doubt() if replay is None else replay
         for step in steps:
             self._judge(step, standing)
             self.book.record, self.book.time = step.number, step.now
             gatherer.take(step.event, step.effects, self.book)
-        self._replay(machine, steps)
+        if replay is None:
+            self._replay(restore(head.role, head.snapshot), steps)
         return standing
+
+    def _doubt(self) -> list[Step]:
+        """The records, as far as they can be decoded."""
+        self._check_count()
+        steps = self._decode()
+        self._check_times(steps)
+        return steps
 
     def _open_book(self, machine: Endpoint) -> Gatherer:
         self.address, self.life, self.patience = identity(machine)
@@ -147,11 +152,11 @@ class FrameJudge:
         for rule in standing:
             text = rule.on_input(step.event)
             if text is not None:
-                self.violate(step.number, rule.name, f"record {step.number}: {text}", None, step.line["in"])
-            for effect, line in zip(step.effects, step.line["out"], strict=True):
+                self.violate(step.number, rule.name, f"record {step.number}: {text}", None, encode_input(step.event))
+            for effect in step.effects:
                 text = rule.on_effect(effect)
                 if text is not None:
-                    self.violate(step.number, rule.name, f"record {step.number}: {text}", None, line)
+                    self.violate(step.number, rule.name, f"record {step.number}: {text}", None, encode_effect(effect))
 
     def _replay(self, machine: Endpoint, steps: list[Step]) -> None:
         for step in steps:
@@ -160,7 +165,7 @@ class FrameJudge:
                 effects: Sequence[Effect] = machine.take_effects()
             except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
                 text = f"record {step.number}: the machine cannot take it: {type(error).__name__}: {error}"
-                self.violate(step.number, "replay", text, None, step.line["in"])
+                self.violate(step.number, "replay", text, None, encode_input(step.event))
                 return
             if effects != step.effects:
                 self._differ(step, effects)
@@ -176,7 +181,7 @@ class FrameJudge:
             (at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(step.effects))
         )
         expected = encode_effect(effects[at]) if at < len(effects) else None
-        found = step.line["out"][at] if at < len(step.effects) else None
+        found = encode_effect(step.effects[at]) if at < len(step.effects) else None
         text = f"record {step.number}, effect {at}: expected {_show(expected)}, found {_show(found)}"
         self.violate(step.number, "replay", text, expected, found)
 
@@ -186,7 +191,7 @@ def _step(role: Role, line: Json) -> Step:
         case {"n": int(number), "t": int(now), "in": dict(event), "out": list(effects)} if len(line) == 4:
             if not (-LIMIT < number < LIMIT and -LIMIT < now < LIMIT):
                 raise SchemaError("not a record: its number or time does not fit 64 bits")
-            return Step(number, now, decode_input(role, event), decode_effects(role, effects), line)
+            return Step(number, now, decode_input(role, event), decode_effects(role, effects))
         case _:
             raise SchemaError("not a record of n, t, in and out")
 

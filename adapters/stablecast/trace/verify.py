@@ -20,7 +20,7 @@ import attrs
 
 from stablecast.trace.across import Told, Witness, judge_across
 from stablecast.trace.errors import TraceError, TruncatedError
-from stablecast.trace.frames import LIMIT, Frame, digest, frames_from
+from stablecast.trace.frames import Frame, digest, unread_frames
 from stablecast.trace.judge import FrameJudge
 from stablecast.trace.locate import violation
 from stablecast.trace.names import part_of, traces_of
@@ -49,8 +49,8 @@ class Link:
     @classmethod
     def behind(cls, frame: Frame) -> "Link":
         """What must come after this frame."""
-        head, count = frame.head, len(frame.records)
-        return cls(head.frame + 1, head.first + count, frame.foot.digest, end_of(frame), *owner_of(frame))
+        head, count = frame.head, frame.count
+        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *owner_of(frame))
 
     @classmethod
     def before(cls, frame: Frame) -> "Link":
@@ -82,12 +82,6 @@ def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
         yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
 
 
-def end_of(frame: Frame) -> int:
-    """The clock at the end of a frame, ns."""
-    last = frame.records[-1].get("t") if frame.records else None
-    return last if isinstance(last, int) and -LIMIT < last < LIMIT else frame.head.time
-
-
 def owner_of(frame: Frame) -> tuple[str, str]:
     """Role and name of the endpoint."""
     return frame.head.role.name.lower(), frame.head.endpoint
@@ -111,10 +105,10 @@ class TraceJudge:
             self.reports[-1].closed = True
         self.reports.append(report)
         try:
-            for frame, offset in frames_from(path):
+            for frame, offset in unread_frames(path):
                 self._judge(path, frame, offset, report)
                 if progress is not None:
-                    progress(len(frame.records))
+                    progress(frame.count)
         except TraceError as error:
             report.error = str(error)
             report.truncated = isinstance(error, TruncatedError)
@@ -185,7 +179,7 @@ def summarize(judges: list[TraceJudge]) -> Summary:
 def _take(report: FileReport, frame: Frame, found: Iterable[Violation]) -> None:
     report.role, report.endpoint = owner_of(frame)
     report.frames += 1
-    report.records += len(frame.records)
+    report.records += frame.count
     report.gaps += frame.head.gap
     report.closed = frame.foot.closed
     room = MAX_VIOLATIONS - len(report.violations)

@@ -14,8 +14,9 @@ from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
 from stablecast.core.units import SECOND
 from stablecast.trace import container
-from stablecast.trace.converter import Json, encode_effect, encode_input
+from stablecast.trace.converter import Json
 from stablecast.trace.frames import Foot, Head, digest, write_frame
+from stablecast.trace.lines import effects_text, input_text
 from stablecast.trace.names import part_path
 
 MAX_PENDING_FRAMES: Final = 8
@@ -44,12 +45,14 @@ class Pending:
 def encode(frame: Pending) -> bytes:
     """Returns the lines of a frame."""
     head = Head(frame.frame, frame.role, frame.endpoint, frame.first, frame.gap, frame.time, frame.started)
-    return write_frame(head, _lines(frame), Foot(len(frame.records), digest(frame.ended), frame.closed))
+    return write_frame(
+        head, "".join(_lines(frame)).encode(), Foot(len(frame.records), digest(frame.ended), frame.closed)
+    )
 
 
-def _lines(frame: Pending) -> Iterator[Json]:
+def _lines(frame: Pending) -> Iterator[str]:
     for number, (now, event, effects) in enumerate(frame.records, frame.first):
-        yield {"n": number, "t": now, "in": encode_input(event), "out": [encode_effect(effect) for effect in effects]}
+        yield f'{{"n":{number},"t":{now},"in":{input_text(event)},"out":{effects_text(effects)}}}\n'
 
 
 @attrs.frozen

@@ -13,22 +13,26 @@ from stablecast.trace.frames import Foot, Frame, Head, digest, frames_from, pars
 from tests.adapters.trace.traced import Frames, put_together, take_apart
 
 HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
-RECORDS: list[Json] = [{"n": 100, "t": 5_000, "in": {"_": "Tick"}, "out": []}]
+RECORDS: list[Json] = [{"n": 100, "t": 6_000, "in": {"_": "Tick"}, "out": []}]
+BODY = b'{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}\n'
 FOOT = Foot(1, digest({}), closed=True)
 
 
 def test_what_was_written_is_read() -> None:
-    assert parse_frame(write_frame(HEAD, RECORDS, FOOT)) == Frame(HEAD, RECORDS, FOOT)
-    assert parse_frame(write_frame(HEAD, [], FOOT)) == Frame(HEAD, [], FOOT)
+    found = parse_frame(write_frame(HEAD, BODY, FOOT))
+    assert found == Frame(HEAD, BODY, FOOT) == Frame.of(HEAD, RECORDS, FOOT)
+    assert (found.records, found.count, found.end) == (RECORDS, 1, 6_000)
+    empty = parse_frame(write_frame(HEAD, b"", FOOT))
+    assert (empty, empty.records, empty.count, empty.end) == (Frame(HEAD, b"", FOOT), [], 0, 5_000)
 
 
 def test_the_lines_can_be_read_by_people() -> None:
-    first, record, last = write_frame(HEAD, RECORDS, FOOT).decode().splitlines()
+    first, record, last = write_frame(HEAD, BODY, FOOT).decode().splitlines()
     assert first == (
         '{"frame":3,"version":2,"role":"store","endpoint":"10.0.0.1:14567","first":100,"gap":7,"time":5000,'
         '"snapshot":{"config":{"seed":1}}}'
     )
-    assert record == '{"n":100,"t":5000,"in":{"_":"Tick"},"out":[]}'
+    assert record == '{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}'
     assert last == f'{{"end":3,"records":1,"digest":"{digest({})}","closed":true}}'
 
 
@@ -79,6 +83,10 @@ def test_what_is_no_frame_gets_one_sentence(
 def test_lines_that_are_no_objects_get_one_sentence(line: bytes) -> None:
     with pytest.raises(TraceError, match="a line is not"):
         parse_frame(line + b"\n" + line)
+    with pytest.raises(TraceError, match=r"^a line is not"):
+        _ = Frame(HEAD, line + b"\n", FOOT).records
+    with pytest.raises(TraceError, match=r"^here: a line is not"):
+        _ = Frame(HEAD, BODY + line + b"\n", FOOT, "here").records
 
 
 def test_frames_from_the_middle_name_their_place(traces: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def busy(frames: list[Frame]) -> Frame:
 def with_record(frame: Frame, at: int, **fields: object) -> Frame:
     records: list[Json] = [*frame.records]
     records[at] = {**records[at], **fields}
-    return attrs.evolve(frame, records=records)
+    return Frame.of(frame.head, records, frame.foot)
 
 
 def test_each_frame_is_clean_without_the_others(traces: Path) -> None:
@@ -93,7 +93,7 @@ def test_long_values_are_cut_in_sentences_only(
 def test_a_record_too_few_is_named(frames: list[Frame]) -> None:
     frame = busy(frames)
     last = frame.head.first + len(frame.records) - 1
-    violations = found(attrs.evolve(frame, records=frame.records[:-1]))
+    violations = found(Frame.of(frame.head, frame.records[:-1], frame.foot))
     assert (last, "numbering") in [(violation.record, violation.rule) for violation in violations]
 
 

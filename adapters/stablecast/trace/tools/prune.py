@@ -13,7 +13,7 @@ from stablecast.trace import container
 from stablecast.trace.errors import TraceError
 from stablecast.trace.frames import Frame, parse_frame
 from stablecast.trace.names import find, part_of, part_path, traces_of
-from stablecast.trace.verify import end_of, owner_of
+from stablecast.trace.verify import owner_of
 
 
 @attrs.frozen
@@ -29,7 +29,7 @@ class Window:
         if self.endpoint is not None and self.endpoint not in " ".join(owner_of(frame)):
             return False
         begins_late = self.until is not None and frame.head.time > self.until
-        return not begins_late and (self.since is None or end_of(frame) >= self.since)
+        return not begins_late and (self.since is None or frame.end >= self.since)
 
 
 @attrs.frozen

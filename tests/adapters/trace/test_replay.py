@@ -1,0 +1,86 @@
+"""A frame that is beyond doubt is replayed without being decoded; anything else is left to the judge."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.trace import judge
+from stablecast.trace.converter import decode_effects, decode_input, restore
+from stablecast.trace.frames import Foot, Frame, read_frames
+from stablecast.trace.judge import FrameJudge
+from stablecast.trace.replay import Step, replayed
+
+
+def quick(frame: Frame) -> list[Step] | None:
+    return replayed(frame, restore(frame.head.role, frame.head.snapshot))
+
+
+@pytest.fixture
+def frame(traces: Path) -> Frame:
+    """The longest of a store."""
+    frames = [frame for path in traces.glob("store-*") for frame in read_frames(path)]
+    return max(frames, key=lambda frame: frame.count)
+
+
+def test_steps_are_what_the_converter_decodes(traces: Path) -> None:
+    for path in traces.iterdir():
+        for frame in read_frames(path):
+            role, steps = frame.head.role, quick(frame)
+            assert steps == [
+                Step(line["n"], line["t"], decode_input(role, line["in"]), decode_effects(role, line["out"]))
+                for line in frame.records
+            ]
+
+
+def edited(before: bytes, after: bytes) -> Callable[[Frame], Frame]:
+    return lambda frame: attrs.evolve(frame, body=frame.body.replace(before, after, 1))
+
+
+def footed(**fields: Any) -> Callable[[Frame], Frame]:
+    return lambda frame: attrs.evolve(frame, foot=attrs.evolve(frame.foot, **fields))
+
+
+def without_last_line(frame: Frame) -> Frame:
+    body = frame.body[: frame.body.rindex(b"\n", 0, -1) + 1]
+    return attrs.evolve(frame, body=body, foot=Foot(frame.count - 1, frame.foot.digest, frame.foot.closed))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        edited(b'"out":[]', b'"out":[ ]'),
+        edited(b'"out":[]', b'"out":[{"_":"Leave","incarnation":1}]'),
+        edited(b'"n":', b'"n":1'),
+        edited(b'"t":', b'"t":-'),
+        edited(b'"t":', b'"t":9999999999999999999'),
+        edited(b'"_":"', b'"_":"No'),
+        edited(b'"count":', b'"count":true,"c":'),
+        edited(b'"wire_first":', b'"wire_first":7'),
+        edited(b"}\n", b"}\n\n"),
+        edited(b"}\n", b"\n"),
+        footed(records=3),
+        footed(digest="0"),
+        without_last_line,
+    ],
+)
+def test_whatever_is_not_as_it_should_be_is_doubted(frame: Frame, edit: Callable[[Frame], Frame]) -> None:
+    assert quick(frame) is not None
+    assert edit(frame) != frame
+    assert quick(edit(frame)) is None
+
+
+def test_doubt_finds_nothing_where_there_is_nothing(whole_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways say the same of the same records."""
+
+    def told(frame: Frame) -> tuple[object, ...]:
+        one = FrameJudge(Path("a.sct"), frame)
+        standing = one.run(None)
+        return one.found, one.book.facts, standing
+
+    frames = [frame for path in sorted(whole_world.iterdir()) for frame in read_frames(path)]
+    sure = [told(frame) for frame in frames]
+    monkeypatch.setattr(judge, "replayed", lambda *_: None)
+    assert [told(frame) for frame in frames] == sure
