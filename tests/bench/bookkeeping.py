@@ -6,11 +6,13 @@ a busy source of small messages puts into a packet of 8 KB.
 
 import time
 
+import attrs
+
 from stablecast.core.effects import Broadcast, Effect, PersistClient, PersistMessages, Send
 from stablecast.core.inputs import Arrived, Data, Persisted, Sent, Start
 from stablecast.core.messages import StableAck
 from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from tests.bench.roles import BenchError
@@ -24,9 +26,10 @@ _SOURCE = SourceConfig("bench", 1, "source", "stream", (StoreSpec("store"),), Gr
 _STORE = StoreConfig("store", seed=1)
 
 
-def registered() -> tuple[SourceEndpoint, StoreEndpoint]:
+def registered(repository: RepositoryConfig | None = None) -> tuple[SourceEndpoint, StoreEndpoint]:
     """A source and a store that have met; what would travel between them is handed over."""
-    source, store = SourceEndpoint.create(_SOURCE), StoreEndpoint.create(_STORE)
+    config = _STORE if repository is None else attrs.evolve(_STORE, repository=repository)
+    source, store = SourceEndpoint.create(_SOURCE), StoreEndpoint.create(config)
     store.receive(Start(), 0)
     source.receive(Start(), 0)
     effects: list[Effect] = [*source.take_effects()]

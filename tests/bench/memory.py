@@ -1,7 +1,7 @@
 """Memory: what a store keeps in it for a message that is on disk, by the length of the runs in which messages came.
 
 Counted by the interpreter's own books, for the machine of the store and the journal's index of the same messages. One
-message a run is a source that sends seldom; 64 a busy one.
+message a run is a source that sends seldom; 64 a busy one. Both together are to stay below 32 bytes a message.
 """
 
 import gc
@@ -13,23 +13,28 @@ from typing import Final
 
 from stablecast.core.effects import PersistMessages
 from stablecast.core.inputs import Data, Persisted
-from stablecast.journal.format import Kind
+from stablecast.core.settings import RepositoryConfig
+from stablecast.core.units import MILLISECOND
 from stablecast.journal.index import Index
-from stablecast.journal.segments import Record, Segment
+from stablecast.journal.segments import Place, Segment
 from tests.bench.bookkeeping import PAYLOAD_BYTES, registered
 from tests.bench.scenario import Figures, Options, Scenario
 
 RUNS: Final = 20_000
 
+ON_DISK: Final = RepositoryConfig(size_threshold=1, disk_limit=0)
+"""What is synced leaves the memory at once."""
+
 
 def machine(run_messages: int) -> object:
     """The store's machine, told of all runs; what is told to others is let go."""
-    _, store = registered()
+    _, store = registered(ON_DISK)
     for token in range(RUNS):
-        store.receive(Data(1, 1, token * run_messages, run_messages, run_messages * PAYLOAD_BYTES, False, token), 0)
+        now = token * MILLISECOND
+        store.receive(Data(1, 1, token * run_messages, run_messages, run_messages * PAYLOAD_BYTES, False, token), now)
         for effect in store.take_effects():
             if isinstance(effect, PersistMessages):
-                store.receive(Persisted(effect.ticket), 0)
+                store.receive(Persisted(effect.ticket), now)
         store.take_effects()
     return store
 
@@ -39,8 +44,7 @@ def index(run_messages: int) -> object:
     known, segment = Index(), Segment(1, 0, Path("1.seg"))
     size = run_messages * PAYLOAD_BYTES
     for number in range(RUNS):
-        record = Record(segment, number * size, size, Kind.MESSAGES, number, (), number * run_messages, 1, run_messages)
-        known.add(1, run_messages, record)
+        known.add(1, Place(segment, number * size, size, number * run_messages, 1, run_messages))
     return known
 
 

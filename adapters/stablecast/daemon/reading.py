@@ -15,7 +15,7 @@ from stablecast.core.effects import SendStored
 from stablecast.core.messages import Address, Incarnation
 from stablecast.daemon.shelf import Piece, Shelf, encoded, pieces_of
 from stablecast.journal import Journal, JournalError
-from stablecast.journal.segments import Record
+from stablecast.journal.segments import Place
 
 MAX_WAITING = 262_144
 """Messages that wait to be read, over all sources; a second's worth of the default rate."""
@@ -30,7 +30,7 @@ class Task:
     pieces: tuple[Piece, ...]
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[Place]:
         """What has to be read."""
         return [piece.record for piece in self.pieces if piece.record is not None]
 

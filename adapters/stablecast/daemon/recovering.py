@@ -1,13 +1,14 @@
 """What a store's journal left, as the store endpoint wants to hear it."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
 
 from stablecast.core.effects import Client
 from stablecast.core.messages import Role
+from stablecast.core.store.extents import RUN_BYTES
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 Extent = tuple[int, int, int, int]
@@ -17,7 +18,7 @@ Extent = tuple[int, int, int, int]
 class Inventory(Protocol):
     """What a journal knows of its streams; `stablecast.journal.Journal` says what it means."""
 
-    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
+    def sizes(self, stream: int) -> Iterable[tuple[int, int, int]]:
         """(first, count, bytes) of every run."""
 
     def trail(self, stream: int) -> int | None:
@@ -29,20 +30,34 @@ def recovered(journal: Inventory, clients: Mapping[int, Client]) -> tuple[list[E
 
     That is where it was trimmed, or where its oldest known life begins. That the oldest messages are not here does not
     mean that they were let go: they may never have come. Payload bytes are exact for whole runs; of a run that was cut
-    they are a fair share.
+    they are a fair share. Small runs are joined with their neighbours: a source may have millions of them.
     """
     extents: list[Extent] = []
     trails: dict[int, int] = {}
     for reg_id, client in clients.items():
         if client.role is not Role.SOURCE:
             continue
-        held, trail = journal.sizes(reg_id), journal.trail(reg_id)
+        held, trail = list(_joined(journal.sizes(reg_id))), journal.trail(reg_id)
         extents += [(reg_id, first, count, size - count * DATA_HEADER.size) for first, count, size in held]
         if trail is not None:
             trails[reg_id] = trail
         elif client.lives:
             trails[reg_id] = min([client.lives[0][1], *(first for first, _, _ in held[:1])])
     return extents, trails
+
+
+def _joined(runs: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Runs of (first, count, bytes), neighbours joined up to `RUN_BYTES`."""
+    known: tuple[int, int, int] | None = None
+    for first, count, size in runs:
+        if known is not None and known[0] + known[1] == first and known[2] < RUN_BYTES:
+            known = known[0], known[1] + count, known[2] + size
+            continue
+        if known is not None:
+            yield known
+        known = first, count, size
+    if known is not None:
+        yield known
 
 
 class Dated(Protocol):
@@ -73,16 +88,24 @@ def shortened(
     for reg_id, runs in groupby(extents, key=itemgetter(0)):
         held = list(runs)
         span = restore_last_ns(clients[reg_id].topic)
-        old = _too_old(journal, held, span) if span else 0
-        if old:
-            trails[reg_id] = held[old][1]
-        kept += held[old:]
+        young, number = _young(journal, held, span) if span else (0, held[0][1])
+        if number > held[0][1]:
+            trails[reg_id] = number
+        kept += held[young:]
     return kept, trails
 
 
-def _too_old(journal: Dated, held: list[Extent], span: int) -> int:
-    """How many runs, from the oldest on, came so long before the newest one."""
-    newest = journal.came_at(*held[-1][:2])
+def _young(journal: Dated, held: list[Extent], span: int) -> tuple[int, int]:
+    """The first run with messages that came at most so long before the newest one, and the first number of these."""
+    reg_id, first, count, _ = held[-1]
+    newest = journal.came_at(reg_id, first + count - 1)
     if newest is None:
-        return 0
-    return bisect_left(held, newest - span, hi=len(held) - 1, key=lambda run: journal.came_at(*run[:2]) or 0)
+        return 0, held[0][1]
+
+    def came(number: int) -> int:
+        return journal.came_at(reg_id, number) or 0
+
+    young = bisect_left(held, newest - span, key=lambda run: came(run[1] + run[2] - 1))
+    _, first, count, _ = held[young]
+    numbers = range(first, first + count)
+    return young, numbers[bisect_left(numbers, newest - span, key=came)]

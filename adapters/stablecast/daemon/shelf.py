@@ -13,7 +13,7 @@ from stablecast.core import effects as fx
 from stablecast.core.messages import Incarnation
 from stablecast.daemon.cache import Cache, Found
 from stablecast.journal.format import Block
-from stablecast.journal.segments import Record
+from stablecast.journal.segments import Place
 from stablecast.net.runs import Tokens
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import span
@@ -47,7 +47,7 @@ class Piece:
     first: int
     tag: Incarnation
     block: Block
-    record: Record | None = None
+    record: Place | None = None
 
 
 def encoded(session: Incarnation, pieces: Iterable[Piece]) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from stablecast.journal.disk import Disk
 from stablecast.journal.errors import JournalError
-from stablecast.journal.segments import Record, Segment, SegmentReader
+from stablecast.journal.segments import Place, Segment, SegmentReader
 
 Fetched = Callable[[list[bytes] | JournalError], None]
 """Told the blocks, or why there are none."""
@@ -38,7 +38,7 @@ class Fetcher:
         """Start the thread."""
         self._thread.start()
 
-    def fetch(self, records: list[Record], done: Fetched) -> None:
+    def fetch(self, records: list[Place], done: Fetched) -> None:
         """Read blocks; records stay as they are once they are synced."""
         self._put(lambda: self._tell(done, self._blocks(records)))
 
@@ -71,7 +71,7 @@ class Fetcher:
         self._reader.close_all()
         self._tell(self._stopped.set)
 
-    def _blocks(self, records: list[Record]) -> list[bytes] | JournalError:
+    def _blocks(self, records: list[Place]) -> list[bytes] | JournalError:
         try:
             return [self._reader.block(record) for record in records]
         except JournalError as error:

@@ -1,20 +1,20 @@
 """Which record holds which sequence number: in memory, rebuilt from the segments at open.
 
-A stream is a sorted list of disjoint *pieces* [start, stop), each pointing to the record whose numbers it shows. A
-newer record or an erasure shortens, splits or removes pieces; records themselves never change. An erasure is
-remembered for as long as a segment that it looks back on still holds records of its stream: it has to be repeated in
+A stream is a sorted list of disjoint *pieces* [start, stop), each pointing to the record whose numbers it shows
+(`pieces`). A newer record or an erasure shortens, splits or removes pieces; records themselves never change. An erasure
+is remembered for as long as a segment that it looks back on still holds records of its stream: it has to be repeated in
 newer segments, or those records would come back to life at the next open (see `format`).
 """
 
 import struct
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Set
 
 import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.journal.format import ERASE_BODY, HIGHEST, LOWEST
-from stablecast.journal.segments import Position, Record, Segment
+from stablecast.journal.pieces import Live, Pieces
+from stablecast.journal.segments import Place, Position, Segment
 
 _NOTHING: frozenset[Segment] = frozenset()
 
@@ -45,59 +45,6 @@ class Erase:
 
 
 @attrs.define(eq=False)
-class Pieces:
-    """The live numbers of one stream, as three parallel lists in ascending order."""
-
-    starts: list[int] = attrs.field(factory=list)
-    stops: list[int] = attrs.field(factory=list)
-    records: list[Record] = attrs.field(factory=list)
-
-    def add(self, start: int, stop: int, record: Record) -> Set[Segment]:
-        """Shows [start, stop) in `record`, whatever showed it before; returns the segments with nothing live left."""
-        record.segment.live += 1
-        if not self.stops or start >= self.stops[-1]:
-            self.starts.append(start)
-            self.stops.append(stop)
-            self.records.append(record)
-            return _NOTHING
-        emptied = self.erase(start, stop)
-        at = bisect_left(self.starts, start)
-        self.starts.insert(at, start)
-        self.stops.insert(at, stop)
-        self.records.insert(at, record)
-        return emptied
-
-    def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[Segment]:
-        """Hides [start, stop), if given only in records before `as_of`; returns the segments with nothing live left."""
-        low = bisect_right(self.stops, start)
-        high = bisect_left(self.starts, stop)
-        if low >= high:
-            return _NOTHING
-        kept: list[tuple[int, int, Record]] = []
-        touched: set[Segment] = set()
-        for at in range(low, high):
-            begin, end, record = self.starts[at], self.stops[at], self.records[at]
-            if as_of is not None and record.position >= as_of:
-                kept.append((begin, end, record))
-                continue
-            rest = [(a, b, record) for a, b in ((begin, min(end, start)), (max(begin, stop), end)) if a < b]
-            record.segment.live += len(rest) - 1
-            touched.add(record.segment)
-            kept += rest
-        self.starts[low:high] = [piece[0] for piece in kept]
-        self.stops[low:high] = [piece[1] for piece in kept]
-        self.records[low:high] = [piece[2] for piece in kept]
-        return {segment for segment in touched if not segment.live}
-
-    def find(self, number: int) -> tuple[int, Record] | None:
-        """Returns the stop of the piece that shows `number` and its record."""
-        at = bisect_right(self.starts, number) - 1
-        if at < 0 or number >= self.stops[at]:
-            return None
-        return self.stops[at], self.records[at]
-
-
-@attrs.define(eq=False)
 class Index:
     """The pieces of all streams, the erasures that still matter, and the one that says where each stream begins."""
 
@@ -105,13 +52,13 @@ class Index:
     erases: dict[int, list[Erase]] = attrs.field(factory=dict)
     trails: dict[int, Erase] = attrs.field(factory=dict)
 
-    def add(self, stream: int, count: int, record: Record) -> Set[Segment]:
-        """Enters a MESSAGES record of `count` numbers; returns the segments with nothing live left."""
+    def add(self, stream: int, place: Place) -> Set[Segment]:
+        """Enters a MESSAGES record; returns the segments with nothing live left."""
         pieces = self.streams.get(stream)
         if pieces is None:
             pieces = self.streams[stream] = Pieces()
-        record.segment.streams.add(stream)
-        return pieces.add(record.first, record.first + count, record)
+        place.segment.streams.add(stream)
+        return pieces.add(place)
 
     def erase(self, erase: Erase) -> Set[Segment]:
         """Applies and remembers an erasure; returns the segments with nothing live left."""
@@ -122,7 +69,7 @@ class Index:
         if pieces is None:
             return _NOTHING
         emptied = pieces.erase(erase.start, erase.stop, erase.as_of)
-        if not pieces.starts:
+        if not pieces:
             del self.streams[erase.stream]
         return emptied
 
@@ -155,38 +102,20 @@ class Index:
         elif trail is not None and erase.stop == HIGHEST and erase.start < trail.stop:
             self.trails[erase.stream] = attrs.evolve(trail, stop=erase.start)
 
-    def find(self, stream: int, number: int) -> tuple[int, Record] | None:
-        """Returns the stop of the piece that shows `number` and its record."""
+    def find(self, stream: int, number: int) -> Live | None:
+        """Returns start, stop and record of the piece that shows `number`."""
         pieces = self.streams.get(stream)
         return None if pieces is None else pieces.find(number)
 
+    def pieces(self, stream: int) -> Iterator[Live]:
+        """Yields start, stop and record of each piece of a stream, ascending."""
+        return iter(self.streams.get(stream, ()))
+
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Returns (first, count, tag) of each piece of a stream, ascending."""
-        pieces = self.streams.get(stream)
-        if pieces is None:
-            return []
-        return [
-            (start, stop - start, record.tag)
-            for start, stop, record in zip(pieces.starts, pieces.stops, pieces.records, strict=True)
-        ]
+        return [(start, stop - start, place.tag) for start, stop, place in self.pieces(stream)]
 
-    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
-        """Returns (first, count, bytes) of each piece of a stream; of a part of a block its share of the bytes."""
-        pieces = self.streams.get(stream)
-        if pieces is None:
-            return []
-        return [
-            (start, stop - start, record.block_bytes * (stop - start) // record.count)
-            for start, stop, record in zip(pieces.starts, pieces.stops, pieces.records, strict=True)
-        ]
-
-    def records(self) -> Iterator[tuple[int, int, Record]]:
-        """Yields (stream, stop of its highest live piece, record) in the order written."""
-        highest = {
-            record: (stream, stop)
-            for stream, pieces in self.streams.items()
-            for stop, record in zip(pieces.stops, pieces.records, strict=True)
-        }
-        for record in sorted(highest, key=lambda known: known.position):
-            stream, stop = highest[record]
-            yield stream, stop, record
+    def sizes(self, stream: int) -> Iterator[tuple[int, int, int]]:
+        """Yields (first, count, bytes) of each piece of a stream; of a part of a block its share of the bytes."""
+        for start, stop, place in self.pieces(stream):
+            yield start, stop - start, place.block_bytes * (stop - start) // place.count

@@ -34,7 +34,7 @@ from stablecast.journal.lock import DirectoryLock
 from stablecast.journal.pending import Pending
 from stablecast.journal.reading import Reading
 from stablecast.journal.recovery import Recovered, recover
-from stablecast.journal.segments import Position, Record, Segment, segment_path
+from stablecast.journal.segments import Place, Position, Record, Segment, segment_path
 from stablecast.journal.writer import Syncs, Writer
 
 MAX_QUEUED_BYTES = 32 << 20
@@ -66,7 +66,7 @@ class Journal(Reading):
 
     def __init__(self, directory: Path, lock: DirectoryLock, found: Recovered, disk: Disk):
         """Use `open`."""
-        super().__init__(directory, found.index, disk)
+        super().__init__(directory, found.index, disk, Pending(found.root))
         self.recovered_states = found.states
         self.reports = found.reports
         self.whole = bool(found.segments) and not found.damaged
@@ -81,7 +81,6 @@ class Journal(Reading):
             self._active.limit = max(self._active.end, disk.segment_bytes) if current else self._active.end
         self._checkpoint: Callable[[], list[bytes]] | None = None
         self._dead: dict[Segment, int] = {}
-        self._pending = Pending(found.root)
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
         self._stopped = asyncio.Event()
@@ -212,8 +211,8 @@ class Journal(Reading):
             head = MESSAGES_HEAD.pack(stream, first, count, tag, time.time_ns())
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
-        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket, first, tag, count)
-        emptied = self._index.add(stream, count, record)
+        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket)
+        emptied = self._index.add(stream, Place(record.segment, record.offset, record.size, first, tag, count))
         if emptied:
             self._retire(emptied)
 
@@ -257,24 +256,20 @@ class Journal(Reading):
         if emptied:
             self._retire(emptied)
 
-    def _append(
-        self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0, count: int = 0
-    ) -> Record:
+    def _append(self, kind: Kind, parts: tuple[Block, ...], ticket: int) -> Record:
         """Checks and queues a record of the owner."""
         if self._life is not _Life.RUNNING:
             raise self._not_running()
         self._pending.issue(ticket)
-        return self._put(kind, parts, ticket, first, tag, count)
+        return self._put(kind, parts, ticket)
 
-    def _put(
-        self, kind: Kind, parts: tuple[Block, ...], ticket: int, first: int = 0, tag: int = 0, count: int = 0
-    ) -> Record:
+    def _put(self, kind: Kind, parts: tuple[Block, ...], ticket: int) -> Record:
         """Gives a record its place, in a new segment if the active one is full, and queues it."""
         size = RECORD_HEADER_BYTES + sum(map(len, parts))
         active = self._active
         if active is None or active.end + size > active.limit:
             active = self._roll(size)
-        record = Record(active, active.end, size, kind, ticket, parts, first, tag, count)
+        record = Record(active, active.end, size, kind, ticket, parts)
         active.end += size
         self._pending.add(record)
         self._writer.put(record)

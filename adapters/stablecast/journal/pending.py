@@ -3,8 +3,8 @@
 from collections import deque
 
 from stablecast.core.errors import MisuseError
-from stablecast.journal.format import Kind
-from stablecast.journal.segments import Record
+from stablecast.journal.format import Block, Kind
+from stablecast.journal.segments import Place, Position, Record
 
 
 class Pending:
@@ -25,6 +25,7 @@ class Pending:
         self.root = root
         self.done = 0
         self._records: deque[Record] = deque()
+        self._blocks: dict[Position, Block] = {}
         self._issued = 0
         self._seen = (0, 0)  # the two highest tickets of synced records
 
@@ -41,8 +42,14 @@ class Pending:
     def add(self, record: Record) -> None:
         """Takes a record in."""
         self._records.append(record)
+        if record.kind is Kind.MESSAGES:
+            self._blocks[record.segment.number, record.offset] = record.parts[1]
         self.size += record.size
         self.added += 1
+
+    def block(self, place: Place) -> Block | None:
+        """The block of a record that is not synced; None: it is, and on the disk."""
+        return self._blocks.get(place.position)
 
     def commit(self, count: int) -> None:
         """The next `count` records are synced; their bodies are let go."""
@@ -50,7 +57,8 @@ class Pending:
         for _ in range(count):
             record = self._records.popleft()
             self.size -= record.size
-            record.parts = ()
+            if record.kind is Kind.MESSAGES:
+                del self._blocks[record.segment.number, record.offset]
             if record.ticket > last:
                 before, last = last, record.ticket
             if record.kind is Kind.CHECKPOINT:

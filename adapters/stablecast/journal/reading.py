@@ -14,7 +14,8 @@ from stablecast.journal.disk import Disk
 from stablecast.journal.fetcher import Fetched, Fetcher
 from stablecast.journal.format import Block
 from stablecast.journal.index import Index
-from stablecast.journal.segments import Record, SegmentReader
+from stablecast.journal.pending import Pending
+from stablecast.journal.segments import Place, SegmentReader
 
 
 @attrs.frozen
@@ -24,18 +25,19 @@ class Found:
     first: int
     count: int
     tag: int
-    record: Record
+    record: Place
     block: Block | None
 
 
 class Reading:
     """What was recovered or appended, and is alive."""
 
-    def __init__(self, directory: Path, index: Index, disk: Disk) -> None:
-        """Reads what `index` says."""
+    def __init__(self, directory: Path, index: Index, disk: Disk, pending: Pending) -> None:
+        """Reads what `index` says, from `pending` what is not synced."""
         self._directory = directory
         self._disk = disk
         self._index = index
+        self._pending = pending
         self._reader = SegmentReader(disk.open_files)
         self._fetcher = Fetcher(disk, self._tell)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -58,7 +60,7 @@ class Reading:
         found = self._index.find(stream, number)
         if found is None:
             return None
-        stop, record = found
+        _, stop, record = found
         return record.first, stop - record.first, record.tag, self._block(record)
 
     def find(self, stream: int, number: int) -> Found | None:
@@ -66,10 +68,10 @@ class Reading:
         found = self._index.find(stream, number)
         if found is None:
             return None
-        stop, record = found
-        return Found(record.first, stop - record.first, record.tag, record, record.parts[1] if record.parts else None)
+        _, stop, record = found
+        return Found(record.first, stop - record.first, record.tag, record, self._pending.block(record))
 
-    def fetch(self, records: list[Record], done: Fetched) -> None:
+    def fetch(self, records: list[Place], done: Fetched) -> None:
         """Reads the blocks of synced records in a thread of its own; `done` is called on the loop.
 
         A record that goes meanwhile is read all the same: its segment is deleted by the same thread, later.
@@ -83,27 +85,20 @@ class Reading:
             JournalError: If the disk cannot be read.
         """
         found = self._index.find(stream, number)
-        return None if found is None else self._reader.came_at(found[1])
+        return None if found is None else self._reader.came_at(found[2])
 
     def extents(self, stream: int) -> list[tuple[int, int, int]]:
         """Returns (first, count, tag) of every live run of a stream, ascending and disjoint."""
         return self._index.extents(stream)
 
-    def sizes(self, stream: int) -> list[tuple[int, int, int]]:
-        """Returns (first, count, bytes) of every live run of a stream; of a part of a block its share of the bytes."""
+    def sizes(self, stream: int) -> Iterator[tuple[int, int, int]]:
+        """Yields (first, count, bytes) of every live run of a stream; of a part of a block its share of the bytes."""
         return self._index.sizes(stream)
 
-    def recovered_streams(self) -> Iterator[tuple[int, int, int, int, bytes]]:
-        """Yields (stream, first, count, tag, block) of each record with live numbers, in the order written.
-
-        The numbers mean what they mean in `read`. Raises like `read`.
-        """
-        for stream, stop, record in self._index.records():
-            yield stream, record.first, stop - record.first, record.tag, self._block(record)
-
-    def _block(self, record: Record) -> bytes:
-        if record.parts:
-            return bytes(record.parts[1])
+    def _block(self, record: Place) -> bytes:
+        block = self._pending.block(record)
+        if block is not None:
+            return bytes(block)
         if self._closed:
             raise MisuseError(f"the journal in {self._directory} is closed; read before that")
         return self._reader.block(record)

@@ -29,7 +29,7 @@ from stablecast.journal.format import (
     split_states,
 )
 from stablecast.journal.index import Erase, Index
-from stablecast.journal.segments import Record, Segment, list_segments, sync_directory
+from stablecast.journal.segments import Place, Segment, list_segments, sync_directory
 
 DAMAGED_SUFFIX = ".damaged"
 FOREIGN_SUFFIX = ".foreign"
@@ -141,8 +141,7 @@ def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None
         case Kind.MESSAGES:
             stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)
             size = entry.stop - entry.offset
-            record = Record(segment, entry.offset, size, entry.kind, entry.ticket, (), first, tag, count)
-            found.index.add(stream, count, record)
+            found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
         case Kind.STATE:
             found.states.append(data[entry.body])
         case Kind.CHECKPOINT:

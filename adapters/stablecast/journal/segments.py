@@ -67,13 +67,22 @@ class Record:
     kind: Kind
     ticket: int
     parts: tuple[Block, ...]
-    first: int = 0
-    tag: int = 0
-    count: int = 0
+
+
+@attrs.define
+class Place:
+    """A MESSAGES record: where it lies, the numbers that it was written with, and the life that sent them."""
+
+    segment: Segment
+    offset: int
+    size: int
+    first: int
+    tag: int
+    count: int
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of the block of a MESSAGES record."""
+        """Bytes of its block."""
         return self.size - self.segment.block_at
 
     @property
@@ -145,7 +154,7 @@ class SegmentReader:
         self._most = most
         self._open: OrderedDict[int, int] = OrderedDict()
 
-    def block(self, record: Record) -> bytes:
+    def block(self, record: Place) -> bytes:
         """Returns the block of a synced MESSAGES record.
 
         Raises:
@@ -160,7 +169,7 @@ class SegmentReader:
             )
         return data[segment.block_at :]
 
-    def came_at(self, record: Record) -> int | None:
+    def came_at(self, record: Place) -> int | None:
         """Returns when a synced MESSAGES record was appended, in ns of the epoch; None: its segment has no times.
 
         Raises:

@@ -6,7 +6,6 @@ nothing in them was wanted any more. The end of the newest one may be torn: it i
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import assert_never
@@ -29,7 +28,7 @@ from stablecast.journal.format import (
     split_states,
 )
 from stablecast.journal.index import Erase, Index
-from stablecast.journal.segments import Record, Segment, list_segments
+from stablecast.journal.segments import Place, Segment, list_segments
 from stablecast.transports.lbttcp import span
 
 
@@ -69,12 +68,6 @@ class Contents:
     def sources(self) -> list[Client]:
         """The sources, by RegID. Raises RecordError."""
         return [client for _, client in sorted(self.clients.items()) if client.role is Role.SOURCE]
-
-    def pieces(self, reg_id: int) -> Iterator[tuple[int, int, Record]]:
-        """First number, the one behind the last, and the record of each run of a source, ascending."""
-        found = self.index.streams.get(reg_id)
-        if found is not None:
-            yield from zip(found.starts, found.stops, found.records, strict=True)
 
 
 def read(directory: Path, *, thorough: bool = False) -> Contents:
@@ -138,8 +131,7 @@ def _apply(found: Contents, segment: Segment, entry: Entry, data: mmap, *, thoro
             head = messages_head(segment.version)
             stream, first, count, tag = head.unpack_from(data, entry.body.start)[:4]
             size = entry.stop - entry.offset
-            record = Record(segment, entry.offset, size, entry.kind, entry.ticket, (), first, tag, count)
-            found.index.add(stream, count, record)
+            found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
             found.messages += count
             if thorough and not _whole(data[entry.body.start + head.size : entry.stop], count):
                 text = f"the block of source {stream} does not hold its {count} messages from {first} on"

@@ -23,7 +23,7 @@ import zstandard
 from stablecast.core.effects import Client
 from stablecast.core.units import SECOND
 from stablecast.journal.errors import JournalError
-from stablecast.journal.segments import Record, SegmentReader
+from stablecast.journal.segments import Place, SegmentReader
 from stablecast.operations.contents import read
 from stablecast.operations.place import OperationError
 from stablecast.transports.lbttcp import payloads
@@ -129,13 +129,13 @@ def rows(directory: Path, wanted: Wanted) -> Iterator[Row]:
     reader = SegmentReader()
     try:
         for client in sources:
-            for start, stop, record in found.pieces(client.reg_id):
+            for start, stop, record in found.index.pieces(client.reg_id):
                 yield from _run(client, start, stop, record, wanted, reader)
     finally:
         reader.close_all()
 
 
-def _run(client: Client, start: int, stop: int, record: Record, wanted: Wanted, reader: SegmentReader) -> Iterator[Row]:
+def _run(client: Client, start: int, stop: int, record: Place, wanted: Wanted, reader: SegmentReader) -> Iterator[Row]:
     """One run of messages; nothing if a running store let go of it meanwhile."""
     low, high = wanted.overlap(start, stop)
     if low >= high:

@@ -45,7 +45,7 @@ def _segment(found: Contents, number: int) -> Report:
 
 
 def _source(found: Contents, client: Client, readers: list[Client]) -> Report:
-    held = found.index.sizes(client.reg_id)
+    held = list(found.index.sizes(client.reg_id))
     trail = found.index.trails.get(client.reg_id)
     stops = [first + count for first, count, _ in held]
     return {

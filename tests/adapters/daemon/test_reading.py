@@ -11,7 +11,7 @@ from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.shelf import Shelf
 from stablecast.journal import Journal, JournalError
 from stablecast.journal.fetcher import Fetched
-from stablecast.journal.segments import Record
+from stablecast.journal.segments import Place
 from stablecast.net.runs import Tokens
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run, StreamDecoder
@@ -28,7 +28,7 @@ class Bench:
         self.owner: Owner = start(directory)
         self.tokens = Tokens()
         self.shelf = Shelf(self.owner.journal, self.tokens)
-        self.asked: list[tuple[list[Record], Fetched]] = []
+        self.asked: list[tuple[list[Place], Fetched]] = []
         self.sent: list[bytes] = []
         self.failures: list[JournalError] = []
         self.oddities: Counter[str] = Counter()

@@ -109,7 +109,7 @@ async def test_what_goes_goes_everywhere_and_stays_gone(bench: Bench, tmp_path: 
     source = Client(Role.SOURCE, SOURCE, 0, "t", 1, LIFE, 0, "a:1", "a:2", 1, 1, 0, ())
     receiver = Client(Role.RECEIVER, 4, 0, "t", 1, LIFE, SOURCE, "a:1", "", 1, 1, 0, ())
     assert recovered(bench.owner.journal, {SOURCE: source, 4: receiver}) == (
-        [(SOURCE, 5, 5, 5), (SOURCE, 10, 5, 10)],
+        [(SOURCE, 5, 10, 15)],
         {SOURCE: 5},
     )
     bench.shelf.forget(SOURCE, 1)

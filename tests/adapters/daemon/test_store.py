@@ -20,7 +20,7 @@ from stablecast.core.messages import Role
 from stablecast.core.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.core.units import MILLISECOND
 from stablecast.daemon.cache import Cache
-from stablecast.daemon.records import RecordError, client_record
+from stablecast.daemon.records import RecordError, client_record, clients_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.journal import Disk, Journal, JournalError
 from stablecast.net.ports import PortError
@@ -156,8 +156,8 @@ async def test_a_stop_under_load_leaves_no_torn_record(tmp_path: Path) -> None:
         stable = source.stable_through
     journal = Journal.open(tmp_path)
     assert journal.reports == []
-    ((stream, *_), *_) = journal.recovered_streams()
-    runs = journal.extents(stream)
+    (reg_id,) = clients_of(journal.recovered_states)
+    runs = journal.extents(reg_id)
     await journal.close()
     assert runs[0][0] == 0
     assert all(before[0] + before[1] == after[0] for before, after in pairwise(runs))
@@ -377,7 +377,7 @@ async def test_what_is_kept_in_memory_only_is_served_from_there(tmp_path: Path) 
         await source.send_many([b"x"] * 3)
         await source.wait_stable_through(2)
         reg_id = next(iter(store._machine.repositories))
-        assert store._journal.sizes(reg_id) == []
+        assert list(store._journal.sizes(reg_id)) == []
         receiver = context.receiver(TOPIC, source=source.config.transport)
         assert [number for number, _, _ in await _take(receiver, 3)] == [0, 1, 2]
 

@@ -12,7 +12,7 @@ from stablecast.core.inputs import Ended
 from stablecast.daemon.cache import Cache
 from stablecast.daemon.log import Severity
 from stablecast.journal import Disk, Journal, JournalError
-from stablecast.journal.segments import Record
+from stablecast.journal.segments import Place
 from tests.adapters.daemon.test_store import TOPIC, serving, started, until
 
 Line = tuple[Severity, str, str, str]
@@ -67,7 +67,7 @@ async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path:
         reader = store._journal._fetcher._reader
         block = reader.block
 
-        def watched(record: Record) -> bytes:
+        def watched(record: Place) -> bytes:
             readers.add(threading.current_thread().name)
             return block(record)
 

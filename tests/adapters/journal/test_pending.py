@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stablecast.core.errors import MisuseError
 from stablecast.journal.format import Kind
 from stablecast.journal.pending import Pending
-from stablecast.journal.segments import Record, Segment
+from stablecast.journal.segments import Place, Record, Segment
 
 PLACE = Segment(3, 0, Path("unused"))
 
@@ -38,14 +38,20 @@ def test_a_ticket_is_done_with_its_last_record(steps: list[tuple[int, bool]], da
             assert (pending.added, pending.synced) == (len(tickets), synced)
 
 
-def test_commit_lets_go_of_the_body_and_finds_the_root() -> None:
+def test_commit_finds_the_root() -> None:
     pending = Pending(1)
-    item = record(0, Kind.CHECKPOINT)
-    pending.add(item)
+    pending.add(record(0, Kind.CHECKPOINT))
     assert pending.root == 1
     pending.commit(1)
     assert pending.root == 3
-    assert item.parts == ()
+
+
+def test_a_block_is_here_until_it_is_synced() -> None:
+    pending, place = Pending(0), Place(PLACE, 0, 10, 5, 1, 2)
+    pending.add(Record(PLACE, 0, 10, Kind.MESSAGES, 1, (b"head", b"block")))
+    assert pending.block(place) == b"block"
+    pending.commit(1)
+    assert pending.block(place) is None
 
 
 @pytest.mark.parametrize("ticket", [0, -1, 4])

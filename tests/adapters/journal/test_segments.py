@@ -7,19 +7,19 @@ import pytest
 
 from stablecast.journal import JournalError, segments
 from stablecast.journal.format import MESSAGES_HEAD, Kind, file_salt, seal
-from stablecast.journal.segments import Record, Segment, SegmentReader, list_segments, open_for_writing, segment_path
+from stablecast.journal.segments import Place, Segment, SegmentReader, list_segments, open_for_writing, segment_path
 
 
 def segment(directory: Path, number: int) -> Segment:
     return Segment(number, 5, segment_path(directory, number))
 
 
-def written(directory: Path, number: int, block: bytes) -> Record:
+def written(directory: Path, number: int, block: bytes) -> Place:
     place = segment(directory, number)
     parts = (MESSAGES_HEAD.pack(1, 2, 3, 4, 5), block)
     data = seal(Kind.MESSAGES, 1, 0, parts, place.salt) + b"".join(parts)
     place.path.write_bytes(b"abc" + data)
-    return Record(place, 3, len(data), Kind.MESSAGES, 1, (), 2, 4)
+    return Place(place, 3, len(data), 2, 4, 3)
 
 
 def test_listing_sorts_and_ignores_strangers(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_damage_since_the_open(tmp_path: Path, size: int) -> None:
 
 def test_file_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"cannot read .*00000001.seg"):
-        SegmentReader().block(Record(segment(tmp_path, 1), 0, 9, Kind.MESSAGES, 1, ()))
+        SegmentReader().block(Place(segment(tmp_path, 1), 0, 9, 2, 4, 3))

@@ -16,7 +16,7 @@ from tests.adapters.operations.kept import OTHER, READER, SOURCE, fill, kept, us
 
 
 def held(directory: Path, reg_id: int) -> list[tuple[int, int]]:
-    return [(start, stop) for start, stop, _ in read(directory).pieces(reg_id)]
+    return [(start, stop) for start, stop, _ in read(directory).index.pieces(reg_id)]
 
 
 async def test_a_source_goes_with_its_messages_and_receivers(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ async def test_what_a_journal_holds_is_found(tmp_path: Path) -> None:
     assert picture(directory) == before
     assert sorted(found.clients) == [1001, 1002, 2001, 2002]
     assert [client.reg_id for client in found.sources()] == [1001, 1002]
-    assert [(start, stop) for start, stop, _ in found.pieces(1001)] == [(0, 6), (8, 12)]
-    assert list(found.pieces(5)) == []
+    assert [(start, stop) for start, stop, _ in found.index.pieces(1001)] == [(0, 6), (8, 12)]
+    assert list(found.index.pieces(5)) == []
     assert (found.messages, found.damages, found.torn) == (13, [], 0)
     assert found.records == {"CHECKPOINT": 1, "STATE": 4, "MESSAGES": 3}
     assert found.checked == sum(segment.end - FILE_HEADER_BYTES for segment in found.segments.values())
@@ -39,7 +39,7 @@ async def test_what_was_let_go_is_not_there(tmp_path: Path) -> None:
         journal.cut(1001, 5, 4)
 
     found = read(await fill(tmp_path, SOURCE, then=fewer))
-    assert [(start, stop) for start, stop, _ in found.pieces(1001)] == [(3, 5)]
+    assert [(start, stop) for start, stop, _ in found.index.pieces(1001)] == [(3, 5)]
     assert found.index.trails[1001].stop == 3
 
 

@@ -122,7 +122,7 @@ class Window:
             if not terms.written:
                 self.synced.add(low, high)
                 continue
-            self.disk.add(low, high, size, now)
+            self.disk.add(low, high, size, 0)  # Of what is on disk no age counts: neighbours are one run.
             if terms.write_delay_ns:
                 self.delayed.append(Delayed(now + terms.write_delay_ns, low, high))
 
