@@ -37,6 +37,18 @@ Services = Annotated[
     list[str] | None,
     typer.Option("--resolver-service", help="host:port of an SRS; beside or instead of relays, several times."),
 ]
+Strategy = Annotated[str, typer.Option("--strategy", help="How topics are resolved; see `stablecast strategies`.")]
+Multicast = Annotated[
+    str,
+    typer.Option(
+        "--multicast",
+        help="Resolve in a multicast group on this interface: address, network, device; 0.0.0.0: the first. "
+        "Group and port: -o resolver_multicast_address=..., -o resolver_multicast_port=...",
+    ),
+]
+Interface = Annotated[
+    str, typer.Option("--interface", "-i", help="Address of this host that peers connect to, or its network.")
+]
 Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the options: {', '.join(PROFILES)}.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option; several times.")
@@ -147,6 +159,9 @@ def send_command(
     store: Annotated[list[str] | None, typer.Option("--store", "-s", help="ip:port[:regid]; several times.")] = None,
     resolver: Resolvers = None,
     service: Services = None,
+    strategy: Strategy = "safe",
+    multicast: Multicast = "",
+    interface: Interface = "127.0.0.1",
     session_id: Session = 0,
     file: Annotated[Path | None, typer.Option(help="Send its lines; default: standard input.")] = None,
     option: Options = None,
@@ -160,7 +175,9 @@ def send_command(
     from stablecast.cli import send
     from stablecast.cli.joining import Joining
 
-    joining = Joining(resolver or [], service or [], session_id, option or [], profile, trace)
+    joining = Joining(
+        resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
+    )
     job = send.Job(topic, store or [], joining, file, timeout, linger, as_json)
     raise typer.Exit(send.run(job))
 
@@ -170,6 +187,9 @@ def receive_command(
     topic: str,
     resolver: Resolvers = None,
     service: Services = None,
+    strategy: Strategy = "safe",
+    multicast: Multicast = "",
+    interface: Interface = "127.0.0.1",
     source: Annotated[str | None, typer.Option(help="ip:port of the source's stream, instead of a resolver.")] = None,
     session_id: Session = 0,
     count: Annotated[int, typer.Option(help="End after so many messages; 0: never.", min=0)] = 0,
@@ -182,10 +202,12 @@ def receive_command(
     from stablecast.cli import receive
     from stablecast.cli.joining import Joining
 
-    if not resolver and not service and source is None:
-        places = "--resolver ip:port, --resolver-service host:port or --source ip:port"
+    joining = Joining(
+        resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
+    )
+    if source is None and not joining.finds():
+        places = "--resolver ip:port, --resolver-service host:port, --multicast interface or --source ip:port"
         raise typer.BadParameter(f"nothing says where sources are: give {places}")
-    joining = Joining(resolver or [], service or [], session_id, option or [], profile, trace)
     raise typer.Exit(receive.run(receive.Job(topic, joining, source, count, as_json)))
 
 

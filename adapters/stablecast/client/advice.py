@@ -8,8 +8,10 @@ import logging
 from collections.abc import Mapping
 
 from stablecast.config.options import Value, notices
+from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.relations import relations
 from stablecast.core.settings import SourceConfig
+from stablecast.resolver.options import ResolutionSettings
 
 log = logging.getLogger("stablecast")
 
@@ -18,6 +20,13 @@ def advise_of_options(scope: str, options: Mapping[str, Value]) -> None:
     """Tell of old names and options without effect."""
     for notice in notices(scope, options):
         log.warning(notice)
+
+
+def advise_of_transport(transport: TransportConfig, settings: ResolutionSettings) -> None:
+    """Tell of a source whose data needs the multicast that its resolution does without (T-212)."""
+    if transport.kind is Transport.LBTRM and settings.udp and settings.relays:
+        advice = "where there is no multicast nobody hears it: choose TCP or LBT-RU (option transport)"
+        log.warning("topics are resolved by unicast, and the source sends over LBT-RM: %s", advice)
 
 
 def advise_of_relations(config: SourceConfig) -> None:

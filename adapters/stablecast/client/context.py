@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.client import resolving
-from stablecast.client.advice import advise_of_options, advise_of_relations
+from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
@@ -165,6 +165,7 @@ class Context:
         advertise, options = own(self.resolution.config.advertise, options or {})
         transport, options = split(options)
         config = self._with("source", self._source_config(topic, stores, session_id), options)
+        advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
         source = await self._start(config, on_event, advertise, transport)
         if wait:

@@ -19,6 +19,7 @@ from stablecast.resolver.multicast import MulticastSettings
 from stablecast.resolver.services import parse_services
 from stablecast.transports.resolution.presets import PRESETS
 from stablecast.transports.resolution.settings import (
+    MIN_DATAGRAM,
     SAFE,
     AdvertiseOptions,
     PatternOptions,
@@ -31,6 +32,7 @@ NOWHERE = "0.0.0.0:0"
 
 MAX_UINT32 = 0xFFFF_FFFF
 MAX_RATE = 1 << 50
+MAX_DATAGRAM_OPTION = 65_535
 
 
 @attrs.frozen
@@ -95,6 +97,23 @@ RATE = Whole(0, MAX_RATE, "per second")
 BITS = Whole(0, MAX_RATE, "bit/s")
 COUNT = Whole(0, MAX_UINT32)
 PORT = Whole(0, address.MAX_PORT)
+
+
+@attrs.frozen
+class Size(Whole):
+    """Bytes of a datagram; 0: not set."""
+
+    @property
+    def allowed(self) -> str:
+        """0, and the range."""
+        return f"0, {self.low}..{self.high}"
+
+    def merge(self, name: str, before: object, value: Value) -> object:
+        """The bytes."""
+        return 0 if str(value).strip() == "0" else super().merge(name, before, value)
+
+
+SIZE = Size(MIN_DATAGRAM, MAX_DATAGRAM_OPTION, "bytes")
 
 SOURCE = (
     Option("resolver_advertisement_minimum_initial_interval", "pace.shortest", MS, "first interval; 0: no such phase"),
@@ -170,6 +189,15 @@ CONTEXT = (
     ),
     Option("resolver_disable_udp_topic_resolution", "udp", numbers([True, False]), "1: nothing over UDP"),
     Option("resolver_cache", "config.cache.on", Flag(), "remember sources", "patterns need it"),
+    Option(
+        "resolver_datagram_max_size",
+        "config.datagrams.size",
+        SIZE,
+        "largest datagram; 0: 1400 where records share one, 8192 are taken",
+        "the same everywhere",
+    ),
+    Option("resolver_source_datagram_max_size", "config.datagrams.sent", SIZE, "largest that is sent instead"),
+    Option("resolver_receiver_datagram_max_size", "config.datagrams.received", SIZE, "largest that is taken instead"),
     *_limit("initial_advertisement", "initial_advertisements", "initial_advertisements"),
     *_limit("sustain_advertisement", "sustaining_advertisements", "sustain_advertisements"),
     *_limit("initial_query", "initial_queries", "initial_queries"),
@@ -209,6 +237,9 @@ CONTEXT = (
 )
 """What a context may be told."""
 
+_BOTH_WAYS = ("resolver_multicast_address", "resolver_multicast_port")
+_OUTGOING = ("resolver_multicast_outgoing_address", "resolver_multicast_outgoing_port")
+
 GroupT = TypeVar("GroupT", AdvertiseOptions, QueryOptions, PatternOptions)
 TABLES: Mapping[type, tuple[Option, ...]] = {AdvertiseOptions: SOURCE, QueryOptions: RECEIVER, PatternOptions: PATTERN}
 
@@ -229,16 +260,22 @@ def configured(settings: ResolutionSettings, options: Mapping[str, Value]) -> Re
     for name, value in options.items():
         if name.startswith("resolver_multicast_") and settings.multicast is None:
             settings = attrs.evolve(settings, multicast=MulticastSettings())
-        match name:
-            case "resolver_multicast_address" | "resolver_multicast_port":
-                settings = _find("resolver_multicast_incoming_" + name.rpartition("_")[2]).set(settings, value)
-                assert settings.multicast is not None
-                settings = attrs.evolve(settings, multicast=attrs.evolve(settings.multicast, outgoing=""))
-            case "resolver_multicast_outgoing_address" | "resolver_multicast_outgoing_port":
-                settings = _outgoing(settings, name, value)
-            case _:
-                settings = _find(name).set(settings, value)
+        if name in _BOTH_WAYS:
+            settings = _find("resolver_multicast_incoming_" + name.rpartition("_")[2]).set(settings, value)
+            assert settings.multicast is not None
+            settings = attrs.evolve(settings, multicast=attrs.evolve(settings.multicast, outgoing=""))
+        elif name in _OUTGOING:
+            settings = _outgoing(settings, name, value)
+        else:
+            settings = _find(name).set(settings, value)
     return settings
+
+
+def of_contexts(options: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]]:
+    """The options that are about resolution, which a context takes, and the others."""
+    names = {option.name for option in CONTEXT}.union(_BOTH_WAYS, _OUTGOING)
+    ours = {name: value for name, value in options.items() if name in names}
+    return ours, {name: value for name, value in options.items() if name not in names}
 
 
 def own(defaults: GroupT, options: Mapping[str, Value]) -> tuple[GroupT, dict[str, Value]]:

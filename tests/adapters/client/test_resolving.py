@@ -145,6 +145,17 @@ async def test_relays_win_over_multicast(net: Network) -> None:
     assert net.relays[0].statistics()["clients"] == 2
 
 
+async def test_data_over_multicast_beside_resolution_over_unicast_is_told_of(
+    net: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    """T-212: and nothing is told of sources over TCP."""
+    context = await net.context(session_id=1)
+    await context.source("orders")
+    assert "unicast" not in caplog.text
+    await context.source("trades", options={"transport": "lbtrm"})
+    assert "topics are resolved by unicast, and the source sends over LBT-RM" in caplog.text
+
+
 async def test_udp_may_be_switched_off(net: Network) -> None:
     """T-011, T-019: resolver_disable_udp_topic_resolution."""
     async with Context(resolver=[f"{LOCAL}:{unused_port()}"], resolution=resolution("tcp")) as context:

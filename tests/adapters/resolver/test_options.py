@@ -29,7 +29,13 @@ def field(settings: object, path: str) -> object:
 @pytest.mark.parametrize("option", CONTEXT, ids=lambda option: option.name)
 def test_every_option_sets_its_field_and_shows_it(option: Option) -> None:
     """T-003, T-014, T-023, T-101 to T-117, T-205, T-215, T-217, T-218, T-307."""
-    values: dict[str, Value] = {"flag": 1, "number": 77, "choice": 1, "address": "239.1.1.1", "text": "eth0"}
+    values: dict[str, Value] = {
+        "flag": 1,
+        "number": 777 if option.kind.unit == "bytes" else 77,
+        "choice": 1,
+        "address": "239.1.1.1",
+        "text": "eth0",
+    }
     base = attrs.evolve(NOTHING, multicast=MulticastSettings())
     if option.kind.type == "list":
         after = option.set(base, "10.0.0.1:7 10.0.0.2:7")

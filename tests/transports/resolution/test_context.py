@@ -28,7 +28,14 @@ from stablecast.transports.resolution.inputs import (
 )
 from stablecast.transports.resolution.presets import PRESETS
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.settings import SAFE, AdvertiseOptions, CacheOptions, Limit, Limits, RelayTimes
+from stablecast.transports.resolution.settings import (
+    SAFE,
+    AdvertiseOptions,
+    CacheOptions,
+    Limit,
+    Limits,
+    RelayTimes,
+)
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.domain import RELAY, SECOND_RELAY, Domain
 from tests.transports.resolution.virtual import ADVERTISEMENTS, MS, QUERIES
@@ -310,37 +317,6 @@ def test_a_last_word_is_said_before_the_context_falls_silent() -> None:
     domain.run(SECOND)
     assert [tir.ttl for _, packet in packets(domain, A) for tir in packet.advertisements] == [16, 0]
     assert domain.listening == set()
-
-
-def test_strangers_and_nonsense_are_counted_and_dropped() -> None:
-    context = ResolutionContext.over_relays(b"instance", [RELAY])
-    context.receive(AddReceiver("orders"), 0)
-    sent = [effect.data for effect in context.take_effects() if isinstance(effect, SendDatagram)]
-    domain = pair()
-    domain.feed(A, ORDERS)
-    tir = domain.sent[-1][3]
-    context.receive(DatagramArrived(tir, SECOND_RELAY), 0)
-    context.receive(DatagramArrived(tir[:-1], RELAY), 0)
-    context.receive(DatagramArrived(b"\x14\0\0\0", RELAY), 0)
-    context.receive(DatagramArrived(sent[0], RELAY), 0)
-    assert context.take_effects() == []
-    context.receive(DatagramArrived(tir, RELAY), 0)
-    assert context.take_effects() == [Discovered("orders", RECORD)]
-    assert context.counters() == {
-        "sent": 1,
-        "sent_bytes": len(sent[0]),
-        "received": 5,
-        "received_bytes": 3 * len(tir) - 1 + 4 + len(sent[0]),
-        "own": 1,
-        "foreign": 1,
-        "malformed": 1,
-        "unknown_sender": 1,
-        "unusable": 0,
-        "cached": 1,
-        "cache_dropped": 0,
-        "cache_expired": 0,
-        "unresolved": 1,
-    }
 
 
 @given(st.binary(max_size=200), st.integers(0, 300), st.integers(0, 255))

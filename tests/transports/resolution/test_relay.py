@@ -167,7 +167,7 @@ def test_the_client_table_is_bounded() -> None:
 
 def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
     relay = known(A)
-    nonsense = (b"", b"\x10", QUERY[:-1], b"GET / HTTP/1.1\r\n\r\n", QUERY + bytes(lbmr.MAX_DATAGRAM))
+    nonsense = (b"", b"\x10", QUERY[:5], b"GET / HTTP/1.1\r\n\r\n", QUERY + bytes(lbmr.MAX_DATAGRAM))
     for data in nonsense:
         relay.receive(DatagramArrived(data, B), 1)
     assert [text for text in told(relay) if "dropped" in text] == [
@@ -187,11 +187,27 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
     }
 
 
+def test_of_a_malformed_datagram_the_whole_records_are_forwarded() -> None:
+    """tr.md, lbmrd: the remainder is dropped and told of; who sent it is a client."""
+    relay = known(A)
+    relay.receive(DatagramArrived(QUERY[:-1], B), 1)
+    ((to, octets),) = sent(relay)
+    packet, whole = lbmr.decode(octets), lbmr.decode(QUERY)
+    assert isinstance(packet, lbmr.Packet)
+    assert isinstance(whole, lbmr.Packet)
+    assert (to, packet.queries, packet.options) == (A, whole.queries, ())
+    assert (relay.counters()["malformed"], relay.counters()["forwarded"]) == (1, 1)
+    assert relay.clients() == (A, B)
+
+
 @given(st.lists(st.tuples(st.binary(max_size=60), st.sampled_from([A, B])), max_size=10))
 @settings(max_examples=100)
-def test_whatever_arrives_is_dropped_answered_or_forwarded_as_it_is(arrivals: list[tuple[bytes, str]]) -> None:
+def test_whatever_arrives_is_dropped_answered_or_forwarded_as_far_as_it_is_whole(
+    arrivals: list[tuple[bytes, str]],
+) -> None:
     relay = known(C)
     for data, sender in arrivals:
         relay.receive(DatagramArrived(data, sender), 1)
         for to, octets in sent(relay):
-            assert (to, octets) == (sender, ANSWER) or (octets == data and to != sender)
+            whole = data if lbmr.is_foreign(data) else lbmr.encode(lbmr.read(data).packet)
+            assert (to, octets) == (sender, ANSWER) or (octets == whole and to != sender)

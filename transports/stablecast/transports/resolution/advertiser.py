@@ -24,7 +24,7 @@ from stablecast.transports.resolution.patterns import foreign
 from stablecast.transports.resolution.phases import Phase
 from stablecast.transports.resolution.records import ENDED_TTL, SourceRecord, advertisement, check_topic
 from stablecast.transports.resolution.schedule import Rounds
-from stablecast.transports.resolution.settings import MAX_SOURCES, AdvertiseOptions, Limits
+from stablecast.transports.resolution.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, Limits
 from stablecast.transports.wire import lbmr
 
 U32 = 1 << 32
@@ -55,6 +55,7 @@ class Advertiser:
 
     Attributes:
         instance: The 8 bytes that name the context.
+        most_bytes: Of a datagram that records share.
         singles: What is said once, as soon as the limit permits: new sources and final words.
         meant: The sources that the last patterns meant, until sources come or go; None: it may be any.
     """
@@ -62,6 +63,7 @@ class Advertiser:
     instance: bytes
     options: AdvertiseOptions = AdvertiseOptions()
     limits: Limits = Limits()
+    most_bytes: int = ONE_FRAME
     sources: dict[int, Source] = attrs.field(factory=dict, init=False)
     topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
     rounds: Rounds[int] = attrs.field(init=False)
@@ -167,7 +169,7 @@ class Advertiser:
         while self.singles and limiter.admits(now):
             said.append(self.singles.popleft())
             limiter.spend(said[-1][1], now)
-        self.outbox += (Transmit(advertisements=group) for group in share(said))
+        self.outbox += (Transmit(advertisements=group) for group in share(said, self.most_bytes))
 
     def _answer(self, query: lbmr.Query, now: int) -> None:
         keys = self._meant(query)
@@ -193,7 +195,7 @@ class Advertiser:
 
     def _transmit(self, keys: Iterable[int]) -> None:
         records = ((source.tir, source.octets) for source in map(self.sources.__getitem__, keys))
-        self.outbox += (Transmit(advertisements=group) for group in share(records))
+        self.outbox += (Transmit(advertisements=group) for group in share(records, self.most_bytes))
 
 
 def _key(session_id: int, index: int) -> int:

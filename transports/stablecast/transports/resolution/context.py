@@ -62,6 +62,7 @@ class ContextCounters:
     Attributes:
         own: Datagrams of ours that came back.
         foreign: Datagrams of kinds that mean nothing here.
+        malformed: Datagrams of which something could not be read; the records that could be were used.
         unusable: Advertisements of wanted topics on transports that a receiver here cannot join.
     """
 
@@ -73,6 +74,7 @@ class ContextCounters:
     foreign: int = 0
     malformed: int = 0
     unknown_sender: int = 0
+    oversized: int = 0
     unusable: int = 0
 
 
@@ -110,8 +112,8 @@ class ResolutionContext:
             instance,
             carrier,
             config,
-            Advertiser(instance, config.advertise, config.limits),
-            Querier(config.query, config.patterns, config.limits, config.cache),
+            Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent),
+            Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
             Names(instance, config.names),
         )
 
@@ -212,19 +214,23 @@ class ResolutionContext:
         if not self.carrier.accepts(event.sender):
             self.counted.unknown_sender += 1
             return
+        if len(event.data) > self.config.datagrams.most_received:
+            self._on_oversized(event)
+            return
         try:
-            packet = lbmr.decode(event.data)
+            reading = lbmr.read(event.data)
         except WireError:
             if lbmr.is_foreign(event.data):
                 self.counted.foreign += 1
             else:
                 self.counted.malformed += 1
             return
-        if self._is_own(packet.options):
+        if self._is_own(reading.packet.options):
             self.counted.own += 1
             return
+        self.counted.malformed += reading.fault is not None
         self.carrier.on_heard(event.sender, now)
-        self._on_packet(packet, now)
+        self._on_packet(reading.packet, now)
 
     def _on_packet(self, packet: lbmr.AnyPacket, now: int) -> None:
         domain = self._learn_domain(packet.options)
@@ -238,6 +244,14 @@ class ResolutionContext:
                 self._wake_up(flags, now)
             case _:
                 assert_never(packet)
+
+    def _on_oversized(self, event: DatagramArrived) -> None:
+        self.counted.oversized += 1
+        if self.counted.oversized == 1:
+            most = self.config.datagrams.most_received
+            remedy = "set resolver_datagram_max_size alike everywhere"
+            text = f"a datagram of {len(event.data)} bytes from {event.sender} is dropped, {most} are taken: {remedy}"
+            self.outbox.append(Remark(text, warning=True))
 
     def _is_own(self, trailer: Iterable[lbmr.PacketOption]) -> bool:
         return any(isinstance(option, lbmr.SourceId) and option.source_id == self.instance for option in trailer)

@@ -5,14 +5,10 @@ from typing import TypeVar
 
 from stablecast.transports.wire import lbmr
 
-DATAGRAM_LIMIT = 1_400
-"""Bytes of a datagram that several records share: one Ethernet frame. `lbmr.MAX_DATAGRAM` would be cut up by IP, and
-one lost piece loses the whole. A record longer than this travels alone."""
-
 HEADER_BYTES = 4
 TRAILER_BYTES = 36
-ROOM = DATAGRAM_LIMIT - HEADER_BYTES - TRAILER_BYTES
-"""Bytes for records in a shared datagram, beside header and standard options."""
+OVERHEAD = HEADER_BYTES + TRAILER_BYTES
+"""Bytes of a datagram that are no records: header and standard options."""
 
 RecordT = TypeVar("RecordT")
 
@@ -22,16 +18,20 @@ def size(tir: lbmr.Advertisement) -> int:
     return len(lbmr.encode(lbmr.Packet(lbmr.PacketKind.NORMAL, advertisements=(tir,)))) - HEADER_BYTES
 
 
-def share(records: Iterable[tuple[RecordT, int]], most: int = lbmr.MAX_QUERIES) -> Iterator[tuple[RecordT, ...]]:
-    """Splits (record, its size in bytes) into groups of one datagram each, in order, at most `most` in a group.
+def share(
+    records: Iterable[tuple[RecordT, int]], limit: int, most: int = lbmr.MAX_QUERIES
+) -> Iterator[tuple[RecordT, ...]]:
+    """Splits (record, its size in bytes) into groups of one datagram each, in order.
 
-    >>> list(share([("a", 900), ("b", 400), ("c", 100)]))
+    A datagram has at most `limit` bytes and `most` records; a record that is longer than that travels alone.
+
+    >>> list(share([("a", 900), ("b", 400), ("c", 100)], limit=1_400))
     [('a', 'b'), ('c',)]
     """
     group: list[RecordT] = []
     used = 0
     for record, octets in records:
-        if group and (used + octets > ROOM or len(group) == most):
+        if group and (used + octets > limit - OVERHEAD or len(group) == most):
             yield tuple(group)
             group, used = [], 0
         group.append(record)

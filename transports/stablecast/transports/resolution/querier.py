@@ -43,6 +43,7 @@ from stablecast.transports.resolution.schedule import Rounds
 from stablecast.transports.resolution.settings import (
     MAX_PATTERNS,
     MAX_TOPICS,
+    ONE_FRAME,
     CacheOptions,
     Limits,
     PatternOptions,
@@ -88,12 +89,13 @@ class Pattern:
 
 @attrs.define
 class Querier:
-    """Queries the topics and patterns of one context's receivers."""
+    """Queries the topics and patterns of one context's receivers; `most_bytes` are of a datagram that queries share."""
 
     options: QueryOptions = QueryOptions()
     pattern_options: PatternOptions = PatternOptions()
     limits: Limits = Limits()
     cache_options: CacheOptions = CacheOptions()
+    most_bytes: int = ONE_FRAME
     interests: dict[str, Interest] = attrs.field(factory=dict, init=False)
     patterns: dict[str, Pattern] = attrs.field(factory=dict, init=False)
     leaving: dict[str, None] = attrs.field(factory=dict, init=False)
@@ -279,7 +281,7 @@ class Querier:
             self.rounds.enough(topic)
 
     def _ask(self, records: Iterable[tuple[lbmr.Query, int]]) -> None:
-        self.outbox += (Transmit(queries=group) for group in share(records))
+        self.outbox += (Transmit(queries=group) for group in share(records, self.most_bytes))
 
     # What is heard.
 

@@ -3,7 +3,8 @@
 It keeps no topic state, only who is there (T-017, T-216): the sender of any valid resolution datagram is a client until
 it was silent for the time to live (T-213). Keepalives are answered and go no further; everything else is forwarded byte
 for byte (T-214), kinds that are not known here included, unless rules for the domains of sender and client rewrite it
-(`nat`). What is no resolution traffic is counted and dropped, and makes nobody a client.
+(`nat`). Of a malformed datagram the records that can be read go on. What is no resolution traffic is counted and
+dropped, and makes nobody a client.
 """
 
 import attrs
@@ -82,12 +83,17 @@ class RelayMachine:
         self.handle_timeout(now)
         self.counted.received += 1
         try:
-            packet: lbmr.AnyPacket | None = lbmr.decode(event.data)
+            reading = lbmr.read(event.data)
         except WireError as error:
             if not lbmr.is_foreign(event.data):
-                self._on_malformed(event.sender, str(error))
+                self._on_malformed("a datagram", event.sender, str(error))
                 return
-            packet = None
+            packet: lbmr.AnyPacket | None = None
+        else:
+            packet = reading.packet
+            if reading.fault:
+                self._on_malformed("a part of a datagram", event.sender, str(reading.fault))
+                event = DatagramArrived(lbmr.encode(packet), event.sender)
         if not self._admit(event.sender, now):
             self._count_and_tell("refused", f"client {event.sender} is refused: there are {len(self.last_heard)}")
         elif isinstance(packet, lbmr.Packet) and packet.kind in ALIVE:
@@ -154,8 +160,8 @@ class RelayMachine:
         self.counted.rewritten += 1
         return lbmr.encode(changed)
 
-    def _on_malformed(self, sender: str, reason: str) -> None:
-        self._count_and_tell("malformed", f"a datagram from {sender} is dropped: {reason}")
+    def _on_malformed(self, what: str, sender: str, reason: str) -> None:
+        self._count_and_tell("malformed", f"{what} from {sender} is dropped: {reason}")
 
     def _count_and_tell(self, counter: str, text: str) -> None:
         """Counts, and tells the 1st, the 10th, the 100th ... time, so that nobody can fill the log."""

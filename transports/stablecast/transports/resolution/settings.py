@@ -6,6 +6,7 @@ Values that differ per topic are given with the source or the receiver (T-003); 
 import attrs
 
 from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.transports.wire.lbmr import MAX_DATAGRAM
 
 MAX_SOURCES = 131_072
 """Sources of one context."""
@@ -15,6 +16,16 @@ MAX_TOPICS = 131_072
 
 MAX_PATTERNS = 250
 """Patterns that the receivers of one context want."""
+
+
+ONE_FRAME = 1_400
+"""Bytes of a datagram that is not cut up on its way."""
+
+MIN_DATAGRAM = 500
+"""Bytes that a datagram may at least have: the longest advertisement fits (resolver_datagram_max_size)."""
+
+DOCUMENTED_DATAGRAM = 8_192
+"""Bytes of a datagram that is taken unless another size was agreed on."""
 
 
 @attrs.frozen
@@ -121,6 +132,31 @@ class Limits:
 
 
 @attrs.frozen
+class DatagramSizes:
+    """Bytes of a datagram; 0: not set.
+
+    Attributes:
+        size: The most in both directions; the same in the whole network.
+        sent: The most that is sent, instead.
+        received: The most that is taken, instead.
+    """
+
+    size: int = 0
+    sent: int = 0
+    received: int = 0
+
+    @property
+    def most_sent(self) -> int:
+        """Bytes that records share; unset it is one Ethernet frame: of what IP cuts up, one lost piece loses all."""
+        return min(self.sent or self.size or ONE_FRAME, MAX_DATAGRAM)
+
+    @property
+    def most_received(self) -> int:
+        """Bytes beyond which a datagram is dropped."""
+        return self.received or self.size or DOCUMENTED_DATAGRAM
+
+
+@attrs.frozen
 class CacheOptions:
     """What a context remembers of sources that it heard of.
 
@@ -131,7 +167,7 @@ class CacheOptions:
     """
 
     on: bool = True
-    most: int = 1_000_000
+    most: int = 1 << 20
     forget_after: int = 0
 
 
@@ -179,6 +215,7 @@ class ResolutionConfig:
     cache: CacheOptions = CacheOptions()
     names: NameOptions = NameOptions()
     relays: RelayTimes = RelayTimes()
+    datagrams: DatagramSizes = DatagramSizes()
 
 
 SAFE = ResolutionConfig()

@@ -6,8 +6,6 @@ that wakes what went quiet are read here; others are told from nonsense (`is_for
 """
 
 import struct
-from enum import IntEnum
-from typing import ClassVar
 
 import attrs
 
@@ -43,8 +41,20 @@ from stablecast.transports.wire.options import (
     pack_options,
     unpack_options,
 )
+from stablecast.transports.wire.packets import (
+    RELEASE,
+    VERSION,
+    AnyPacket,
+    ContextInfo,
+    Packet,
+    PacketKind,
+    Reading,
+    ResolutionRequest,
+    standard_options,
+)
 from stablecast.transports.wire.records import (
     Advertisement,
+    MalformedRecordError,
     PatternType,
     Query,
     RecordReader,
@@ -75,6 +85,7 @@ __all__ = [
     "PacketOption",
     "PatternType",
     "Query",
+    "Reading",
     "ResolutionRequest",
     "SourceId",
     "SourceType",
@@ -93,15 +104,12 @@ __all__ = [
     "decode",
     "encode",
     "is_foreign",
+    "read",
     "standard_options",
 ]
 
-MAX_DATAGRAM = 8192
-"""Bytes of a datagram (resolver_datagram_max_size)."""
-VERSION = 1
-"""The version that is sent; 0, of older releases, is read too."""
-RELEASE = 0x060E0000
-"""The release whose packets these are, 6.14.0.0, as the version option tells it."""
+MAX_DATAGRAM = 65_507
+"""Bytes that UDP carries over IPv4; contexts agree on fewer (resolver_datagram_max_size)."""
 MAX_QUERIES = 255
 MAX_ADVERTISEMENTS = 65_535
 
@@ -116,94 +124,9 @@ _FOREIGN_KINDS = (4, 5, 6)
 _VERSIONS = (0, 1)
 
 
-class PacketKind(IntEnum):
-    """The kinds of plain packets. A NORMAL one without records is the resolver's keepalive."""
-
-    NORMAL = 0
-    WILDCARD = 1
-    RECEIVER_ALIVE = 2
-    SOURCE_ALIVE = 3
-
-
 _KINDS = {int(kind): kind for kind in PacketKind}
 _QUERIES = {PacketKind.NORMAL: TopicQuery, PacketKind.WILDCARD: WildcardQuery}
 """The queries that a packet of each kind holds; the other kinds hold no record at all."""
-
-
-@attrs.frozen
-class Packet:
-    """A plain packet.
-
-    Attributes:
-        kind: A WILDCARD packet has wildcard queries, a NORMAL one topic queries, the others have no records.
-        queries: At most `MAX_QUERIES`.
-        advertisements: At most `MAX_ADVERTISEMENTS`.
-        options: The trailer, without the option that tells its length.
-        version: 0 or 1.
-    """
-
-    kind: PacketKind
-    queries: tuple[Query, ...] = ()
-    advertisements: tuple[Advertisement, ...] = ()
-    options: tuple[PacketOption, ...] = ()
-    version: int = VERSION
-
-
-@attrs.frozen(kw_only=True)
-class ContextInfo:
-    """Asks for, or tells, where the context of a name is.
-
-    Attributes:
-        flags: All but `NAME`, which the name itself tells. Address and instance have their place without theirs.
-        name: The name of a store, or None.
-    """
-
-    QUERY: ClassVar[int] = 0x8000
-    ADDRESS: ClassVar[int] = 0x4000
-    INSTANCE: ClassVar[int] = 0x2000
-    GATEWAY_SOURCE: ClassVar[int] = 0x1000
-    GATEWAY_RECEIVER: ClassVar[int] = 0x0800
-    PROXY: ClassVar[int] = 0x0400
-    NAME: ClassVar[int] = 0x0001
-    flags: int
-    hop_count: int = 0
-    port: int = 0
-    address: str = "0.0.0.0"  # noqa: S104  no address
-    instance: bytes = bytes(8)
-    name: str | None = None
-    options: tuple[PacketOption, ...] = ()
-    version: int = VERSION
-
-
-@attrs.frozen(kw_only=True)
-class ResolutionRequest:
-    """Asks all contexts to speak again of what went quiet; `flags` tells of what."""
-
-    ROUTER_INTEREST: ClassVar[int] = 0x40
-    NAME_QUERIES: ClassVar[int] = 0x20
-    NAMES: ClassVar[int] = 0x10
-    ADVERTISEMENTS: ClassVar[int] = 0x04
-    QUERIES: ClassVar[int] = 0x02
-    PATTERN_QUERIES: ClassVar[int] = 0x01
-    flags: int
-    options: tuple[PacketOption, ...] = ()
-    version: int = VERSION
-
-
-AnyPacket = Packet | ContextInfo | ResolutionRequest
-"""Everything that is read here."""
-
-
-def standard_options(
-    instance: bytes, source_type: int = SourceType.APPLICATION, release: int = RELEASE, domain: int = 0
-) -> tuple[PacketOption, ...]:
-    """The trailer that the product ends each packet with, 36 bytes; `instance` names the sender's context."""
-    return (
-        SourceId(source_id=instance),
-        SourceType(source_type=source_type),
-        Version(version=release),
-        LocalDomain(domain=domain),
-    )
 
 
 def encode(packet: AnyPacket) -> bytes:
@@ -274,66 +197,108 @@ def decode(data: bytes) -> AnyPacket:
     Raises:
         WireError: If it is no whole packet of a kind that is known here, or if anything follows its last record.
     """
-    version, end, options = _decode_frame(data)
-    records = RecordReader(data, end)
+    reading = read(data)
+    if reading.fault:
+        raise reading.fault
+    return reading.packet
+
+
+def read(data: bytes) -> Reading:
+    """Decodes a datagram as far as it can be read.
+
+    Of a plain packet, a malformed advertisement is left out; where a record does not end in time, those before it are
+    what there is. A trailer that cannot be read has no options.
+
+    Raises:
+        WireError: If it is no packet of a kind that is known here, or no record of it can be read.
+    """
+    frame = _decode_frame(data)
+    records = RecordReader(data, frame.end)
     if data[0] & _KIND_MASK != _EXTENDED:
-        packet: AnyPacket = _decode_plain(records, options, version)
-    elif data[1] == _REQUEST:
-        packet = ResolutionRequest(flags=records.fixed(_HEADER)[2], options=options, version=version)
+        return _decode_plain(records, frame)
+    if frame.fault:
+        raise frame.fault
+    if data[1] == _REQUEST:
+        flags = records.fixed(_HEADER)[2]
+        packet: AnyPacket = ResolutionRequest(flags=flags, options=frame.options, version=frame.version)
     else:
-        packet = _decode_context(records, options, version)
+        packet = _decode_context(records, frame)
     records.finish()
-    return packet
+    return Reading(packet)
 
 
 def is_foreign(data: bytes) -> bool:
     """Whether this is a packet, as far as can be told, of a kind that is not read here."""
     try:
-        _decode_frame(data)
+        frame = _decode_frame(data)
     except WireError:
         return False
     kind, extension = data[0] & _KIND_MASK, data[1]
-    return kind in _FOREIGN_KINDS or (kind == _EXTENDED and extension not in (_CONTEXT_INFO, _REQUEST))
+    foreign = kind in _FOREIGN_KINDS or (kind == _EXTENDED and extension not in (_CONTEXT_INFO, _REQUEST))
+    return foreign and frame.fault is None
 
 
-def _decode_frame(data: bytes) -> tuple[int, int, tuple[PacketOption, ...]]:
-    """The version of a packet, where its records end, and its trailer."""
+@attrs.frozen
+class _Frame:
+    """What surrounds the records: they end at `end`; `fault` is that of the trailer."""
+
+    version: int
+    end: int
+    options: tuple[PacketOption, ...] = ()
+    fault: WireError | None = None
+
+
+def _decode_frame(data: bytes) -> _Frame:
     if not _HEADER.size <= len(data) <= MAX_DATAGRAM:
         raise WireError(f"a datagram of {len(data)} bytes is no packet")
-    version = data[0] >> 4
+    version, end = data[0] >> 4, len(data)
     if version not in _VERSIONS:
         raise WireError(f"version {version} is not {VERSION} or an older one")
     if not data[0] & _OPTIONS_PRESENT:
-        return version, len(data), ()
-    return version, *_decode_trailer(data)
+        return _Frame(version, end)
+    try:
+        end = _trailer_start(data)
+        return _Frame(version, end, unpack_options(PACKET_OPTIONS, data[end : -LENGTH_OPTION.size]))
+    except WireError as error:
+        return _Frame(version, end, fault=error)
 
 
-def _decode_plain(records: RecordReader, options: tuple[PacketOption, ...], version: int) -> Packet:
+def _decode_plain(records: RecordReader, frame: _Frame) -> Reading:
     lead, queries, advertisements = records.fixed(_HEADER)
     kind = _KINDS.get(lead & _KIND_MASK)
     if kind is None or (kind not in _QUERIES and (queries or advertisements)):
         raise WireError(f"there is no packet of kind {lead & _KIND_MASK} with records")
     next_query = records.wildcard_query if kind is PacketKind.WILDCARD else records.topic_query
-    return Packet(
-        kind,
-        tuple(next_query() for _ in range(queries)),
-        tuple(records.advertisement() for _ in range(advertisements)),
-        options,
-        version,
-    )
+    asked: list[Query] = []
+    told: list[Advertisement] = []
+    fault = frame.fault
+    try:
+        asked.extend(next_query() for _ in range(queries))
+        for _ in range(advertisements):
+            try:
+                told.append(records.advertisement())
+            except MalformedRecordError as error:
+                fault = fault or error
+        records.finish()
+    except WireError as error:
+        fault = fault or error
+    if fault and not asked and not told:
+        raise fault
+    packet = Packet(kind, tuple(asked), tuple(told), frame.options, frame.version)
+    return Reading(packet, fault)
 
 
-def _decode_trailer(data: bytes) -> tuple[int, tuple[PacketOption, ...]]:
-    """Where the trailer starts, which is told at its end, and its options."""
+def _trailer_start(data: bytes) -> int:
+    """Where the trailer starts, which is told at its end."""
     end = len(data) - LENGTH_OPTION.size
     code, length, total = LENGTH_OPTION.unpack_from(data, end)
-    start = len(data) - total
+    start = len(data) - int(total)
     if code != PACKET_LENGTH or length != LENGTH_OPTION.size or not _HEADER.size <= start <= end:
         raise WireError("the packet does not end with the length of its options")
-    return start, unpack_options(PACKET_OPTIONS, data[start:end])
+    return start
 
 
-def _decode_context(records: RecordReader, options: tuple[PacketOption, ...], version: int) -> ContextInfo:
+def _decode_context(records: RecordReader, frame: _Frame) -> ContextInfo:
     _, extension, length, hop_count, flags, port, address, instance = records.fixed(_CONTEXT)
     name = records.name() if flags & ContextInfo.NAME else None
     if extension != _CONTEXT_INFO or length != records.position:
@@ -345,6 +310,6 @@ def _decode_context(records: RecordReader, options: tuple[PacketOption, ...], ve
         address=dotted(address),
         instance=instance,
         name=name,
-        options=options,
-        version=version,
+        options=frame.options,
+        version=frame.version,
     )

@@ -25,6 +25,10 @@ _TRANSPORT_OPTIONS = 0x80
 _TRANSPORT_MASK = 0x7F
 
 
+class MalformedRecordError(WireError):
+    """What a record says is none, but it ends where it should: those behind it can be read."""
+
+
 class PatternType(IntEnum):
     """The languages of patterns."""
 
@@ -128,18 +132,24 @@ class RecordReader:
         return WildcardQuery(self.octets(1)[0], self.name())
 
     def advertisement(self) -> Advertisement:
-        """The next record as an advertisement."""
+        """The next record as an advertisement. Raises MalformedRecordError if only this one cannot be read."""
         name = self.name()
         code, length, ttl, index = self.fixed(_TIR)
-        options = self._options() if code & _TRANSPORT_OPTIONS else ()
-        transport = TRANSPORTS.unpack(code & _TRANSPORT_MASK, self.octets(length))
-        return Advertisement(name, transport, ttl, index, options)
+        options = self._options() if code & _TRANSPORT_OPTIONS else None
+        block = self.octets(length)
+        try:
+            transport = TRANSPORTS.unpack(code & _TRANSPORT_MASK, block)
+            return Advertisement(
+                name, transport, ttl, index, () if options is None else unpack_options(TIR_OPTIONS, options)
+            )
+        except WireError as error:
+            raise MalformedRecordError(f"the advertisement of {name!r}: {error}") from error
 
-    def _options(self) -> tuple[TirOption, ...]:
+    def _options(self) -> bytes:
         code, length, total = self.fixed(LENGTH_OPTION)
         if code != TIR_LENGTH or length != LENGTH_OPTION.size or total < LENGTH_OPTION.size:
             raise WireError("the options of an advertisement do not start with their length")
-        return unpack_options(TIR_OPTIONS, self.octets(total - LENGTH_OPTION.size))
+        return self.octets(total - LENGTH_OPTION.size)
 
     def finish(self) -> None:
         """Raises WireError unless the last record ended at `end`."""
