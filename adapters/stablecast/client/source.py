@@ -182,6 +182,7 @@ class Source:
         elif not self._flush_planned:
             self._flush_planned = True
             self._loop.call_soon(self._planned_flush)
+            self.flush()
         return number
 
     async def send(self, payload: bytes) -> Sent:

@@ -216,6 +216,7 @@ async def test_numbers_beyond_32_bits(net: Network) -> None:
     numbers = [source.try_send(b"x") for _ in range(4)]
     assert numbers == [serial.MODULUS + place for place in (-2, -1, 0, 1)]
     source.flush()
-    wire = [int.from_bytes(blocks[0][at + 8 : at + 12]) for at in range(0, len(blocks[0]), 13)]
+    octets = b"".join(blocks)
+    wire = [int.from_bytes(octets[at + 8 : at + 12]) for at in range(0, len(octets), 13)]
     assert wire == [serial.MODULUS - 2, serial.MODULUS - 1, 0, 1]
     assert (await source.send(b"x")).sequence_number == 2

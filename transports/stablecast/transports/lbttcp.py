@@ -129,7 +129,8 @@ class StreamDecoder:
             data = b"".join((self._pending, data))
         try:
             found, end = _split(data)
-            self._keep(data, end)
+            if self._pending or end < len(data):
+                self._keep(data, end)
         except WireError:
             self._failed = True
             self._pending = bytearray()
