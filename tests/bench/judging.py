@@ -1,29 +1,69 @@
-"""How fast traces are judged: `python -m tests.bench.judging DIRECTORY [MASTER]`, without a master in this process.
+"""How fast traces are judged: everything with one command, on a quiet machine.
 
-Prints records per second of the whole, and on Spark of the two halves: replay of every frame, and the rules in SQL.
-`tests.bench.hot` makes the traces.
+    python -m tests.bench.judging --records 10000000 --stream 5000000
+
+writes traces of four sessions and one of a single stream, unless `--directory` has them already, and judges both here, on
+`local[1]` and on `local[2]`. Each run is a process of its own and prints a line of JSON:
+
+| key | is |
+|---|---|
+| started_s | Spark's start and a first small run: what every job pays once |
+| replay_per_s, rules_per_s | records per second of the halves on Spark: replay of every frame, and the rules in SQL |
+| per_s, per_cpu_s | records per second of the whole; here also per second of processor time |
+| stages_us | here: processor time of a record, in microseconds, by what it goes into |
+
+The last line has the ratios of `local[2]` to `local[1]`.
 """
 
+import argparse
 import json
+import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from stablecast.trace.judge import FrameJudge
 from stablecast.trace.names import find
 from stablecast.trace.verify import verify_paths
+from tests.bench import hot
+
+HERE: Final = "here"
+MASTERS: Final = (HERE, "local[1]", "local[2]")
+SESSIONS: Final = {"sessions": 4, "stream": 1}
+"""The two directories, and how many sessions the traces in them are of."""
 
 
 def here(files: list[Path]) -> dict[str, Any]:
     """In this process, on one core."""
+    stages: Counter[str] = Counter()
+    for name in ("_judge", "_gather"):
+        _timed(name, stages)
     began, busy = time.perf_counter(), time.process_time()
     summary = verify_paths(files)
+    cpu = time.process_time() - busy
+    stages["replay and the rest"] = cpu - sum(stages.values())
     return {
         "records": summary.records,
         "clean": summary.clean,
         "per_s": round(summary.records / (time.perf_counter() - began)),
-        "per_cpu_s": round(summary.records / (time.process_time() - busy)),
+        "per_cpu_s": round(summary.records / cpu),
+        "stages_us": {name: round(spent / summary.records * 1e6, 2) for name, spent in stages.items()},
     }
+
+
+def _timed(name: str, stages: Counter[str]) -> None:
+    """Has a step of the judge tell the time it takes."""
+    inner = getattr(FrameJudge, name)
+
+    def timed(judge: FrameJudge, *arguments: Any) -> None:
+        began = time.process_time()
+        inner(judge, *arguments)
+        stages[name.strip("_")] += time.process_time() - began  # type: ignore[assignment] # seconds
+
+    setattr(FrameJudge, name, timed)
 
 
 def on_spark(files: list[Path], master: str) -> dict[str, Any]:
@@ -32,26 +72,64 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     from stablecast.spark.pieces import SCHEMA, judge_with  # noqa: PLC0415
     from stablecast.spark.plan import plan  # noqa: PLC0415
 
+    starting = time.perf_counter()
     spark = connect(master)
-    job.verify_on(spark, files[:1])
+    job.verify_on(spark, files[:1], piece_bytes=1 << 40)
     pieces = plan(files)
     began = time.perf_counter()
     judged = spark.range(0, len(pieces), 1, job.tasks_for(pieces)).mapInArrow(judge_with(pieces), SCHEMA).persist()
     rows = judged.count()
     replayed = time.perf_counter()
-    summary = job.summarize(spark, judged, files)
+    with job.tuned(spark, job.LIGHT if rows < job.FEW else {}):
+        summary = job.summarize(spark, judged, files)
     ended = time.perf_counter()
     return {
         "records": summary.records,
         "clean": summary.clean,
         "rows": rows,
         "tasks": job.tasks_for(pieces),
-        "replayed_per_s": round(summary.records / (replayed - began)),
+        "started_s": round(began - starting, 1),
+        "replay_s": round(replayed - began, 2),
+        "rules_s": round(ended - replayed, 2),
+        "replay_per_s": round(summary.records / (replayed - began)),
         "rules_per_s": round(summary.records / (ended - replayed)),
         "per_s": round(summary.records / (ended - began)),
     }
 
 
+def measure(directory: Path, records: dict[str, int]) -> None:
+    """Writes what is missing, and judges all of it everywhere."""
+    for name, wanted in records.items():
+        folder, rates = directory / name, {}
+        if wanted and not folder.exists():
+            print(json.dumps({"writing": name, "records": hot.write(folder, wanted, SESSIONS[name])}), flush=True)
+        for master in MASTERS if wanted else ():
+            command = [sys.executable, "-m", __spec__.name, "--one", str(folder), master]
+            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
+            rates[master] = found
+            print(json.dumps({"traces": name, "master": master, **found}), flush=True)
+        if rates:
+            one, two = rates["local[1]"], rates["local[2]"]
+            ratios = {key: round(two[key] / one[key], 2) for key in ("replay_per_s", "rules_per_s", "per_s")}
+            print(json.dumps({"traces": name, "local[2] / local[1]": ratios}), flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=10_000_000, help="of four sessions; 0: none")
+    parser.add_argument("--stream", type=int, default=5_000_000, help="of one session; 0: none")
+    parser.add_argument("--directory", type=Path, help="where traces are, or go and stay; else they go afterwards")
+    parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="one run alone")
+    given = parser.parse_args(arguments)
+    if given.one:
+        folder, master = given.one
+        files = find([Path(folder)])
+        print(json.dumps(here(files) if master == HERE else on_spark(files, master)))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        measure(given.directory or Path(scratch), {"sessions": given.records, "stream": given.stream})
+
+
 if __name__ == "__main__":
-    traces = find([Path(sys.argv[1])])
-    print(json.dumps(on_spark(traces, sys.argv[2]) if len(sys.argv) > 2 else here(traces)))
+    main()

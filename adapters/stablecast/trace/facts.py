@@ -22,7 +22,7 @@ frame alone: it begins with a snapshot. Neighbours are joined, so a frame has a 
 """
 
 from collections.abc import Iterable
-from typing import Final, Protocol, assert_never
+from typing import ClassVar, Final, Protocol, assert_never
 
 import attrs
 
@@ -85,6 +85,10 @@ class Fact:
 class Gatherer(Protocol):
     """Takes one frame's records, in order."""
 
+    @property
+    def watches(self) -> frozenset[type]:
+        """The inputs and effects that tell something; records without any may be left out."""
+
     def take(self, event: Input, effects: Iterable[Effect], book: "Book") -> None:
         """Notes what a record tells."""
 
@@ -123,6 +127,7 @@ class SourceFacts:
     stores: dict[int, Address]
     groups: dict[int, int]
     turns: bool = False
+    watches: ClassVar[frozenset[type]] = frozenset((Sent, Arrived, Notify))
 
     @classmethod
     def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
@@ -179,6 +184,9 @@ class StoreFacts:
     waiting: list[tuple[int, int, Incarnation, int, int]]
     kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
+    watches: ClassVar[frozenset[type]] = frozenset(
+        (Persisted, Arrived, PersistMessages, CacheMessages, Send, Cut, Forget, StartProxy, StopProxy)
+    )
 
     @classmethod
     def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
@@ -256,6 +264,7 @@ class ReceiverFacts:
     life: Incarnation
     senders: dict[int, Incarnation] = attrs.field(factory=dict)
     next: int = 0
+    watches: ClassVar[frozenset[type]] = frozenset((Data, Deliver, Send, Notify))
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":

@@ -4,7 +4,7 @@ Judged from what was sent and what became stable, or was given up: what the sour
 more, for it also waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
 """
 
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -25,6 +25,7 @@ class FlightKept:
     limit: int
     open: RangeSet
     name: str = NAME
+    watches: ClassVar[tuple[type, ...]] = (Sent, Notify)
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":

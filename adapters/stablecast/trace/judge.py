@@ -79,10 +79,8 @@ class FrameJudge:
             return None
         replay = replayed(self.frame, machine)
         steps = self._doubt() if replay is None else replay
-        for step in steps:
-            self._judge(step, standing)
-            self.book.record, self.book.time = step.number, step.now
-            gatherer.take(step.event, step.effects, self.book)
+        self._judge(steps, standing)
+        self._gather(steps, gatherer)
         if replay is None:
             self._replay(restore(head.role, head.snapshot), steps)
         return standing
@@ -148,15 +146,31 @@ class FrameJudge:
                 return
             before = step.now
 
-    def _judge(self, step: Step, standing: list[Rule]) -> None:
+    def _judge(self, steps: list[Step], standing: list[Rule]) -> None:
+        watchers: dict[type, list[Rule]] = {}
         for rule in standing:
-            text = rule.on_input(step.event)
-            if text is not None:
-                self.violate(step.number, rule.name, f"record {step.number}: {text}", None, encode_input(step.event))
-            for effect in step.effects:
-                text = rule.on_effect(effect)
+            for kind in rule.watches:
+                watchers.setdefault(kind, []).append(rule)
+        for step in steps:
+            for rule in watchers.get(type(step.event), ()):
+                text = rule.on_input(step.event)
                 if text is not None:
-                    self.violate(step.number, rule.name, f"record {step.number}: {text}", None, encode_effect(effect))
+                    self._blame(step, rule, text, encode_input(step.event))
+            for effect in step.effects:
+                for rule in watchers.get(type(effect), ()):
+                    text = rule.on_effect(effect)
+                    if text is not None:
+                        self._blame(step, rule, text, encode_effect(effect))
+
+    def _blame(self, step: Step, rule: Rule, text: str, found: Json) -> None:
+        self.violate(step.number, rule.name, f"record {step.number}: {text}", None, found)
+
+    def _gather(self, steps: list[Step], gatherer: Gatherer) -> None:
+        book, watched = self.book, gatherer.watches
+        for step in steps:
+            if type(step.event) in watched or not watched.isdisjoint(map(type, step.effects)):
+                book.record, book.time = step.number, step.now
+                gatherer.take(step.event, step.effects, book)
 
     def _replay(self, machine: Endpoint, steps: list[Step]) -> None:
         for step in steps:

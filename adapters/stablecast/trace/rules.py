@@ -10,10 +10,10 @@
 
 D1 is for receivers that deliver in order, P1 for stores that let no source do with less (RPP). What the application
 acknowledges itself need not be consumed. A rule learns from the snapshot that the trace starts with what was so before,
-and keeps ranges, however long the trace.
+and keeps ranges, however long the trace. What it does not watch it is not asked about.
 """
 
-from typing import Protocol, assert_never
+from typing import ClassVar, Protocol, assert_never
 
 import attrs
 
@@ -40,6 +40,10 @@ class Rule(Protocol):
     def name(self) -> str:
         """What violations call it."""
 
+    @property
+    def watches(self) -> tuple[type, ...]:
+        """The inputs and effects it is about; it is not asked about others."""
+
     def on_input(self, event: Input) -> str | None:
         """Takes an input; returns what is wrong with it."""
 
@@ -61,6 +65,7 @@ class StableByQuorum:
     next: int
     acked: list[RangeSet]
     name: str = "S1"
+    watches: ClassVar[tuple[type, ...]] = (Sent, Arrived, Notify)
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "StableByQuorum":
@@ -133,6 +138,7 @@ class InOrder:
     next: int | None
     passed: RangeSet
     name: str = "D1"
+    watches: ClassVar[tuple[type, ...]] = (History, Notify, Deliver)
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
@@ -175,6 +181,7 @@ class NothingUnread:
     next: int
     consumed: RangeSet
     name: str = "A1"
+    watches: ClassVar[tuple[type, ...]] = (History, Consumed, Acknowledge, Deliver, Send)
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
@@ -220,6 +227,7 @@ class SyncedFirst:
     written: list[tuple[int, int, int, int]]
     synced: dict[int, RangeSet]
     name: str = "P1"
+    watches: ClassVar[tuple[type, ...]] = (Persisted, PersistMessages, CacheMessages, Send)
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
