@@ -2,8 +2,8 @@
 
     python -m tests.bench.judging --records 10000000 --stream 5000000
 
-writes traces of four sessions and one of a single stream, unless `--directory` has them already, and judges both here, on
-`local[1]` and on `local[2]`. Each run is a process of its own and prints a line of JSON:
+writes traces of four sessions and one of a single stream, unless `--directory` has them already, and judges both here,
+on `local[1]` and on `local[2]`. Each run is a process of its own and prints a line of JSON:
 
 | key | is |
 |---|---|
@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,7 +37,7 @@ SESSIONS: Final = {"sessions": 4, "stream": 1}
 
 def here(files: list[Path]) -> dict[str, Any]:
     """In this process, on one core."""
-    stages: Counter[str] = Counter()
+    stages: dict[str, float] = {}
     for name in ("_judge", "_gather"):
         _timed(name, stages)
     began, busy = time.perf_counter(), time.process_time()
@@ -54,14 +53,15 @@ def here(files: list[Path]) -> dict[str, Any]:
     }
 
 
-def _timed(name: str, stages: Counter[str]) -> None:
+def _timed(name: str, stages: dict[str, float]) -> None:
     """Has a step of the judge tell the time it takes."""
-    inner = getattr(FrameJudge, name)
+    inner, step = getattr(FrameJudge, name), name.strip("_")
+    stages[step] = 0.0
 
     def timed(judge: FrameJudge, *arguments: Any) -> None:
         began = time.process_time()
         inner(judge, *arguments)
-        stages[name.strip("_")] += time.process_time() - began  # type: ignore[assignment] # seconds
+        stages[step] += time.process_time() - began
 
     setattr(FrameJudge, name, timed)
 
@@ -105,7 +105,7 @@ def measure(directory: Path, records: dict[str, int]) -> None:
             print(json.dumps({"writing": name, "records": hot.write(folder, wanted, SESSIONS[name])}), flush=True)
         for master in MASTERS if wanted else ():
             command = [sys.executable, "-m", __spec__.name, "--one", str(folder), master]
-            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
+            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             rates[master] = found
             print(json.dumps({"traces": name, "master": master, **found}), flush=True)
         if rates:
