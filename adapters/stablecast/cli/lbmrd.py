@@ -8,11 +8,10 @@ from typing import Any
 import attrs
 
 from stablecast.cli.common import note, run_loop, say, until_interrupted
+from stablecast.logs import ConsoleLog, Log, PlainLog, Rolling
 from stablecast.net import address
 from stablecast.resolver import RelayDaemon
 from stablecast.resolver.lbmrd_config import DTD, LbmrdConfig, interface_of, load
-from stablecast.srs.config import LogConfig
-from stablecast.srs.log import ConsoleLog, Log, RollingLog
 
 
 @attrs.frozen
@@ -73,7 +72,7 @@ def configured(job: LbmrdJob) -> LbmrdConfig:
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
     """Serve until interrupted; returns the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
-    log: Log = ConsoleLog(sys.stderr) if settings.log is None else RollingLog(settings.log, LogConfig(size=0))
+    log: Log = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, Rolling())
     interrupted = asyncio.create_task(until_interrupted())
     await asyncio.sleep(0)  # Signals are heard before anybody knows that we are ready.
     try:

@@ -8,9 +8,8 @@ from pathlib import Path
 import attrs
 
 from stablecast.cli.common import run_loop, say, until_interrupted
+from stablecast.logs import Compression, ConsoleLog, Frequency, Log, PlainLog
 from stablecast.srs import SrsConfig, SrsDaemon, load
-from stablecast.srs.config import Frequency
-from stablecast.srs.log import ConsoleLog, Log, RollingLog
 from stablecast.srs.xml_config import XSD, load_xml
 
 
@@ -42,7 +41,7 @@ def _plain(_: object, __: object, value: object) -> object:
     match value:
         case Path():
             return str(value)
-        case Frequency():
+        case Frequency() | Compression():
             return value.value
         case _:
             return value
@@ -58,7 +57,7 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     """Serve until interrupted; returns the exit status. Raises like `SrsDaemon.start`, and OSError for the log."""
     name = settings.log.name
     console = ConsoleLog(sys.stderr if as_json else sys.stdout)
-    log: Log = console if name is None else RollingLog(name, settings.log)
+    log: Log = console if name is None else PlainLog(name, settings.log.rolling())
     interrupted = asyncio.create_task(until_interrupted())  # Signals are heard before anybody knows that we are ready.
     try:
         daemon = await SrsDaemon.start(settings, log.write)

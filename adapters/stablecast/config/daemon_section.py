@@ -5,7 +5,8 @@ from pathlib import Path
 from stablecast.config.findings import Findings
 from stablecast.config.interfaces import ANY
 from stablecast.config.outline import Outline, Place, Text
-from stablecast.config.plan import DaemonPlan, Frequency, LogConfig, MonitorConfig
+from stablecast.config.plan import DaemonPlan, LogConfig, MonitorConfig
+from stablecast.logs import Frequency
 from stablecast.net.address import MAX_PORT, check_ip
 
 MAX_ID = 0xFFFF_FFFE

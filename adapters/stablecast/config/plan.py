@@ -1,7 +1,6 @@
 """What a store daemon runs by: everything that its configuration says, read and checked."""
 
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import Path
 
 import attrs
@@ -11,16 +10,9 @@ from stablecast.config.kinds import Value
 from stablecast.config.outline import Problem
 from stablecast.core.settings import StoreConfig, TopicPattern, repository_for
 from stablecast.core.units import SECOND
+from stablecast.logs import Frequency
 
 HOUR_NS = 3600 * SECOND
-
-
-class Frequency(Enum):
-    """When a log file rolls by the clock."""
-
-    DISABLE = "disable"
-    DAILY = "daily"
-    HOURLY = "hourly"
 
 
 @attrs.frozen

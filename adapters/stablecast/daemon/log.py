@@ -2,18 +2,17 @@
 
     2026-11-21 15:40:12.123 [WARNING] test-store: source-refused: RegID 1000 of topic "a" ...
 
-A file is appended to, never overwritten. When it has reached its size, or its hour or day is over, the next line
-renames it to NAME_PID.DATE.N first. Rolled files are never deleted here.
+A file rolls (`stablecast.logs`); rolled files are never deleted here.
 """
 
-import os
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import TextIO
 
-from stablecast.config.plan import Frequency, LogConfig
+from stablecast.config.plan import LogConfig
+from stablecast.logs import Rolling, RollingFile, utc_now
 
 MIB = 1 << 20
 """The unit of a log's size, in bytes (U5)."""
@@ -27,16 +26,8 @@ class Severity(Enum):
     ERROR = "ERROR"
 
 
-_PERIODS = {Frequency.DISABLE: "", Frequency.HOURLY: "%Y-%m-%d %H", Frequency.DAILY: "%Y-%m-%d"}
-"""What of an instant must change for a file to roll."""
-
 Write = Callable[[Severity, str, str, str], None]
 """Severity, who speaks, code, text."""
-
-
-def utc_now() -> datetime:
-    """The clock of logs."""
-    return datetime.now(UTC)
 
 
 def line(now: datetime, severity: Severity, who: str, code: str, text: str) -> str:
@@ -68,38 +59,19 @@ class FileLog:
 
     def __init__(self, path: Path, config: LogConfig, clock: Callable[[], datetime] = utc_now) -> None:
         """Appends to `path`. Raises OSError if that is not possible."""
-        self._path = path
-        self._config = config
-        self._clock = clock
-        self._file = path.open("a", encoding="utf-8")
-        self._began = clock()
+        self._file = RollingFile(path, Rolling(config.frequency, config.size * MIB), _complaint, clock)
 
     def write(self, severity: Severity, who: str, code: str, text: str) -> None:
         """One line, on disk or on its way there when this returns."""
-        now = self._clock()
-        if self._file.tell() and self._is_due(now):
-            self._roll(now)
-        self._file.write(line(now, severity, who, code, text) + "\n")
-        self._file.flush()
+        self._file.write(lambda now: line(now, severity, who, code, text))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _is_due(self, now: datetime) -> bool:
-        period = _PERIODS[self._config.frequency]
-        grown = 0 < self._config.size * MIB <= self._file.tell()
-        return grown or now.strftime(period) != self._began.strftime(period)
 
-    def _roll(self, now: datetime) -> None:
-        self._file.close()
-        model = f"{self._path.name}_{os.getpid()}.{self._began:%Y-%m-%d}."
-        number = 1
-        while (target := self._path.with_name(f"{model}{number}")).exists():
-            number += 1
-        self._path.rename(target)
-        self._file = self._path.open("a", encoding="utf-8")
-        self._began = now
+def _complaint(now: datetime, text: str) -> str:
+    return line(now, Severity.WARNING, "", "log", text)
 
 
 Log = StreamLog | FileLog

@@ -18,6 +18,7 @@ frequency = "daily"             # or "hourly", "disable"
 size = 10                       # millions of bytes; 0: not by size
 max-history = 10                # rolled files; 0: any number
 total-size-cap = 1000           # millions of bytes; 0: any size
+compression = "gzip"            # of rolled files; or "zip", "none"
 
 [daemon.monitor]
 publishing-interval = 60000     # milliseconds between statistics in the log, as JSON; 0: none
@@ -35,6 +36,7 @@ import attrs
 
 from stablecast.core.errors import StablecastError
 from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.logs import Compression, Frequency, Rolling
 from stablecast.net.address import MAX_PORT
 from stablecast.transports.resolution.srs_settings import ServiceConfig
 
@@ -42,20 +44,13 @@ DEFAULT_PORT = 27_000
 MAX_LIFETIME_SECONDS = 20_736_000
 MAX_BACKOFF_MS = 60_000
 MAX_COUNT = 1_000_000
+MILLION = 1_000_000
 MIN_PUBLISHING_MS = 200
 MAX_PUBLISHING_MS = 7_776_000_000
 
 
 class SrsConfigError(StablecastError):
     """A configuration that cannot be used; the message names the file, the key and what it may be."""
-
-
-class Frequency(Enum):
-    """When a log file rolls by the clock."""
-
-    DISABLE = "disable"
-    HOURLY = "hourly"
-    DAILY = "daily"
 
 
 @attrs.frozen
@@ -68,6 +63,7 @@ class LogConfig:
         size: Millions of bytes after which it rolls; 0: not by size.
         max_history: Rolled files that are kept; 0: any number.
         total_size_cap: Millions of bytes of rolled files that are kept; 0: any size.
+        compression: Of rolled files.
     """
 
     name: Path | None = None
@@ -75,6 +71,12 @@ class LogConfig:
     size: int = 10
     max_history: int = 10
     total_size_cap: int = 1000
+    compression: Compression = Compression.NONE
+
+    def rolling(self) -> Rolling:
+        """The same for the file."""
+        size, total = (MILLION * millions for millions in (self.size, self.total_size_cap))
+        return Rolling(self.frequency, size, self.max_history, total, self.compression)
 
 
 @attrs.frozen
@@ -166,12 +168,15 @@ def _publishing(where: str, value: object) -> int:
     return number
 
 
-def _frequency(where: str, value: object) -> Frequency:
-    try:
-        return Frequency(value)
-    except ValueError:
-        names = ", ".join(member.value for member in Frequency)
-        raise SrsConfigError(f"{where} must be one of {names}, not {value!r}") from None
+def _word(words: type[Enum]) -> Reader:
+    def read(where: str, value: object) -> Enum:
+        try:
+            return words(value)
+        except ValueError:
+            names = ", ".join(str(member.value) for member in words)
+            raise SrsConfigError(f"{where} must be one of {names}, not {value!r}") from None
+
+    return read
 
 
 def _number(high: int) -> Reader:
@@ -193,10 +198,11 @@ _SRS: dict[str, Reader] = {
 }
 _LOG: dict[str, Reader] = {
     "name": _path,
-    "frequency": _frequency,
+    "frequency": _word(Frequency),
     "size": _number(MAX_COUNT),
     "max-history": _number(MAX_COUNT),
     "total-size-cap": _number(MAX_COUNT),
+    "compression": _word(Compression),
 }
 
 

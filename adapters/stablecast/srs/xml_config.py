@@ -54,7 +54,9 @@ XSD = """\
         <xs:attribute name="total-size-cap" type="count"/>
         <xs:attribute name="compression">
           <xs:simpleType>
-            <xs:restriction base="xs:string"><xs:enumeration value="none"/></xs:restriction>
+            <xs:restriction base="xs:string">
+              <xs:enumeration value="none"/><xs:enumeration value="zip"/><xs:enumeration value="gzip"/>
+            </xs:restriction>
           </xs:simpleType>
         </xs:attribute>
       </xs:extension>
@@ -127,7 +129,6 @@ def load_xml(path: Path) -> SrsConfig:
 
 def _log(element: Any) -> dict[str, Any]:
     values = {name: int(value) if value.isdecimal() else value for name, value in element.attrib.items()}
-    values.pop("compression", None)
     name = text_of(element)
     return {**values, "name": name} if name else values
 

@@ -9,10 +9,11 @@ from stablecast.config import plan, xml_file
 from stablecast.config.building import build, load
 from stablecast.config.options import WRITES
 from stablecast.config.outline import ConfigFileError
-from stablecast.config.plan import Frequency, LogConfig, MonitorConfig, Plan, StorePlan
+from stablecast.config.plan import LogConfig, MonitorConfig, Plan, StorePlan
 from stablecast.config.toml_file import outline
 from stablecast.core.settings import PatternType, RepositoryType
 from stablecast.core.units import MILLISECOND
+from stablecast.logs import Frequency
 from tests.adapters.config.test_xml_file import GUIDE
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.config.plan import Frequency, LogConfig
+from stablecast.config.plan import LogConfig
 from stablecast.daemon.log import MIB, FileLog, Severity, StreamLog, open_log, unheard
+from stablecast.logs import Frequency
 
 BEGAN = datetime(2026, 11, 21, 15, 40, 12, 123_456, tzinfo=UTC)
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.srs.config import Frequency, LogConfig, SrsConfig, SrsConfigError, load, parse
+from stablecast.logs import Compression, Frequency
+from stablecast.srs.config import LogConfig, SrsConfig, SrsConfigError, load, parse
 
 EXAMPLE = """
 [srs]
@@ -27,6 +28,7 @@ type = "file"
 name = "srs.log"
 frequency = "daily"
 size = 23
+compression = "gzip"
 """
 
 
@@ -48,7 +50,7 @@ def test_a_file(tmp_path: Path) -> None:
     assert (config.interface, config.port) == ("10.29.3.41", 12_000)
     service = config.service()
     assert (service.source_lifetime_ns, service.interest_lifetime_ns) == (100 * SECOND, 0)
-    assert config.log == LogConfig(Path("srs.log"), Frequency.DAILY, size=23)
+    assert config.log == LogConfig(Path("srs.log"), Frequency.DAILY, size=23, compression=Compression.GZIP)
     assert (config.publishing_interval, config.pid_file) == (1_000, Path("srs.pid"))
 
 
@@ -65,7 +67,8 @@ def test_a_file(tmp_path: Path) -> None:
         ("[daemon.log]\ntype = 'file'", "has the type 'file' with a name"),
         ("[daemon.log]\nname = 'x'", "has the type 'file' with a name"),
         ("[daemon.log]\ntype = 'syslog'", "has the type 'file' with a name"),
-        ("[daemon.log]\nfrequency = 'weekly'", r"frequency must be one of disable, hourly, daily, not 'weekly'"),
+        ("[daemon.log]\ncompression = '7z'", r"compression must be one of none, zip, gzip, not '7z'"),
+        ("[daemon.log]\nfrequency = 'weekly'", r"frequency must be one of disable, daily, hourly, not 'weekly'"),
         ("[daemon.monitor]\npublishing-interval = 199", "must be 0 or at least 200, not 199"),
         ("[daemon]\npid-file = 1", r"\[daemon\] pid-file must be a text"),
         ("[srs", "is no TOML"),

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.logs import Compression, Frequency
 from stablecast.resolver.xml_reader import XmlConfigError
-from stablecast.srs.config import Frequency, LogConfig, SrsConfig
+from stablecast.srs.config import LogConfig, SrsConfig
 from stablecast.srs.xml_config import load_xml
 
 EXAMPLE = """<?xml version="1.0" encoding="UTF-8"?>
@@ -16,7 +17,7 @@ EXAMPLE = """<?xml version="1.0" encoding="UTF-8"?>
     <publishing-interval><default>5000</default></publishing-interval>
   </daemon-monitor>
   <daemon>
-    <log type="file" frequency="daily" size="23" max-history="7" total-size-cap="100" compression="none">srs.log</log>
+    <log type="file" frequency="daily" size="23" max-history="7" total-size-cap="100" compression="zip">srs.log</log>
     <pid-file>srs.pid</pid-file>
   </daemon>
   <debug-monitor><enabled>false</enabled><port>27000</port></debug-monitor>
@@ -47,7 +48,7 @@ def test_the_documented_elements_in_any_order(tmp_path: Path) -> None:
         state_lifetime=100,
         interest_state_lifetime=0,
         source_leave_backoff=250,
-        log=LogConfig(Path("srs.log"), Frequency.DAILY, 23, 7, 100),
+        log=LogConfig(Path("srs.log"), Frequency.DAILY, 23, 7, 100, Compression.ZIP),
         publishing_interval=5_000,
         pid_file=Path("srs.pid"),
     )
@@ -71,7 +72,7 @@ def test_nothing_but_defaults(tmp_path: Path) -> None:
         (">srs.log<", "><", 9, "element log: .*type 'file' with a name"),
         (">srs.pid<", "><", 10, "element pid-file: .*must be a text"),
         ('"daily"', '"weekly"', 9, "log.*weekly|frequency"),
-        ('"none"', '"gzip"', 9, "compression"),
+        ('"zip"', '"7z"', 9, "compression"),
         ("</um-srs>", "<srs/></um-srs>", 21, "srs"),
     ],
 )
