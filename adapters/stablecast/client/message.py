@@ -7,6 +7,7 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.effects import Deliver
 from stablecast.transports.lbttcp import Run, payloads
+from stablecast.transports.wire.properties import Value
 
 
 class Owner(Protocol):
@@ -36,7 +37,7 @@ class AckHandle:
 
 
 class Batch:
-    """Consecutive messages of one source, as they came.
+    """Consecutive messages of one source, as they came; `Assembled` are those that did not come plain.
 
     `incarnation` and `first` identify them; `recovered` tells that they were retransmitted (a hint: duplicates are told
     by the application's own data, P-427), `otr` that they were missing on the stream of a receiver that was running.
@@ -78,16 +79,28 @@ class Batch:
         """The application is done with the first `count` messages (default all): they may be acknowledged."""
         upto = self.count if count is None else min(count, self.count)
         if upto > self.reported:
-            start, self.reported = self.first + self.reported, upto
-            self._owner.consumed(start, self.first + upto - 1)
+            begin, self.reported = self.reported, upto
+            self._report(begin, upto)
+
+    def numbers(self, index: int) -> tuple[int, int]:
+        """First and last extended number of the `index`th message; they differ where it was cut into pieces."""
+        return self.first + index, self.first + index
+
+    def properties(self, index: int) -> dict[str, Value]:  # plain messages have none
+        """The properties of the `index`th message."""
+        return {}
 
     def ack_handle(self, index: int | None = None) -> AckHandle:
         """What can acknowledge the `index`th message and all before it, now or later; None: the last of the batch."""
-        return AckHandle(self.first + (self.count - 1 if index is None else index), self._owner)
+        return AckHandle(self.numbers(self.count - 1 if index is None else index)[1], self._owner)
 
     def ack(self) -> None:
         """Acknowledge the batch and everything before it: for receivers that acknowledge explicitly (P-346)."""
         self.ack_handle().ack()
+
+    def _report(self, begin: int, end: int) -> None:
+        """Messages [begin, end) of the batch are consumed."""
+        self._owner.consumed(self.first + begin, self.first + end - 1)
 
 
 class Message:
@@ -103,8 +116,19 @@ class Message:
 
     @property
     def sequence_number(self) -> int:
-        """Its 32-bit sequence number."""
-        return serial.wire(self._batch.first + self._index)
+        """Its 32-bit sequence number: that of its last piece, where it was cut."""
+        return serial.wire(self._batch.numbers(self._index)[1])
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The 32-bit numbers of its first and last piece; they differ only where it was cut (P-334)."""
+        first, last = self._batch.numbers(self._index)
+        return serial.wire(first), serial.wire(last)
+
+    @property
+    def properties(self) -> dict[str, Value]:
+        """What the source said of it beside the payload."""
+        return self._batch.properties(self._index)
 
     @property
     def incarnation(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from stablecast.client.retained import Retained
 from stablecast.core.messages import Incarnation
-from stablecast.transports import codec
+from stablecast.transports import codec, fragments
 from stablecast.transports.lbttcp import build
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
@@ -21,17 +21,20 @@ MAX_BLOCK_BYTES = 4 * FLUSH_BYTES
 TURN_MESSAGES = 1024
 """Messages after which a source that sends on and on lets other tasks run; a block has no more."""
 
-Block = tuple[bytes, int, int, int]
-"""Messages on their way: their bytes, the number of the first, how many, and the bytes of their payloads."""
+Block = tuple[bytes, int, int, int, tuple[tuple[int, int], ...]]
+"""Messages on their way: their bytes, the number of the first, how many, the bytes of their payloads, and the first and
+last numbers of those that are pieces."""
 
 
 class Outgoing:
     """The messages of one life of a source. `next` is the number of the next one.
 
-    `try_send`, which is the hottest, puts headers and payloads into `parts` and counts their bytes itself.
+    `try_send`, which is the hottest, puts headers and payloads into `parts` and counts their bytes itself. What is not
+    plain is collected in `pieces`, with its payload's bytes, while there are no `parts`; `large` are the first and last
+    numbers of what was cut.
     """
 
-    __slots__ = ("next", "parts", "parts_bytes", "retained", "topic_index")
+    __slots__ = ("large", "next", "parts", "parts_bytes", "pieces", "pieces_bytes", "retained", "topic_index")
 
     def __init__(self, incarnation: Incarnation) -> None:
         """Nothing was said."""
@@ -39,15 +42,38 @@ class Outgoing:
         self.next = 0
         self.parts: list[bytes] = []
         self.parts_bytes = 0
+        self.pieces: list[bytes] = []
+        self.pieces_bytes = 0
+        self.large: list[tuple[int, int]] = []
         self.retained = Retained(incarnation)
+
+    def cut(self, payload: bytes, properties: int, room: int) -> int:
+        """Collect a message that is not plain, in pieces of up to `room` bytes; returns the number of its last."""
+        pieces = fragments.cut(self.topic_index, self.next, payload, room, properties)
+        if len(pieces) > 1:
+            self.large.append((self.next, self.next + len(pieces) - 1))
+        self.next += len(pieces)
+        self.pieces += pieces
+        self.pieces_bytes += len(payload)
+        return self.next - 1
 
     def collected(self) -> Block:
         """The block of what was collected, which is not collected any more."""
+        if self.pieces:
+            return self._collected_pieces()
         count, size = len(self.parts) // 2, self._collected_bytes
         block = b"".join(self.parts)
         self.parts.clear()
         self.parts_bytes = 0
-        return block, self.next - count, count, size
+        return block, self.next - count, count, size, ()
+
+    def _collected_pieces(self) -> Block:
+        count, size, large = len(self.pieces), self.pieces_bytes, tuple(self.large)
+        block = b"".join(self.pieces)
+        self.pieces.clear()
+        self.large.clear()
+        self.pieces_bytes = 0
+        return block, self.next - count, count, size, large
 
     def portion(self, messages: Sequence[bytes], at: int, credit: tuple[int, int], longest: int) -> Block | None:
         """The block of the next messages from `at` on for which there is credit, in messages and payload bytes.
@@ -67,11 +93,11 @@ class Outgoing:
         if total > min(credit[1], MAX_BLOCK_BYTES) or max(sizes) > longest:
             return None
         number, self.next = self.next, self.next + len(several)
-        return build(self.topic_index, number, several), number, len(several), total
+        return build(self.topic_index, number, several), number, len(several), total, ()
 
     def bytes_from(self, number: int) -> int:
         """Payload bytes from a number on, collected or said."""
-        return self._collected_bytes + self.retained.payload_bytes_from(number)
+        return self._collected_bytes + self.pieces_bytes + self.retained.payload_bytes_from(number)
 
     @property
     def _collected_bytes(self) -> int:

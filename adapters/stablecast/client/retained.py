@@ -5,7 +5,6 @@ from collections import deque
 from stablecast.core.effects import Resend
 from stablecast.core.messages import Incarnation
 from stablecast.transports import codec
-from stablecast.transports.wire.lbmc import DATA_HEADER
 
 MAX_RESEND = 4096
 """Messages sent again for one request; a peer that wants more asks again."""
@@ -17,11 +16,11 @@ class Retained:
     def __init__(self, incarnation: Incarnation) -> None:
         """Nothing was sent."""
         self._incarnation = incarnation
-        self._blocks: deque[tuple[int, int, bytes]] = deque()
+        self._blocks: deque[tuple[int, int, bytes, int]] = deque()
 
-    def add(self, first: int, stop: int, block: bytes) -> None:
-        """The messages [first, stop) left."""
-        self._blocks.append((first, stop, block))
+    def add(self, first: int, stop: int, block: bytes, payload_bytes: int) -> None:
+        """The messages [first, stop) left; all are plain, or none."""
+        self._blocks.append((first, stop, block, payload_bytes))
 
     def release(self, number: int) -> None:
         """Everything below `number` may go; a block goes as a whole."""
@@ -31,17 +30,17 @@ class Retained:
     def payload_bytes_from(self, number: int) -> int:
         """Payload bytes of the blocks that end behind `number`."""
         size = 0
-        for first, stop, block in reversed(self._blocks):
+        for _, stop, _, payload_bytes in reversed(self._blocks):
             if stop <= number:
                 break
-            size += len(block) - (stop - first) * DATA_HEADER.size
+            size += payload_bytes
         return size
 
     def again(self, effect: Resend) -> bytes:
         """What is left of the messages asked for, as retransmissions."""
         parts = []
         wanted = min(effect.last + 1, effect.first + MAX_RESEND)
-        for first, stop, block in self._blocks:
+        for first, stop, block, _ in self._blocks:
             low, high = max(first, effect.first), min(stop, wanted)
             if low < high:
                 parts.append(

@@ -7,15 +7,15 @@ import attrs
 from stablecast.core import serial
 
 if TYPE_CHECKING:
-    from stablecast.client.source import Source
+    from stablecast.client.sender import Sender
 
 
 @attrs.frozen
 class Sent:
-    """A message on its way; `number` is extended, `sequence_number` as on the wire."""
+    """A message on its way; `number`, that of its last piece, is extended, `sequence_number` as on the wire."""
 
     number: int
-    source: "Source"
+    source: "Sender"
 
     @property
     def sequence_number(self) -> int:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
+from stablecast.client.assembling import Assembled, whole_messages
 from stablecast.client.message import Batch
 from stablecast.core import effects as fx
 from stablecast.core.events import DeregistrationComplete, UnrecoverableLoss
@@ -29,6 +30,7 @@ from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.where import is_source_string
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
+from stablecast.transports.fragments import Reassembly
 from stablecast.transports.lbttcp import Run
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Session:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
+        self._pieces = Reassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._machine = ReceiverSession.create(config)
@@ -138,6 +141,12 @@ class Session:
                 run, sender = self._tokens.use(effect.token, effect.done)
                 if self._stopped:
                     return
+                if run.chained:
+                    self._assemble(run, effect, sender)
+                    return
+                if self._pieces.partials:
+                    self._pieces.settle(effect.first, effect.first + effect.count)
+                    self._pass()
                 self.waiting += effect.count
                 self._receiver.deliver(Batch(run, effect, sender, self))
             case fx.Discard():
@@ -155,5 +164,25 @@ class Session:
                     self._left.set()
                 if not self.ended or isinstance(effect.event, UnrecoverableLoss):
                     self._receiver.on_notify(effect.event)
+                if isinstance(effect.event, UnrecoverableLoss):
+                    self._pieces.lose(effect.event.first, effect.event.last + 1)
+                    self._pass()
             case _:
                 assert_never(effect)
+
+    def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
+        """Deliver what a run completes."""
+        self._pieces.floor = self._machine.window.start
+        wholes = whole_messages(self._pieces, run, effect)
+        self._pass()
+        if wholes:
+            self.waiting += sum(whole.last + 1 - whole.first for whole in wholes)
+            self._receiver.deliver(Assembled(wholes, run, effect, sender, self))
+
+    def _pass(self) -> None:
+        """Pieces that no message will come of are done with; the application hears of their loss."""
+        passed, lost = self._pieces.take_passed()
+        for first, stop in passed:
+            self._driver.feed(Consumed(first, stop - 1))
+        for first, stop in lost:
+            self._receiver.on_notify(UnrecoverableLoss(first, stop - 1))

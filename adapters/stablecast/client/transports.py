@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from stablecast.client.advice import log
+from stablecast.client.sender import RESERVED
 from stablecast.client.source import Source
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core import serial
@@ -20,10 +21,8 @@ from stablecast.transports import codec
 from stablecast.transports.lbtrm import LbtrmSources
 from stablecast.transports.lbtru import LbtruSources
 from stablecast.transports.reliable import marks
+from stablecast.transports.reliable.settings import MAX_SUBMITTED
 from stablecast.transports.wire.lbmc import DATA_HEADER
-
-RESERVED = 64
-"""Bytes of a datagram that no payload gets: headers of transport and message."""
 
 
 class Transports:
@@ -71,6 +70,7 @@ class Transports:
         session = sources.open(group, settings, session_id)
         source.place = str(sources.where(session))
         source.max_payload = settings.datagram_max - RESERVED - DATA_HEADER.size
+        source.max_message = MAX_SUBMITTED // 2
         return ReliableStream(server, sources, session, lambda: standing(source), source.hold)
 
     def joiner(

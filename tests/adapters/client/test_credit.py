@@ -13,7 +13,7 @@ from stablecast.client import (
     Source,
 )
 from stablecast.client.outgoing import FLUSH_BYTES
-from stablecast.client.source import MAX_PAYLOAD
+from stablecast.client.sender import MAX_CUT, MAX_PAYLOAD
 from stablecast.core import serial
 from stablecast.core.effects import Effect
 from stablecast.core.events import (
@@ -73,12 +73,13 @@ async def test_a_flight_of_bytes(net: Network, flights: list[tuple[int, int]]) -
     assert max(size for _, size in flights) == 1000
 
 
-async def test_a_message_larger_than_a_frame(net: Network) -> None:
+async def test_a_message_larger_than_any_may_be(net: Network) -> None:
     context = await net.context()
     source = await context.source("orders", options={"ume_flight_size_bytes": 10})
-    with pytest.raises(MessageTooLarge, match=f"limit of {MAX_PAYLOAD} bytes"):
-        await source.send(bytes(MAX_PAYLOAD + 1))
+    with pytest.raises(MessageTooLarge, match=f"limit of {MAX_CUT} bytes"):
+        await source.send(bytes(MAX_CUT + 1))
     assert source.try_send(bytes(MAX_PAYLOAD)) == 0
+    assert source.try_send(bytes(MAX_PAYLOAD + 1)) == 2, "it is in two pieces"
 
 
 async def test_a_payload_that_is_not_bytes(net: Network) -> None:

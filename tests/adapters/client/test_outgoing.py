@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from stablecast.client.outgoing import FLUSH_BYTES, MAX_BLOCK_BYTES, TURN_MESSAGES, Outgoing
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import payloads
+from stablecast.transports.lbttcp import Run, StreamDecoder, payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 LIFE = codec.join(9, 7)
@@ -29,8 +29,8 @@ def test_a_block_has_the_bytes_that_its_messages_have_one_by_one(
     outgoing.next = first
     block = outgoing.portion(contents, 0, (credit, 1 << 40), LONGEST)
     assert block is not None
-    octets, number, count, size = block
-    assert (number, count) == (first, min(credit, len(contents)))
+    octets, number, count, size, large = block
+    assert (number, count, large) == (first, min(credit, len(contents)), ())
     assert outgoing.next == first + count
     assert size == sum(map(len, contents[:count]))
     assert octets == one_by_one(first, contents[:count])
@@ -65,5 +65,21 @@ def test_what_was_collected_leaves_once() -> None:
     outgoing.parts += [one_by_one(0, [b""]), b"", one_by_one(1, [b""]), b""]
     outgoing.next, outgoing.parts_bytes = 2, 24
     assert outgoing.bytes_from(0) == 0
-    assert outgoing.collected() == (one_by_one(0, [b"", b""]), 0, 2, 0)
+    assert outgoing.collected() == (one_by_one(0, [b"", b""]), 0, 2, 0, ())
     assert (outgoing.parts, outgoing.parts_bytes) == ([], 0)
+
+
+def test_what_is_cut_leaves_once_with_its_numbers() -> None:
+    outgoing = Outgoing(LIFE)
+    outgoing.next = 5
+    assert [outgoing.cut(bytes(size), properties, 500) for size, properties in ((1000, 0), (10, 4), (460, 1))] == [
+        7,
+        8,
+        9,
+    ]
+    assert outgoing.bytes_from(0) == 1470
+    octets, first, count, size, large = outgoing.collected()
+    assert (first, count, size, large) == (5, 5, 1470, ((5, 7),))
+    (run,) = StreamDecoder().feed(octets)
+    assert isinstance(run, Run)
+    assert (outgoing.pieces, outgoing.large, outgoing.pieces_bytes, outgoing.bytes_from(0)) == ([], [], 0, 0)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stablecast.client import Context, MessageTooLarge, Receiver, Source
+from stablecast.client import Context, Receiver, Source
 from stablecast.config.kinds import OptionError, Value
 from stablecast.core.events import RegistrationComplete, UnrecoverableLoss, Wakeup
 from stablecast.net import datagrams
@@ -264,14 +264,6 @@ async def test_sources_take_the_groups_of_the_pool_in_turn(net: Network) -> None
     assert [source.place.split(":")[4] for source in sources] == ["224.10.10.11", "224.10.10.12"]
     for source in sources:
         await source.close()
-
-
-async def test_a_message_must_fit_a_datagram(net: Network) -> None:
-    source = await (await net.context()).source("orders", options=OPTIONS["lbtru"])
-    with pytest.raises(MessageTooLarge, match="8116"):
-        await source.send(bytes(8117))
-    await source.send(bytes(8116))
-    await source.close()
 
 
 async def test_an_option_of_a_transport_is_checked_like_any_other(net: Network) -> None:

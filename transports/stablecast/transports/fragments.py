@@ -26,6 +26,9 @@ PROPERTIES_BYTES = 12
 MAX_LARGE = 64 * 1024 * 1024
 """Bytes of a message that is put together."""
 
+MAX_PIECES = 2500
+"""Pieces of a message that a source sends: half of what a receiver has under way before it asks for no more."""
+
 MAX_PARTIAL_BYTES = 64 * 1024 * 1024
 """Bytes of incomplete messages of a topic; the oldest are given up beyond that."""
 

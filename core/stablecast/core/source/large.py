@@ -50,6 +50,10 @@ class LargeMessages:
         first, last = self._around(number)
         return number if last == number else first - 1
 
+    def first_of(self, number: int) -> int:
+        """The first number of the message that has this one."""
+        return self._around(number)[0]
+
     def _around(self, number: int) -> tuple[int, int]:
         """First and last number of the message that has this one."""
         at = bisect_right(self.firsts, number) - 1

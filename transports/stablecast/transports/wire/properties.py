@@ -1,6 +1,7 @@
 """Message properties: named values in a block at the end of a payload, in the byte order of their sender."""
 
 import struct
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
@@ -10,6 +11,8 @@ from stablecast.transports.wire.fields import octets_of, text_of
 
 MAGIC = 0xABACDABA
 """The first word of a block; its byte order is that of the block."""
+VERSION = 0x10
+"""Version 1 in the upper half, the normal kind in the lower."""
 NO_BYTES = 0
 STRING = 8
 
@@ -18,7 +21,12 @@ _FIELD = {"<": struct.Struct("<IIII"), ">": struct.Struct(">IIII")}
 _SIZES = {NO_BYTES: 0, 1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 4, 7: 8}
 """Bytes of a value by its type: none, boolean, byte, short, int, long, float, double; a string ends with a NUL."""
 
+_VALUES = {1: "?", 2: "b", 3: "h", 4: "i", 5: "q", 6: "f", 7: "d"}
+_BOOLEAN, _LONG, _DOUBLE = 1, 5, 7
+
 Order = Literal["<", ">"]
+Value = bool | int | float | str | None
+"""What a property may be to an application; None is one without a value."""
 
 
 @attrs.frozen
@@ -113,3 +121,63 @@ def _write(target: bytearray, offset: int, octets: bytes) -> None:
     if end > len(target):
         raise WireError(f"{len(octets)} bytes at {offset} do not fit a block of {len(target)}")
     target[offset:end] = octets
+
+
+def block(properties: Mapping[str, Value]) -> bytes:
+    """The block of an application's properties, in network order.
+
+    Raises:
+        TypeError: If a value is of none of the types that there are.
+        ValueError: If a key is empty, or a text has a NUL or no UTF-8; if an int exceeds 64 bits.
+    """
+    lead = _HEAD[">"].size + len(properties) * _FIELD[">"].size
+    fields, at = [_HEAD[">"].pack(MAGIC, len(properties), VERSION, 0)], lead
+    contents: list[bytes] = []
+    for key, value in properties.items():
+        name = _text(key) + b"\0"
+        kind, octets = _encoded(key, value)
+        fields.append(_FIELD[">"].pack(at, at + len(name), 0, kind))
+        contents += (name, octets)
+        at += len(name) + len(octets)
+        if len(name) == 1:
+            raise ValueError("a property needs a key")
+    return b"".join((*fields, *contents))
+
+
+def values(octets: bytes) -> dict[str, Value]:
+    """What a block says. Raises WireError, see `decode`."""
+    found = decode(octets)
+    return {entry.key: _value(found.order, entry) for entry in found.properties}
+
+
+def _text(text: str) -> bytes:
+    octets = text.encode()
+    if 0 in octets:
+        raise ValueError(f"a text of message properties holds no NUL: {text!r}")
+    return octets
+
+
+def _encoded(key: str, value: Value) -> tuple[int, bytes]:
+    match value:
+        case None:
+            return NO_BYTES, b""
+        case bool():
+            return _BOOLEAN, bytes((value,))
+        case int() if -(1 << 63) <= value < 1 << 63:
+            return _LONG, struct.pack(">q", value)
+        case int():
+            raise ValueError(f"the property {key!r} exceeds 64 bits")
+        case float():
+            return _DOUBLE, struct.pack(">d", value)
+        case str():
+            return STRING, _text(value) + b"\0"
+    raise TypeError(f"the property {key!r} must be a bool, int, float, str or None, not {type(value).__name__}")
+
+
+def _value(order: Order, entry: Property) -> Value:
+    if entry.kind == STRING:
+        return text_of(entry.value)
+    if entry.kind == NO_BYTES:
+        return None
+    value: bool | int | float = struct.unpack(order + _VALUES[entry.kind], entry.value)[0]
+    return value
