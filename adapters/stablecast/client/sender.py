@@ -3,7 +3,7 @@
 The fast path holds no task and no record per message: `try_send` writes a header and the payload into a list and spends
 local credit; the whole list leaves as one block. When it leaves is *batching*:
 
-* the first message of a loop's turn at once, those behind it at its end or when they have grown to a block: the default;
+* by default the first message of a loop's turn at once, those behind it at its end or when they have grown to a block;
 * with an interval, when it has grown to the minimum length, or the oldest message in it has waited for the interval;
 * inside `with source.batch()` when it has grown to a block, and when that ends;
 * in each case with `flush`, before anybody waits for credit or for stability, and before a joiner is greeted.
