@@ -29,6 +29,7 @@ class RequestPort:
         self._on_left = on_left
         self._peers: set[Peer] = set()
         self._server: asyncio.Server | None = None
+        self._closed = False
         self.malformed = 0
 
     def __len__(self) -> int:
@@ -49,6 +50,7 @@ class RequestPort:
 
     async def close(self) -> None:
         """Stop accepting and hang up."""
+        self._closed = True
         if self._server is None:
             self._listening.close()
             return
@@ -61,8 +63,11 @@ class RequestPort:
         return Peer(self._on_items, self._left, self._made)
 
     def _made(self, peer: "Peer") -> None:
-        """Connected, and with TLS who it is known: before that nobody takes a place."""
-        if len(self._peers) >= MAX_PEERS:
+        """Connected, and with TLS who it is known: before that nobody takes a place.
+
+        Who was accepted just before the port was closed comes here after it.
+        """
+        if self._closed or len(self._peers) >= MAX_PEERS:
             peer.abort()
         self._peers.add(peer)
 

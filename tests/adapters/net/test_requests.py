@@ -1,6 +1,7 @@
 """The request port."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -86,6 +87,21 @@ async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> No
     await port.close()
     first.close()
     second.close()
+
+
+async def test_who_was_accepted_just_before_the_end_is_hung_up_on() -> None:
+    """A connection is made one turn of the loop after it was accepted."""
+    port, _, _ = await port_of()
+    await port.close()
+    loop = asyncio.get_running_loop()
+    with socket.create_server((LOCAL, 0)) as listening:
+        client = await connected(listening.getsockname()[1])
+        accepted, _ = listening.accept()
+    accepted.setblocking(False)
+    await loop.connect_accepted_socket(port._accept, accepted)
+    assert not await loop.sock_recv(client, 1)
+    client.close()
+    assert not len(port)
 
 
 async def test_a_port_that_never_started_closes_its_socket() -> None:
