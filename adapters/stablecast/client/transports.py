@@ -56,7 +56,8 @@ class Transports:
         return found
 
     def stream(self, config: TransportConfig, server: StreamServer, source: Source) -> StreamServer | ReliableStream:
-        """What a source writes to. Raises PortError."""
+        """What a source writes to, and when. Raises PortError."""
+        source.collect(config.batching.minimum_bytes, config.batching.span_ns)
         if config.kind is Transport.TCP:
             return server
         sources = self._sources.get(config.kind)

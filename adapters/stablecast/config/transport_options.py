@@ -47,6 +47,22 @@ class KindConfig:
     rates: RateSettings = LBTRM_RATES
 
 
+MAX_BATCH = 1_048_576
+"""Bytes that may be asked to wait for each other."""
+
+
+@attrs.frozen
+class Batching:
+    """When messages leave, whatever carries them: with so many bytes, or after so long.
+
+    By the documented defaults, 2048 bytes and 200 ms, a message that none follows waits in vain. By ours it leaves at
+    once, and those behind it at the end of the loop's turn (0 ns).
+    """
+
+    minimum_bytes: int = 32_768
+    span_ns: int = 0
+
+
 @attrs.frozen
 class TransportConfig:
     """Which transport, and both kinds; `group` and `port` are where an LBT-RM source sends to ("": of the pool)."""
@@ -56,6 +72,7 @@ class TransportConfig:
     port: int = 14_400
     lbtrm: KindConfig = KindConfig()
     lbtru: KindConfig = KindConfig(receiver=LBTRU_RECEIVER, rates=LBTRU_RATES)
+    batching: Batching = Batching()
 
     @property
     def chosen(self) -> KindConfig:
@@ -114,6 +131,20 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
         "kind",
         words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
         "what carries the data to receivers; stores join over TCP",
+    ),
+    Option(
+        "implicit_batching_minimum_length",
+        "batching.minimum_bytes",
+        Whole(1, MAX_BATCH, "bytes"),
+        "what is sent leaves when it has grown to this",
+        "the documented default is 2048",
+    ),
+    Option(
+        "implicit_batching_interval",
+        "batching.span_ns",
+        SPAN,
+        "so long a message waits for others; 0: until the end of the loop's turn",
+        "the documented default is 200",
     ),
     Option("transport_lbtrm_multicast_address", "group", Group(), "where data goes; 0.0.0.0: one of the pool"),
     Option("transport_lbtrm_destination_port", "port", Whole(1, 65_535), "the port of the group"),

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.properties import MAGIC, STRING, Properties, decode, encode
+from stablecast.transports.wire.properties import MAGIC, STRING, Properties, Value, block, decode, encode, values
 from tests.support.layouts import mutations
 
 
-def block(order: str) -> bytes:
+def sample(order: str) -> bytes:
     """An int and a text."""
     head = struct.pack(f"{order}IHBB", MAGIC, 2, 0x10, 0)
     fields = struct.pack(f"{order}8I", 40, 43, 7, 4, 47, 51, 8, STRING)
@@ -22,16 +22,16 @@ def block(order: str) -> bytes:
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_a_block_in_either_byte_order(order: str) -> None:
-    decoded = decode(block(order))
+    decoded = decode(sample(order))
     assert decoded.order == order
     assert [(entry.key, entry.kind, entry.value) for entry in decoded.properties] == [
         ("px", 4, struct.pack(f"{order}i", -42)),
         ("sym", STRING, b"ABC"),
     ]
-    assert encode(decoded) == block(order)
+    assert encode(decoded) == sample(order)
 
 
-@given(st.sampled_from(["<", ">"]).map(block).flatmap(mutations) | st.binary(max_size=60))
+@given(st.sampled_from(["<", ">"]).map(sample).flatmap(mutations) | st.binary(max_size=60))
 def test_encoding_undoes_decoding(octets: bytes) -> None:
     try:
         decoded = decode(octets)
@@ -45,10 +45,10 @@ def test_encoding_undoes_decoding(octets: bytes) -> None:
     [
         b"",
         b"\0" * 20,
-        block("<")[:7],  # no whole head
-        block("<")[:30],  # no whole field
-        block("<")[:-1],  # a text without its NUL
-        block("<")[:8] + struct.pack("<4I", 8, 8, 0, 9) + b"\0" * 20,  # no such type
+        sample("<")[:7],  # no whole head
+        sample("<")[:30],  # no whole field
+        sample("<")[:-1],  # a text without its NUL
+        sample("<")[:8] + struct.pack("<4I", 8, 8, 0, 9) + b"\0" * 20,  # no such type
         struct.pack("<IHBB4I", MAGIC, 1, 0x10, 0, 24, 25, 0, 5) + b"\0" * 4,  # a value that is not there
     ],
 )
@@ -58,7 +58,7 @@ def test_malformed_blocks_are_refused(octets: bytes) -> None:
 
 
 def changed(key_hash: int = 0, key_offset: int = 40) -> Properties:
-    decoded = decode(block(">"))
+    decoded = decode(sample(">"))
     entry = attrs.evolve(decoded.properties[0], hash=key_hash, key_offset=key_offset)
     return attrs.evolve(decoded, properties=(entry,))
 
@@ -69,3 +69,48 @@ def changed(key_hash: int = 0, key_offset: int = 40) -> Properties:
 def test_blocks_that_cannot_be_are_refused(wrong: properties.Properties) -> None:
     with pytest.raises(WireError):
         encode(wrong)
+
+
+VALUES: st.SearchStrategy[Value] = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 63) - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+)
+KEYS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.dictionaries(KEYS, VALUES))
+def test_what_an_application_says_is_read_as_it_was_said(told: dict[str, Value]) -> None:
+    found = values(block(told))
+    assert found == told
+    assert [type(value) for value in found.values()] == [type(value) for value in told.values()]
+
+
+def test_the_types_of_others_are_read() -> None:
+    """In both byte orders; a stock sender has ints of many sizes."""
+    for order in "<>":
+        kinds = ((2, "b", -1), (3, "h", -2), (4, "i", -3), (6, "f", 0.5))
+        lead, fields, contents = 8 + 16 * len(kinds), b"", b""
+        for kind, layout, value in kinds:
+            at = lead + len(contents)
+            fields += struct.pack(f"{order}4I", at, at + 2, 0, kind)
+            contents += b"%c\0" % layout.encode() + struct.pack(order + layout, value)
+        octets = struct.pack(f"{order}IHBB", MAGIC, len(kinds), 0x10, 0) + fields + contents
+        assert values(octets) == {layout: value for _, layout, value in kinds}
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "text"),
+    [
+        ({"": 1}, ValueError, "needs a key"),
+        ({"a\0b": 1}, ValueError, "no NUL"),
+        ({"a": "b\0"}, ValueError, "no NUL"),
+        ({"a": 1 << 63}, ValueError, "64 bits"),
+        ({"a": b"x"}, TypeError, "not bytes"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(told: dict[str, Value], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        block(told)

@@ -1,0 +1,170 @@
+"""When what is sent leaves: at once, in batches that grow or grow old, and in batches that the application ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from stablecast.client import Context, Source
+from stablecast.client.outgoing import FLUSH_BYTES
+from stablecast.config.kinds import OptionError
+from stablecast.config.options import Value
+from tests.support.network import Network, until
+
+HOUR = 3_600_000
+MESSAGE = b"x" * 500
+WIRE = len(MESSAGE) + 12
+KINDS = ("tcp", "lbtrm", "lbtru")
+
+
+async def watched(
+    net: Network, options: dict[str, Value] | None = None, stores: bool = False
+) -> tuple[Source, list[int]]:
+    """A source, and the sizes of what leaves."""
+    context: Context = await net.context()
+    source = await context.source("orders", stores=[await net.store()] if stores else [], options=options)
+    left: list[int] = []
+    assert source.stream is not None
+    write: Callable[[bytes], None] = source.stream.write
+
+    def noted(block: bytes) -> None:
+        if block[0] == 0:
+            left.append(len(block))
+        write(block)
+
+    source.stream.write = noted  # type: ignore[method-assign]
+    return source, left
+
+
+def batching(length: int, interval: int) -> dict[str, Value]:
+    return {"implicit_batching_minimum_length": length, "implicit_batching_interval": interval}
+
+
+async def test_by_default_the_first_leaves_at_once_and_the_others_at_the_end_of_the_turn(net: Network) -> None:
+    source, left = await watched(net)
+    for _ in range(3):
+        source.try_send(MESSAGE)
+    assert left == [WIRE]
+    await asyncio.sleep(0)
+    assert left == [WIRE, 2 * WIRE]
+    assert source.next_number == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_batch_leaves_when_it_has_grown_to_the_minimum(net: Network, kind: str) -> None:
+    """P-959: a message is added first; a floor, not a ceiling, so 2000 + 500 bytes leave together."""
+    source, left = await watched(net, {"transport": kind, **batching(2048, HOUR)})
+    source.try_send(bytes(1988))
+    await asyncio.sleep(0)
+    assert left == []
+    source.try_send(bytes(488))
+    assert left == [2500]
+    source.try_send(MESSAGE)
+    await asyncio.sleep(0)
+    assert left == [2500]
+    await source.close()
+    assert left == [2500, WIRE], "closing sends what waits"
+
+
+async def test_a_message_waits_for_the_interval_and_no_longer(net: Network) -> None:
+    """It counts from the oldest message: a batch that left in between starts it anew."""
+    source, left = await watched(net, batching(2 * WIRE, 3))
+    loop = asyncio.get_running_loop()
+    source.try_send(MESSAGE)
+    before = source._timer
+    source.try_send(MESSAGE)
+    assert (left, source._timer) == ([2 * WIRE], None)
+    source.try_send(MESSAGE)
+    assert source._timer is not None is not before
+    assert source._timer.when() <= loop.time() + 0.003
+    await until(lambda: len(left) == 2)
+    assert left == [2 * WIRE, WIRE]
+
+
+async def test_a_minimum_of_one_byte_is_no_batching(net: Network) -> None:
+    source, left = await watched(net, batching(1, HOUR))
+    for _ in range(3):
+        source.try_send(MESSAGE)
+    assert left == [WIRE] * 3
+
+
+@pytest.mark.parametrize("many", [list, tuple, iter])
+async def test_lists_wait_as_single_messages_do(net: Network, many: Callable[[list[bytes]], list[bytes]]) -> None:
+    source, left = await watched(net, batching(2 * WIRE, HOUR))
+    assert await source.send_many(many([MESSAGE] * 5)) == 4
+    assert left == [2 * WIRE, 2 * WIRE]
+    source.flush()
+    assert left[2:] == [WIRE]
+
+
+async def test_messages_with_properties_are_batched_too(net: Network) -> None:
+    """Beside plain ones, never with them."""
+    source, left = await watched(net, batching(32_768, HOUR))
+    for place in range(6):
+        source.try_send(MESSAGE, {"n": place} if place % 4 < 2 else None)
+    assert len(left) == 2
+    assert left[1] == 2 * WIRE
+    source.flush()
+    assert left[0] == left[2]
+    assert source.credit > 0
+
+
+async def test_a_batch_of_the_applications_leaves_when_it_ends(net: Network) -> None:
+    source, left = await watched(net)
+    with source.batch():
+        for _ in range(3):
+            await source.send(MESSAGE)
+        await asyncio.sleep(0.005)
+        with source.batch():
+            source.try_send(MESSAGE, {"k": 1})
+        assert left == [3 * WIRE], "what is not plain leaves in a block of its own"
+        source.try_send(MESSAGE)
+    assert len(left) == 3
+    source.try_send(MESSAGE)
+    assert left[3:] == [WIRE]
+
+
+async def test_a_batch_that_fails_leaves_all_the_same(net: Network) -> None:
+    """What was sent has numbers: it cannot be taken back."""
+    source, left = await watched(net)
+    with pytest.raises(TypeError), source.batch():  # noqa: PT012  # the first succeeds
+        source.try_send(MESSAGE)
+        source.try_send("text")  # type: ignore[arg-type]
+    assert left == [WIRE]
+
+
+async def test_a_batch_that_grows_leaves_in_blocks(net: Network) -> None:
+    """A bound on what waits."""
+    source, left = await watched(net)
+    with source.batch():
+        await source.send_many([MESSAGE] * 200)
+        assert left
+        assert max(left) < FLUSH_BYTES + WIRE
+    assert sum(left) == 200 * WIRE
+
+
+WAITS: list[Callable[[Source], Awaitable[object]]] = [
+    lambda source: source.send(MESSAGE),
+    lambda source: source.room(),
+    lambda source: source.wait_stable(1),
+    lambda source: source.wait_stable_through(1),
+]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+async def test_nobody_waits_for_what_was_not_sent(net: Network, wait: Callable[[Source], Awaitable[object]]) -> None:
+    """T13: a full flight, or somebody who wants stability, ends a batch, be it one of the application's."""
+    source, left = await watched(net, {"ume_flight_size": 2, **batching(32_768, HOUR)}, stores=True)
+    with source.batch():
+        source.try_send(MESSAGE)
+        source.try_send(MESSAGE)
+        assert left == []
+        async with asyncio.timeout(10):
+            await wait(source)
+        assert left == [2 * WIRE]
+
+
+@pytest.mark.parametrize("options", [batching(0, 1), batching(1 << 21, 1), batching(1, -1)])
+async def test_what_cannot_be_is_refused(net: Network, options: dict[str, Value]) -> None:
+    with pytest.raises(OptionError, match="implicit_batching"):
+        await (await net.context()).source("orders", options=options)
