@@ -1,8 +1,12 @@
 """A service, a store, a source and a receiver as processes that know nothing of each other but the service."""
 
+import asyncio
 import json
+import time
 from pathlib import Path
 
+from stablecast.resolver.srs import SrsResolver
+from stablecast.transports.resolution.records import SourceRecord
 from tests.support.program import running, store
 
 
@@ -26,3 +30,46 @@ def test_a_source_and_a_receiver_meet_over_a_service(tmp_path: Path) -> None:
             assert receiver.end() == (0, "", "")
         service.interrupt()
         assert service.said()["stopped"] is True
+
+
+LIFETIME_SECONDS = 2
+APPLICATION = ("send", "orders", "--linger", "60")
+CONFIG = f"""[srs]
+interface = "127.0.0.1"
+port = 0
+source-state-lifetime = {LIFETIME_SECONDS}
+"""
+
+
+async def test_sources_of_a_killed_application_are_gone_after_their_lifetime_and_not_before(tmp_path: Path) -> None:
+    """T-413, T-415, T-418: started again it is a new context; both of its sources are known until the first is gone.
+
+    The witness wants the topic and does not join, so that nobody says that the transport is lost (T27).
+    """
+    config = tmp_path / "srs.toml"
+    config.write_text(CONFIG, encoding="utf-8")
+    found: asyncio.Queue[SourceRecord] = asyncio.Queue()
+    gone: asyncio.Queue[tuple[float, SourceRecord]] = asyncio.Queue()
+    with running("srs", config, "--json") as service:
+        where = service.said()["address"]
+        witness = await SrsResolver.start(
+            "127.0.0.1",
+            [where],
+            lambda _, record: found.put_nowait(record),
+            on_gone=lambda _, record: gone.put_nowait((time.monotonic(), record)),
+        )
+        witness.add_receiver("orders")
+        with running(*APPLICATION, "--resolver-service", where) as application:
+            first = await found.get()
+            killed = time.monotonic()
+            application.process.kill()
+        with running(*APPLICATION, "--resolver-service", where) as again:
+            second = await found.get()
+            assert second.instance != first.instance
+            at, record = await gone.get()
+            assert record == first
+            assert at >= killed + LIFETIME_SECONDS
+            again.interrupt()
+            again.process.wait()
+            assert (await gone.get())[1] == second
+        await witness.close()
