@@ -181,7 +181,7 @@ class SourceProcess(Process):
             parts.append(pack(0, 0, size, index, wire) + PAYLOAD.pack(self.config.incarnation, wire))
         block = b"".join(parts)
         self._broadcast(block)
-        self._retained.add(first, self._next, block)
+        self._retained.add(first, self._next, block, count * PAYLOAD.size)
         flight = (self.config.flight_messages, self.config.flight_bytes) if self.config.stores else (0, 0)
         self._checkers.on_sent(self.config.incarnation, first, self._next, flight)
         self._driver.feed(Sent(first, count, count * PAYLOAD.size))
