@@ -137,7 +137,7 @@ def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
     strange = (b"?", data(0, session_id=9), data(0, nak_port=9), nak, ncf(1, form=Format.PARITY))
     assert hear(machine, *strange) == []
     found = machine.statistics
-    assert (found.dgrams_dropped_type, found.dgrams_dropped_sid, found.dgrams_dropped_other) == (1, 2, 2)
+    assert (found.dgrams_dropped_size, found.dgrams_dropped_sid, found.dgrams_dropped_other) == (1, 2, 2)
     assert (found.msgs_rcved, found.bytes_rcved) == (5, sum(map(len, strange)))
     assert machine.abstract()[0] == "WAITING"
 

@@ -149,7 +149,7 @@ def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
     parity = lbtru.Ncf(trail=0, reason=1, sqns=(1,), format=Format.PARITY, options=SID)
     assert hear(machine, data(0, options=wrong), data(0, options=()), lbtru.Ack(sqn=0, options=SID), parity) == []
     found = machine.statistics
-    assert (found.dgrams_dropped_type, found.dgrams_dropped_sid, found.dgrams_dropped_other) == (1, 2, 2)
+    assert (found.dgrams_dropped_size, found.dgrams_dropped_sid, found.dgrams_dropped_other) == (1, 2, 2)
     assert machine.abstract()[0] == "CONNECTING"
 
 

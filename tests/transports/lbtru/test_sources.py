@@ -115,14 +115,14 @@ def test_a_silent_client_is_dropped_with_what_waits_for_it() -> None:
     submit(machine, 0, 2)
     nak = lbtru.Nak(sqns=(0, 1), options=SID)
     hear(machine, A, nak)
-    assert len(machine.sources.limiter.repairs) == 1
+    assert len(machine.limiter.repairs) == 1
     hear(machine, B, lbtru.Ack(sqn=1, options=SID), now=5 * SECOND)
     assert machine.next_timeout() == 10 * MS
-    machine.sources.limiter.interval += 10_000
+    machine.limiter.interval += 10_000
     machine.handle_timeout(10 * SECOND)
     assert ClientLeft(1, A) in machine.take_effects()
-    assert not machine.sources.limiter.repairs
-    assert (machine.sources.get(1).copies, list(machine.sources.get(1).answers)) == (1, [])
+    assert not machine.limiter.repairs
+    assert (machine.get(1).copies, list(machine.get(1).answers)) == (1, [])
     assert {client for client, _ in packets(submit(machine, 2, now=11 * SECOND))} == {B}
 
 
@@ -170,4 +170,4 @@ def test_flushes_and_topics_that_are_gone() -> None:
     machine.receive(Forget(1, 7), 0)
     machine.receive(Flush(1), 0)
     assert len(packets(machine.take_effects())) == 1
-    assert machine.sources.get(1).marks.topics == {}
+    assert machine.get(1).marks.topics == {}

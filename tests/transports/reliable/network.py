@@ -265,7 +265,7 @@ class Network:
                     self.heap.at(self.now + faults.delay_ns + late, lambda: self._arrive(octets, to, arrive))
 
     def _arrive(self, octets: bytes, to: Party, arrive: Callable[[bytes, Party], None]) -> None:
-        if to is self.source and SESSION not in to.machine.sources.sessions:
+        if to is self.source and SESSION not in to.machine.sessions:
             return
         arrive(octets, to)
 

@@ -114,7 +114,7 @@ def test_a_lost_tail_is_seen_by_session_messages_and_lost_by_the_marks_clock(kin
     network.run(SECOND)
     network.send(7)
     network.run(10 * SECOND)
-    last = network.source.machine.sources.get(1).window.lead + 1
+    last = network.source.machine.get(1).window.lead + 1
     network.drop = lambda to, packet: isinstance(packet, wire(kind).Data) and packet.sqn == last
     start = network.now
     network.send(7)

@@ -9,20 +9,17 @@ does not know, and its clients when it ends.
 """
 
 from enum import IntEnum
-from typing import assert_never
 
 import attrs
 
 from stablecast.core import serial
 from stablecast.core.chart import Chart, States, fire, lower
 from stablecast.core.timers import TimerTable
-from stablecast.transports.reliable.effects import Began, ReceiverEffect, SendDatagrams, SessionEnded
-from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
-from stablecast.transports.reliable.receiving import Receiving
+from stablecast.transports.reliable.effects import Began, SessionEnded
+from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
+from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
-from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.sequences import Format
 
 
@@ -67,59 +64,73 @@ class ConnectionChart(Chart):
 
 
 @attrs.define
-class LbtruReceiver:
-    """One connection; a machine.
+class LbtruReceiver(ReceiverMachine):
+    """One connection; a machine. `attempts` counts the requests sent."""
 
-    Attributes:
-        source: Where the source's session is, `ip:port`.
-        session_id: 32 bits; 0: the session has none.
-        joined_at: When to begin to connect (ns).
-        attempts: Requests sent.
-        heard_at: When anything was heard from the source.
-    """
-
-    source: str
-    session_id: int
-    seed: int
-    joined_at: int
     settings: ReceiverSettings = LBTRU_RECEIVER
     state: ConnectionState = attrs.field(default=ConnectionState.CONNECTING, init=False)
     attempts: int = attrs.field(default=0, init=False)
-    heard_at: int = attrs.field(init=False)
     timers: TimerTable = attrs.field(factory=TimerTable, init=False)
-    session: Receiving = attrs.field(init=False)
     options: tuple[lbtru.Option, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.heard_at = self.joined_at
-        self.session = Receiving.of(self.settings, self.seed)
+        super().__attrs_post_init__()
         self.options = (lbtru.SessionId(session_id=self.session_id),) if self.session_id else ()
         self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
 
     @property
-    def statistics(self) -> ReceiverStatistics:
-        """The session's counters."""
-        return self.session.statistics
+    def phase(self) -> ConnectionState:
+        """The state of the chart."""
+        return self.state
 
-    def receive(self, event: ReceiverInput, now: int) -> None:
-        """Feeds one input; what comes after the end is passed over."""
-        match event:
-            case Leave():
-                fire(CONNECTION, self, ConnectionEvent.LEAVE, now)
-            case Arrived(datagrams):
-                for octets in datagrams:
-                    if self.state is not ConnectionState.OVER:
-                        self._on_datagram(octets, now)
-                if self.state is not ConnectionState.OVER:
-                    self._settle(now)
+    @property
+    def over(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self.state is ConnectionState.OVER
+
+    def read(self, octets: bytes) -> Told | Aside:
+        """What a datagram says. Raises WireError."""
+        plain = lbtru.read_data(octets)
+        if plain is not None:
+            session_id, flags, sqn, trail, payload = plain
+            if self.session_id not in (session_id, 0):
+                return Aside.FOREIGN
+            return Data(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
+        packet = lbtru.decode(octets)
+        if isinstance(packet, lbtru.Reset):
+            return Aside.RESET
+        if self.session_id and lbtru.session_of(packet) != self.session_id:
+            return Aside.FOREIGN
+        match packet:
+            case lbtru.Data():
+                again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
+                return Data(packet.sqn, packet.trail, packet.payload, again)
+            case lbtru.SessionMessage():
+                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+            case lbtru.Ncf(format=Format.SELECTIVE):
+                return Refused(packet.trail, packet.reason, packet.sqns)
             case _:
-                assert_never(event)
+                return Aside.OTHER
 
-    def handle_timeout(self, now: int) -> None:
-        """Connects, stays connected, asks for what is missing, ends with the source."""
-        if self.state is ConnectionState.OVER:
-            return
-        self._settle(now)
+    def nak(self, numbers: tuple[int, ...]) -> bytes:
+        """The datagram that asks for these wire numbers."""
+        return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
+
+    def on_heard(self, now: int) -> None:
+        """A sign of life."""
+        if self.state is ConnectionState.CONNECTING:
+            fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
+
+    def on_reset(self, now: int) -> None:
+        """The source does not know us, or ended."""
+        fire(CONNECTION, self, ConnectionEvent.RESET, now)
+
+    def on_leave(self, now: int) -> None:
+        """Nobody listens any more."""
+        fire(CONNECTION, self, ConnectionEvent.LEAVE, now)
+
+    def on_time(self, now: int) -> None:
+        """Connects, stays connected, ends with the source."""
         for timer in self.timers.pop_expired(now):
             match timer:
                 case ConnectionTimer.REQUEST if self.attempts >= self.settings.connect_attempts:
@@ -128,33 +139,19 @@ class LbtruReceiver:
                 case ConnectionTimer.REQUEST:
                     self.attempts += 1
                     self.timers.set(ConnectionTimer.REQUEST, now + self.settings.connect_ns)
-                    self._send(lbtru.Request(options=self.options))
+                    self.send(lbtru.encode(lbtru.Request(options=self.options)))
                 case ConnectionTimer.ALIVE:
                     self.timers.set(ConnectionTimer.ALIVE, now + self.settings.alive_ns)
-                    self._send(lbtru.Ack(sqn=self._complete(), options=self.options))
+                    self.send(lbtru.encode(lbtru.Ack(sqn=self._complete(), options=self.options)))
                 case _ if self.heard_at + self.settings.activity_ns > now:
                     self.timers.set(ConnectionTimer.SILENCE, self.heard_at + self.settings.activity_ns)
                 case _:
                     fire(CONNECTION, self, ConnectionEvent.SILENCE, now)
                     return
 
-    def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
-        due = (self.session.next_timeout(), self.timers.next())
-        return min((at for at in due if at is not None), default=None)
-
-    def take_effects(self) -> list[ReceiverEffect]:
-        """What to do, in order."""
-        effects, self.session.out = self.session.out, []
-        return effects
-
-    def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
-        self.session.check_invariants()
-
-    def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
-        """State, newest number known, what is missing."""
-        return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))
+    def next_duty(self) -> int | None:
+        """When `on_time` is due, in nanoseconds."""
+        return self.timers.next()
 
     # Actions of the chart.
 
@@ -184,58 +181,16 @@ class LbtruReceiver:
         """Nobody wants to hear of it any more."""
         self.session.end()
         self.session.out.clear()
-        self.timers.deadlines.clear()
 
     def _end(self, reason: str) -> None:
         self.session.end()
-        self.timers.deadlines.clear()
         self.session.out.append(SessionEnded(reason))
-
-    def _on_datagram(self, octets: bytes, now: int) -> None:
-        session, statistics = self.session, self.statistics
-        if session.drops():
-            return
-        statistics.msgs_rcved += 1
-        statistics.bytes_rcved += len(octets)
-        try:
-            packet = lbtru.decode(octets)
-        except WireError:
-            statistics.dgrams_dropped_type += 1
-            return
-        if isinstance(packet, lbtru.Reset):
-            self._settle(now)
-            fire(CONNECTION, self, ConnectionEvent.RESET, now)
-            return
-        if self.session_id and lbtru.session_of(packet) != self.session_id:
-            statistics.dgrams_dropped_sid += 1
-            return
-        match packet:
-            case lbtru.Data():
-                again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
-                session.on_data(packet.sqn, packet.trail, packet.payload, again, now)
-            case lbtru.SessionMessage():
-                session.on_standing(packet.lead, packet.trail, now)
-            case lbtru.Ncf(format=Format.SELECTIVE):
-                session.on_refused(packet.trail, packet.reason, packet.sqns, now)
-            case _:
-                statistics.dgrams_dropped_other += 1
-                return
-        self.heard_at = now
-        if self.state is ConnectionState.CONNECTING:
-            fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
 
     def _complete(self) -> int:
         """The wire number up to which nothing is missing."""
         gaps = self.session.gaps
         high = -1 if gaps.high is None else gaps.high
         return serial.wire(next(iter(gaps.missing), high + 1) - 1)
-
-    def _settle(self, now: int) -> None:
-        for numbers in self.session.settle(now):
-            self._send(lbtru.Nak(sqns=numbers, options=self.options))
-
-    def _send(self, packet: lbtru.Packet) -> None:
-        self.session.out.append(SendDatagrams(0, self.source, (lbtru.encode(packet),)))
 
 
 _S = ConnectionState

@@ -1,9 +1,9 @@
-"""What a source says on its session, free of bytes. Numbers are 32-bit serial numbers."""
+"""What a source says on its session, free of bytes. Numbers are 32-bit serial numbers. Once said, none is changed."""
 
 import attrs
 
 
-@attrs.frozen
+@attrs.define
 class Data:
     """A datagram of messages; `trail` is the oldest one that the source has. `again`: it is sent again."""
 
@@ -13,7 +13,7 @@ class Data:
     again: bool = False
 
 
-@attrs.frozen
+@attrs.define
 class Standing:
     """A session message: its own number, the newest datagram, the oldest one. `opening`: it accepts a connection."""
 
@@ -23,7 +23,7 @@ class Standing:
     opening: bool = False
 
 
-@attrs.frozen
+@attrs.define
 class Refused:
     """An NCF: datagrams that are not sent again now, and why."""
 

@@ -47,7 +47,7 @@ EVERYBODY = ""
 """Whom a retransmission is for where all of the session hear it."""
 
 
-@attrs.frozen
+@attrs.define
 class Say:
     """Something to be said on a session, to everybody or to one."""
 

@@ -2,80 +2,129 @@
 
 While what was submitted waits for the next interval the context is blocked, all its sessions alike; `Unblocked` says
 when it is no more.
+
+What a session says is free of bytes and addresses (`packets`). How that is written, who hears it, and what is heard of
+receivers is all that LBT-RM and LBT-RU do each in their own way.
 """
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from itertools import groupby
+from typing import assert_never
 
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.reliable.effects import SourceClosed, SourceEffect, Unblocked
-from stablecast.transports.reliable.inputs import Submit
+from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
+from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
+from stablecast.transports.reliable.packets import Told
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.sending import Say, SessionState, SourceSession
-from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings, SourceSettings
+from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings
+
+HEADER_BYTES = 20
+"""Bytes of a data datagram before its messages; of LBT-RU with the session ID."""
 
 
 @attrs.define
-class Sources:
-    """Sessions by the driver's number; `said` is what they say, `out` what else is to be done."""
+class Sources(ABC):
+    """Sessions by the driver's number, a machine; `said` is what they say, `out` what else is to be done."""
 
-    limiter: RateLimiter
-    sessions: dict[int, SourceSession] = attrs.field(factory=dict)
-    said: list[Say] = attrs.field(factory=list)
+    rates: RateSettings
+    limiter: RateLimiter = attrs.field(init=False)
+    sessions: dict[int, SourceSession] = attrs.field(factory=dict, init=False)
+    said: list[Say] = attrs.field(factory=list, init=False)
+    out: list[SourceEffect] = attrs.field(factory=list, init=False)
 
-    @classmethod
-    def of(cls, rates: RateSettings) -> "Sources":
-        """No sessions yet."""
-        return cls(RateLimiter(rates))
+    def __attrs_post_init__(self) -> None:
+        self.limiter = RateLimiter(self.rates)
+
+    # What each transport does in its own way.
+
+    @abstractmethod
+    def begin(self, event: Open) -> None:
+        """A session was opened: note where it is."""
+
+    @abstractmethod
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
+        """A datagram came to a session."""
+
+    @abstractmethod
+    def encode(self, number: int, packet: Told) -> bytes:
+        """The datagram of what a session says."""
+
+    @abstractmethod
+    def audience(self, number: int, to: str) -> Iterable[str]:
+        """The addresses of those who are to hear it: of all, or of the one that is named."""
+
+    @abstractmethod
+    def part(self, number: int) -> None:
+        """A session is over."""
+
+    # What they have in common.
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing may be submitted now."""
+        """Whether nothing may be submitted until `Unblocked`."""
         return self.limiter.blocked
 
-    def open(self, number: int, settings: SourceSettings, header: int) -> SourceSession:
-        """A new session. Raises MisuseError if the number is taken, or there are too many."""
-        if number in self.sessions:
-            raise MisuseError(f"there is a session {number} already: give it another number")
-        if len(self.sessions) >= MAX_SESSIONS:
-            raise MisuseError(f"a context has at most {MAX_SESSIONS} sessions: let sources share them")
-        session = SourceSession.of(number, settings, header, self.limiter, self.said)
-        self.sessions[number] = session
-        return session
+    def receive(self, event: SourceInput, now: int) -> None:
+        """Feeds one input.
 
-    def get(self, number: int) -> SourceSession:
-        """A session. Raises MisuseError if there is none."""
-        session = self.sessions.get(number)
-        if session is None:
-            raise MisuseError(f"there is no session {number}: open it first")
-        return session
+        Raises:
+            MisuseError: If the session is not there, is closed or blocked, or cannot take the messages; if there is a
+                session of this number already, or one too many.
+        """
+        match event:
+            case Submit():
+                self.get(event.session).submit(event, now)
+            case Heard(number, datagrams):
+                session = self.get(number)
+                for octets, sender in datagrams:
+                    self.hear(session, octets, sender, now)
+            case Open():
+                self._open(event)
+            case Flush(number):
+                self.get(number).flush(now)
+            case Forget(number, topic):
+                self.get(number).marks.forget(topic)
+            case Close(number, linger):
+                self.get(number).close(linger, now)
+            case _:
+                assert_never(event)
 
-    def submit(self, event: Submit, now: int) -> None:
-        """Messages for a session. Raises MisuseError; see `SourceSession.submit`."""
-        self.get(event.session).submit(event, now)
-
-    def handle_timeout(self, now: int) -> list[SourceEffect]:
-        """Does what is due; returns what is to be told of it."""
-        out: list[SourceEffect] = []
-        blocked = self.limiter.blocked
+    def handle_timeout(self, now: int) -> None:
+        """Does what is due."""
+        blocked = self.blocked
         repairs, data = self.limiter.release(now)
         for item in repairs:
             self.sessions[item.session].resend(item.number, item.to, now)
         for item in data:
             self.sessions[item.session].transmit(item.number, now)
-        for session in tuple(self.sessions.values()):
+        ended: list[int] = []
+        for session in self.sessions.values():
             session.handle_timeout(now)
             if session.state is SessionState.CLOSED:
-                del self.sessions[session.number]
-                self.limiter.forget(session.number)
-                out.append(SourceClosed(session.number))
-        if blocked and not self.limiter.blocked:
-            out.append(Unblocked())
-        return out
+                ended.append(session.number)
+        self._flush()
+        for number in ended:
+            del self.sessions[number]
+            self.limiter.forget(number)
+            self.part(number)
+            self.out.append(SourceClosed(number))
+        if blocked and not self.blocked:
+            self.out.append(Unblocked())
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
         due = (self.limiter.next_release(), *(session.next_timeout() for session in self.sessions.values()))
         return min((at for at in due if at is not None), default=None)
+
+    def take_effects(self) -> list[SourceEffect]:
+        """What to do, in order."""
+        self._flush()
+        effects, self.out = self.out, []
+        return effects
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
@@ -84,15 +133,38 @@ class Sources:
         queued = {item.session for item in (*self.limiter.data, *self.limiter.repairs)}
         assert queued <= set(self.sessions)
 
-    def take_said(self) -> list[Say]:
-        """What the sessions say, in order."""
-        said = self.said[:]
-        self.said.clear()  # the sessions hold the same list
-        return said
-
-    def statistics(self, number: int, clients: int = 0) -> dict[str, int]:
+    def statistics(self, number: int) -> dict[str, int]:
         """The counters of a session. Raises MisuseError if there is none."""
         session = self.get(number)
         waiting = [sum(item.session == number for item in queue) for queue in (self.limiter.data, self.limiter.repairs)]
         window = (len(session.window), session.window.payload_bytes)
-        return session.statistics.as_dict(window, (waiting[0], waiting[1]), clients)
+        return session.statistics.as_dict(window, (waiting[0], waiting[1]))
+
+    def get(self, number: int) -> SourceSession:
+        """A session. Raises MisuseError if there is none."""
+        session = self.sessions.get(number)
+        if session is None:
+            raise MisuseError(f"there is no session {number}: open it first")
+        return session
+
+    def _open(self, event: Open) -> None:
+        number = event.session
+        if number in self.sessions:
+            raise MisuseError(f"there is a session {number} already: give it another number")
+        if len(self.sessions) >= MAX_SESSIONS:
+            raise MisuseError(f"a context has at most {MAX_SESSIONS} sessions: let sources share them")
+        self.sessions[number] = SourceSession.of(number, event.settings, HEADER_BYTES, self.limiter, self.said)
+        self.begin(event)
+
+    def _flush(self) -> None:
+        """What the sessions said becomes datagrams, those to the same together."""
+        said = self.said[:]
+        self.said.clear()  # the sessions hold the same list
+        for (number, to), those in groupby(said, key=_whom):
+            datagrams = tuple([self.encode(number, one.packet) for one in those])
+            for address in self.audience(number, to):
+                self.out.append(SendDatagrams(number, address, datagrams))
+
+
+def _whom(said: Say) -> tuple[int, str]:
+    return said.session, said.to

@@ -5,6 +5,12 @@ import attrs
 from stablecast.core.units import milliseconds
 from stablecast.transports.wire.sequences import Reason
 
+SHORTEST = 4
+"""Bytes of the shortest packet."""
+
+KINDS = (0, 2, 3, 4, 5, 6, 7)
+"""The kinds of packets: data, session message, NAK, NCF, and those of LBT-RU alone."""
+
 
 @attrs.define
 class Spread:
@@ -45,14 +51,13 @@ class SourceStatistics:
     ncfs_sent: int = 0
     dgrams_dropped: int = 0
 
-    def as_dict(self, window: tuple[int, int], waiting: tuple[int, int], clients: int) -> dict[str, int]:
+    def as_dict(self, window: tuple[int, int], waiting: tuple[int, int]) -> dict[str, int]:
         """The counters with those that are states: datagrams and bytes in the window; data and repairs that wait."""
         states = {
             "txw_msgs": window[0],
             "txw_bytes": window[1],
             "rctlr_data_msgs": waiting[0],
             "rctlr_rx_msgs": waiting[1],
-            "num_clients": clients,
         }
         return {**attrs.asdict(self), **states}
 
@@ -77,10 +82,24 @@ class ReceiverStatistics:
     nak_stm: Spread = attrs.field(factory=Spread)
     nak_tx: Spread = attrs.field(factory=Spread)
     lbmc_msgs_rcved: int = 0
+    dgrams_dropped_size: int = 0
+    dgrams_dropped_version: int = 0
     dgrams_dropped_type: int = 0
+    dgrams_dropped_hdr: int = 0
     dgrams_dropped_sid: int = 0
     dgrams_dropped_other: int = 0
     dgrams_dropped_test: int = 0
+
+    def malformed(self, octets: bytes) -> None:
+        """A datagram came that is no packet: it is too short, or of another version, of no kind, or broken."""
+        if len(octets) < SHORTEST:
+            self.dgrams_dropped_size += 1
+        elif octets[0] >> 4:
+            self.dgrams_dropped_version += 1
+        elif octets[0] not in KINDS:
+            self.dgrams_dropped_type += 1
+        else:
+            self.dgrams_dropped_hdr += 1
 
     def refused(self, reason: int, count: int) -> None:
         """NCFs came."""

@@ -22,7 +22,20 @@ from stablecast.transports.wire.sequences import (
     split_reason,
 )
 
-__all__ = ["Data", "Format", "Nak", "Ncf", "Option", "Packet", "Reason", "SessionMessage", "decode", "encode"]
+__all__ = [
+    "Data",
+    "Format",
+    "Nak",
+    "Ncf",
+    "Option",
+    "Packet",
+    "Reason",
+    "SessionMessage",
+    "decode",
+    "encode",
+    "encode_data",
+    "read_data",
+]
 
 HEADER = struct.Struct(">BBHI")
 """Version and kind, code of the first option, port for NAKs, session."""
@@ -35,6 +48,8 @@ _DATA = struct.Struct(">IIBBH")
 _SESSION = struct.Struct(">IIIBBH")
 _NAK = struct.Struct(">HH")
 _NCF = struct.Struct(">IHBB")
+_PLAIN = struct.Struct(">BBHIIIBBH")
+"""`HEADER` and `_DATA`: all before the messages of a datagram without options."""
 
 
 @attrs.frozen
@@ -148,6 +163,13 @@ def encode(packet: Packet) -> bytes:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
 
 
+def encode_data(nak_port: int, session_id: int, sqn: int, trail: int, flags: int, payload: bytes) -> bytes:
+    """The same of data as the product sends it without parity, quicker. The fields must fit."""
+    symbol = sqn & (1 << GROUP_SHIFT) - 1
+    head = _PLAIN.pack(Data.KIND, NO_OPTION, nak_port, session_id, sqn, trail, flags, GROUP_SHIFT, symbol)
+    return head + payload
+
+
 def _body(packet: Packet) -> tuple[bytes, bytes]:
     match packet:
         case Data():
@@ -187,6 +209,17 @@ def decode(octets: bytes) -> Packet:
         return decoder(octets, first, nak_port, session_id)
     except struct.error as error:
         raise WireError(f"a packet of {len(octets)} bytes is too short: {error}") from error
+
+
+def read_data(octets: bytes) -> tuple[int, int, int, int, int, bytes] | None:
+    """Port for NAKs, session, number, trail, flags and messages of data without options, quicker than `decode`.
+
+    None of anything else.
+    """
+    if len(octets) < _PLAIN.size or octets[0] != Data.KIND or octets[1] != NO_OPTION:
+        return None
+    _, _, nak_port, session_id, sqn, trail, flags, _, _ = _PLAIN.unpack_from(octets)
+    return nak_port, session_id, sqn, trail, flags, octets[_PLAIN.size :]
 
 
 def _decode_data(octets: bytes, first: int, nak_port: int, session_id: int) -> Data:

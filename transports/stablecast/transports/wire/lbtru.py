@@ -39,6 +39,8 @@ __all__ = [
     "client_of",
     "decode",
     "encode",
+    "encode_data",
+    "read_data",
     "session_of",
 ]
 
@@ -52,6 +54,10 @@ _SESSION = struct.Struct(">III")
 _NAK = struct.Struct(">HH")
 _NCF = struct.Struct(">IHBB")
 _ACK = struct.Struct(">I")
+_PLAIN = struct.Struct(">BBHIIBBHI")
+"""`HEADER`, `_DATA` and a session ID: all before the messages of a datagram without other options."""
+_SESSION_LENGTH = 8
+"""Bytes of the option with the session ID."""
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +201,14 @@ def encode(packet: Packet) -> bytes:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
 
 
+def encode_data(flags: int, sqn: int, trail: int, session_id: int, payload: bytes) -> bytes:
+    """The same of data, quicker; a session of 0 is not named. The fields must fit."""
+    if not session_id:
+        return HEADER.pack(Data.KIND, NO_OPTION, flags) + _DATA.pack(sqn, trail) + payload
+    option = (NO_OPTION, _SESSION_LENGTH, 0, session_id)
+    return _PLAIN.pack(Data.KIND, SessionId.CODE, flags, sqn, trail, *option) + payload
+
+
 def _parts(packet: Packet) -> tuple[int, bytes, bytes]:
     """The word of the header, the fields behind it, and the payload."""
     match packet:
@@ -247,6 +261,19 @@ def decode(octets: bytes) -> Packet:
         return decoder(octets, first, word)
     except struct.error as error:
         raise WireError(f"a packet of {len(octets)} bytes is too short: {error}") from error
+
+
+def read_data(octets: bytes) -> tuple[int, int, int, int, bytes] | None:
+    """Session, flags, number, trail and messages of data that names its session and no more, quicker than `decode`.
+
+    None of anything else.
+    """
+    if len(octets) < _PLAIN.size or octets[0] != Data.KIND or octets[1] != SessionId.CODE:
+        return None
+    _, _, flags, sqn, trail, following, length, _, session_id = _PLAIN.unpack_from(octets)
+    if following != NO_OPTION or length != _SESSION_LENGTH:
+        return None
+    return session_id, flags, sqn, trail, octets[_PLAIN.size :]
 
 
 def _decode_data(octets: bytes, first: int, word: int) -> Data:

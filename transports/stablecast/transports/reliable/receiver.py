@@ -1,0 +1,179 @@
+"""A receiver's session with one source: what LBT-RM and LBT-RU have in common.
+
+Datagrams are read into what they say (`packets`), that goes to `Receiving`, and NAKs come back. How a datagram is read
+and a NAK is written, and how a session begins and ends, each transport does in its own way: that is its chart.
+"""
+
+from abc import ABC, abstractmethod
+from enum import IntEnum
+from typing import assert_never
+
+import attrs
+
+from stablecast.transports.reliable.effects import ReceiverEffect, SendDatagrams
+from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
+from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
+from stablecast.transports.reliable.receiving import Receiving
+from stablecast.transports.reliable.settings import ReceiverSettings
+from stablecast.transports.reliable.statistics import ReceiverStatistics
+from stablecast.transports.wire.errors import WireError
+
+
+class Aside(IntEnum):
+    """What a datagram is that says nothing about the session: another session's, not for receivers, the end."""
+
+    FOREIGN = 0
+    OTHER = 1
+    RESET = 2
+
+
+@attrs.define
+class ReceiverMachine(ABC):
+    """One session; a machine.
+
+    Attributes:
+        source: Where NAKs go, and with LBT-RU all else that is said: `ip:port`.
+        session_id: 32 bits; 0 (LBT-RU): the session has none.
+        joined_at: When it was joined (ns).
+        heard_at: When anything was heard from the source.
+    """
+
+    source: str
+    session_id: int
+    seed: int
+    joined_at: int
+    settings: ReceiverSettings
+    heard_at: int = attrs.field(init=False)
+    session: Receiving = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.heard_at = self.joined_at
+        self.session = Receiving.of(self.settings, self.seed)
+
+    # What each transport does in its own way.
+
+    @property
+    @abstractmethod
+    def phase(self) -> IntEnum:
+        """The state of its chart."""
+
+    @property
+    @abstractmethod
+    def over(self) -> bool:
+        """Whether nothing is taken any more."""
+
+    @abstractmethod
+    def read(self, octets: bytes) -> Told | Aside:
+        """What a datagram says. Raises WireError."""
+
+    @abstractmethod
+    def nak(self, numbers: tuple[int, ...]) -> bytes:
+        """The datagram that asks for these wire numbers."""
+
+    @abstractmethod
+    def on_heard(self, now: int) -> None:
+        """A sign of life."""
+
+    @abstractmethod
+    def on_reset(self, now: int) -> None:
+        """The source ended it."""
+
+    @abstractmethod
+    def on_leave(self, now: int) -> None:
+        """Nobody listens any more."""
+
+    @abstractmethod
+    def on_time(self, now: int) -> None:
+        """Does what is due beside the NAKs."""
+
+    @abstractmethod
+    def next_duty(self) -> int | None:
+        """When `on_time` is due, in nanoseconds."""
+
+    # What they have in common.
+
+    @property
+    def statistics(self) -> ReceiverStatistics:
+        """The session's counters."""
+        return self.session.statistics
+
+    def receive(self, event: ReceiverInput, now: int) -> None:
+        """Feeds one input; what comes after the end is passed over."""
+        match event:
+            case Arrived(datagrams):
+                for octets in datagrams:
+                    if not self.over:
+                        self._on_datagram(octets, now)
+                if not self.over:
+                    self._settle(now)
+            case Leave():
+                self.on_leave(now)
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Asks for what is missing, gives up what was for too long; ends with the source."""
+        if not self.over:
+            self._settle(now)
+            self.on_time(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        if self.over:
+            return None
+        due = (self.session.next_timeout(), self.next_duty())
+        return min((at for at in due if at is not None), default=None)
+
+    def take_effects(self) -> list[ReceiverEffect]:
+        """What to do, in order."""
+        effects, self.session.out = self.session.out, []
+        return effects
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        self.session.check_invariants()
+
+    def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
+        """State, newest number known, what is missing."""
+        return (self.phase.name, self.session.gaps.high, tuple(self.session.gaps.missing))
+
+    def send(self, *datagrams: bytes) -> None:
+        """Says something to the source."""
+        self.session.out.append(SendDatagrams(0, self.source, datagrams))
+
+    def _settle(self, now: int) -> None:
+        naks = self.session.settle(now)
+        if naks:
+            self.send(*(self.nak(numbers) for numbers in naks))
+
+    def _on_datagram(self, octets: bytes, now: int) -> None:
+        session = self.session
+        if session.drops():
+            return
+        statistics = session.statistics
+        statistics.msgs_rcved += 1
+        statistics.bytes_rcved += len(octets)
+        try:
+            heard = self.read(octets)
+        except WireError:
+            statistics.malformed(octets)
+            return
+        match heard:
+            case Data():
+                session.on_data(heard.number, heard.trail, heard.payload, heard.again, now)
+            case Standing():
+                session.on_standing(heard.lead, heard.trail, now)
+            case Refused():
+                session.on_refused(heard.trail, heard.reason, heard.numbers, now)
+            case Aside.FOREIGN:
+                statistics.dgrams_dropped_sid += 1
+                return
+            case Aside.OTHER:
+                statistics.dgrams_dropped_other += 1
+                return
+            case _:
+                self._settle(now)
+                self.on_reset(now)
+                return
+        self.heard_at = now
+        self.on_heard(now)
