@@ -93,7 +93,11 @@ def test_where_the_last_message_began_is_known() -> None:
     assert batch.last_at == 50
 
 
-@given(st.lists(st.lists(st.integers(12, 300), min_size=1, max_size=6), max_size=12), st.integers(1, 400))
+MIXED = st.lists(st.integers(12, 300), min_size=1, max_size=6)
+ALIKE = st.tuples(st.integers(12, 300), st.integers(1, 30)).map(lambda pair: [pair[0]] * pair[1])
+
+
+@given(st.lists(MIXED | ALIKE, max_size=12), st.integers(1, 400))
 def test_datagrams_are_what_a_message_at_a_time_would_give(blocks: list[list[int]], floor: int) -> None:
     batch, twin = batcher(300, floor), list[int]()
     pending = 0

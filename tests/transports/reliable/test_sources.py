@@ -22,7 +22,7 @@ HALF = RateSettings(10 * MS, 60 * 8 * 100)
 
 @attrs.define
 class Plain(Sources):
-    """The simplest protocol: a datagram is a letter and a number, and goes to "all"; what is heard is a number to repeat."""
+    """The simplest protocol: a datagram is a letter and a number, for "all"; what is heard is a number to repeat."""
 
     over: list[int] = attrs.field(factory=list)
 

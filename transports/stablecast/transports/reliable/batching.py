@@ -12,6 +12,7 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.transports.wire import alike
 from stablecast.transports.wire.lbmc import DATA_HEADER, PREFIX
 
 
@@ -87,9 +88,14 @@ class Batcher:
 
     def _cuts(self, block: bytes) -> list[int]:
         """Where datagrams end in the block; an end at 0 is that of what was pending before."""
+        floor = self.room if self.explicit else self.floor
+        length = int.from_bytes(block[2:4])
+        even = DATA_HEADER.size <= length <= self.room and not len(block) % length
+        if even and alike.size(block, len(block) // length):
+            self.last_at = len(block) - length
+            return self._even_cuts(len(block), length, floor)
         cuts: list[int] = []
         room, unpack, at, size = self.room, PREFIX.unpack_from, 0, self.size
-        floor = room if self.explicit else self.floor
         end = len(block)
         while at < end:
             length = unpack(block, at)[2] if at + PREFIX.size <= end else 0
@@ -102,6 +108,21 @@ class Batcher:
             at += length
             size += length
             if size >= floor:
+                cuts.append(at)
+                size = 0
+        return cuts
+
+    def _even_cuts(self, end: int, length: int, floor: int) -> list[int]:
+        """The same where all messages have this length: a step for each datagram, not for each message."""
+        cuts: list[int] = []
+        at, size = 0, self.size
+        while at < end:
+            fitting = (self.room - size) // length
+            wanted = max(1, -(-(floor - size) // length))
+            taken = min(fitting, wanted, (end - at) // length) * length
+            at += taken
+            size += taken
+            if size >= floor or not fitting:
                 cuts.append(at)
                 size = 0
         return cuts
