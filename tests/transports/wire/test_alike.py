@@ -1,5 +1,7 @@
 """Columns find what a walk from message to message finds."""
 
+from itertools import accumulate
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +57,15 @@ def test_the_first_message_that_differs_ends_what_is_alike(
     at = data.draw(st.integers(len(head) + size, len(block) - 1))
     block[at] ^= data.draw(st.integers(1, 255))
     octets = bytes(block)
+    assert alike.count(octets, 0, len(head)) == naive(octets, 0, len(head))
+
+
+@given(NUMBERS, st.lists(st.sampled_from([1] * 8 + [2, 3, -3, 0, 256, 65_536]), min_size=2, max_size=40))
+def test_numbers_that_jump_more_than_once_end_at_the_first_jump(number: int, steps: list[int]) -> None:
+    """A repair among later datagrams: bytes of a number differ at several places."""
+    numbers = list(accumulate(steps, initial=number))
+    head = DATA_HEADER.pack(0, 0, 0, 7, 0)
+    octets = b"".join(headed(head, one, b"") for one in numbers)
     assert alike.count(octets, 0, len(head)) == naive(octets, 0, len(head))
 
 

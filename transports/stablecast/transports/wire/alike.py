@@ -69,11 +69,14 @@ def _consecutive(data: bytes, at: int, length: int, most: int) -> int:
         first = number + found & _MASK
         page = min(PAGE - first % PAGE, most - found)
         begin, end = at + found * length, at + (found + page) * length - NUMBER
+        same = page
         for place, column in enumerate(_columns(first, page)):
             had = data[begin + place : end : length]
             if had != column:
-                return found + next(n for n, (one, other) in enumerate(zip(had, column, strict=True)) if one != other)
-        found += page
+                same = min(same, next(n for n in range(page) if had[n] != column[n]))
+        found += same
+        if same < page:
+            break
     return found
 
 
