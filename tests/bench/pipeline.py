@@ -14,9 +14,13 @@ import uvloop
 
 from stablecast.client import Context, Message, Receiver, Source
 from stablecast.core.events import Event, RegistrationComplete
+from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.journal.disk import Disk
 from tests.bench.roles import BenchError, Wire, Work
+
+DISK_BYTES = 4 << 30
+"""What a store keeps of a source: everything, as the baseline does."""
 
 Send = Callable[[Source, list[bytes]], Awaitable[object]]
 
@@ -118,7 +122,8 @@ async def _store(work: Work, wire: Wire) -> None:
     directory = work.directory / wire.name
     directory.mkdir()
     disk = Disk(sync=partial(slow_sync, work.sync_ns))
-    store = Store(StoreSettings("127.0.0.1:0", directory, trace=work.trace, new=True, disk=disk))
+    config = StoreConfig("", seed=1, repository=RepositoryConfig(disk_limit=DISK_BYTES))
+    store = Store(StoreSettings("127.0.0.1:0", directory, config, trace=work.trace, new=True, disk=disk))
     await store.start()
     await asyncio.to_thread(wire.ready, store.address)
     await asyncio.to_thread(wire.done)

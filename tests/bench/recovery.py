@@ -15,6 +15,9 @@ from tests.bench.scenario import Figures, Options, Scenario
 
 LIVE_PER_S: Final = 10_000
 LIVE_SECONDS: Final = 2
+WINDOW: Final = 5_000
+"""Messages asked for at one time: as many as may be held, and more than the few of the default."""
+
 STEP_S: Final = 0.005
 
 
@@ -37,7 +40,8 @@ async def _receiver(work: Work, wire: Wire) -> None:
     await asyncio.to_thread(wire.ready)
     started, number, recovered = time.perf_counter(), 0, 0
     async with Context(session_id=pipeline.SESSION_ID) as context:
-        receiver = context.receiver(pipeline.TOPIC, source=wire.addresses["source"])
+        options = {"retransmit_request_outstanding_maximum": WINDOW}
+        receiver = context.receiver(pipeline.TOPIC, source=wire.addresses["source"], options=options)
         async for batch in receiver.batches():
             if batch.first != number or batch.payloads()[0] != pipeline.payload(number, work.size):
                 raise BenchError(f"message {batch.first} came where {number} was due")

@@ -1,11 +1,12 @@
 """The request window: whose turn it is, how much at a time, and when to give up."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core import effects as fx
 from stablecast.core.messages import RetransmitRequest, Role
-from stablecast.core.requests import CHUNK_MESSAGES, RequestWindow, Target
+from stablecast.core.requests import CHUNK_MESSAGES, MAX_CHUNK_MESSAGES, RequestWindow, Target
 from stablecast.core.serial import MODULUS
 from tests.core.samples import LIFE, drain, sends
 
@@ -28,6 +29,14 @@ def test_a_request_says_who_asks_for_what() -> None:
     machine.issue(STORES[:1], 0, out)
     assert sends(out) == [("a:1", RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, MODULUS - 1, 1, "me:1"))]
     assert machine.abstract() == ((), ((MODULUS - 1, MODULUS + 2),))
+
+
+@pytest.mark.parametrize(("window", "sizes"), [(1000, [250] * 4), (1 << 20, [MAX_CHUNK_MESSAGES] * 3)])
+def test_a_large_window_is_asked_for_in_few_requests(window: int, sizes: list[int]) -> None:
+    machine, out = requests(window=window), list[fx.Effect]()
+    machine.want(0, min(window, 3 * MAX_CHUNK_MESSAGES))
+    machine.issue(STORES[:1], 0, out)
+    assert [last + 1 - first for _, first, last in asked(out)] == sizes
 
 
 def test_targets_take_turns_and_the_window_bounds_what_is_asked() -> None:

@@ -1,5 +1,6 @@
 """Core messages survive the wire, and nothing that comes from the wire raises anything but the one error."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core import messages as m
-from stablecast.transports import codec
+from stablecast.transports import codec, lbttcp
 from stablecast.transports.codec import lives, paced
 from stablecast.transports.codec.extended import encode_option, find_option
 from stablecast.transports.wire import headers as h
@@ -333,3 +334,32 @@ def test_public_dissectors_read_retransmissions(tmp_path: Path) -> None:
     octets = [codec.encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x", proactive)) for proactive in (False, True)]
     packets = judged(octets, tmp_path / "retransmissions.pcap")
     assert [int(packet.fields["lbmc.type"][0], 0) for packet in packets] == [10, 2]
+
+
+@given(
+    st.sampled_from([0, 200, (1 << 32) - 30]),
+    st.lists(st.tuples(st.integers(1, 60), st.integers(0, 2)), min_size=1, max_size=4),
+    st.integers(0, 40),
+    st.booleans(),
+    st.lists(st.integers(0, 1 << 16), max_size=6),
+)
+def test_a_run_sent_again_is_the_same_however_many_are_alike(
+    first: int, parts: list[tuple[int, int]], skip: int, proactive: bool, cuts: list[int]
+) -> None:
+    """Messages of one size make series, others come alone; the numbers and payloads are those of the run."""
+    contents = [
+        bytes((at % 256,)) * size for at, size in enumerate(size for count, size in parts for _ in range(count))
+    ]
+    skip = min(skip, len(contents) - 1)
+    block = lbttcp.build(9, first, contents)
+    again = codec.encode_again(LIFE, LIFE, block, skip, len(contents) - skip, proactive)
+    decoder, found = lbttcp.StreamDecoder(series=True), list[tuple[int, bytes]]()
+    places = sorted({cut % (len(again) + 1) for cut in cuts} | {0, len(again)})
+    for start, stop in pairwise(places):
+        for item in decoder.feed(again[start:stop]):
+            assert isinstance(item, lbmc.Message)
+            one = codec.decode_recovered(item)
+            assert (one.session, one.incarnation, one.proactive) == (LIFE, LIFE, proactive)
+            run = codec.decode_series(item).payloads if isinstance(item, lbttcp.Series) else [one.payload]
+            found += [((one.wire_number + at) % (1 << 32), content) for at, content in enumerate(run)]
+    assert found == [((first + at) % (1 << 32), contents[at]) for at in range(skip, len(contents))]

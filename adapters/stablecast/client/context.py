@@ -39,7 +39,7 @@ from stablecast.resolver.combined import Combined, Wait
 from stablecast.resolver.options import ResolutionSettings, own
 from stablecast.trace import TraceError
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, Series
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
 
@@ -330,15 +330,15 @@ class Context:
                 source.receive(Departed(context))
 
     def _on_items(self, items: list[Item], peer: Peer) -> None:
-        recovered: dict[int, list[codec.Recovered]] = {}
+        recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
         for item in items:
             if isinstance(item, Run):
                 self.oddities["data-on-request-port"] += 1
                 continue
             try:
                 if item.kind in codec.RECOVERED_KINDS:
-                    retransmission = codec.decode_recovered(item)
-                    recovered.setdefault(retransmission.session, []).append(retransmission)
+                    again = codec.decode_series(item) if isinstance(item, Series) else codec.decode_recovered(item)
+                    recovered.setdefault(again.session, []).append(again)
                 else:
                     message = codec.decode(item)
                     if isinstance(message, ReceiverAlive):

@@ -383,7 +383,7 @@ class Receiver:
         for session in self._of(message.incarnation):
             session.on_message(message)
 
-    def on_recovered(self, incarnation: int, messages: list[codec.Recovered]) -> None:
+    def on_recovered(self, incarnation: int, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Retransmissions that came to the request port."""
         for session in self._of(incarnation):
             session.on_recovered(messages)

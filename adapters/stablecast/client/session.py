@@ -102,7 +102,7 @@ class Session:
         if lost is not None:
             self._driver.feed(lost)
 
-    def on_recovered(self, messages: list[codec.Recovered]) -> None:
+    def on_recovered(self, messages: list[codec.Recovered | codec.RecoveredRun]) -> None:
         """Retransmissions."""
         self._driver.feed_all(self._tokens.keep_recovered(messages))
 

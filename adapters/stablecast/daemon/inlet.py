@@ -15,7 +15,7 @@ from stablecast.net.requests import Peer
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.stream import Item
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.lbttcp import Run, Series
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
@@ -38,14 +38,15 @@ class Inlet:
 
     def on_items(self, items: list[Item], _: Peer) -> None:
         """Control messages and retransmissions on the store's port."""
-        recovered: list[codec.Recovered] = []
+        recovered: list[codec.Recovered | codec.RecoveredRun] = []
         for item in items:
             if isinstance(item, Run):
                 self._oddities["data-on-request-port"] += 1
                 continue
             try:
                 if item.kind in codec.RECOVERED_KINDS:
-                    recovered.append(codec.decode_recovered(item))
+                    again = codec.decode_series(item) if isinstance(item, Series) else codec.decode_recovered(item)
+                    recovered.append(again)
                 else:
                     self._tell(codec.decode(item))
             except WireError:

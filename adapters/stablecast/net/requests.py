@@ -88,7 +88,7 @@ class Peer(StreamReader):
         on_made: Callable[["Peer"], None] = lambda _: None,
     ) -> None:
         """A connection that is not made yet; `on_made` is told when it is, `on_left` when it has ended."""
-        super().__init__(lambda items: on_items(items, self))
+        super().__init__(lambda items: on_items(items, self), series=True)
         self.contexts: list[int] = []
         self._on_made = on_made
         self._on_left = on_left

@@ -1,12 +1,12 @@
 """Runs of messages kept by token while a machine decides what becomes of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from stablecast.core import serial
 from stablecast.core.inputs import Data, Lost
 from stablecast.core.messages import Incarnation
-from stablecast.transports.codec import Recovered, split
-from stablecast.transports.lbttcp import Run, span
+from stablecast.transports.codec import Recovered, RecoveredRun, split
+from stablecast.transports.lbttcp import Run, build, span
 
 MAX_RECOVERED_RUN = 64
 """Retransmitted messages put together into one run."""
@@ -65,31 +65,42 @@ class Tokens:
         start, stop = span(run.block, skip, count)
         return memoryview(run.block)[start:stop]
 
-    def keep_recovered(self, messages: Iterable[Recovered]) -> Iterator[Data]:
+    def keep_recovered(self, messages: Iterable[Recovered | RecoveredRun]) -> Iterator[Data]:
         """Keep retransmitted messages, neighbours together, and say so as inputs."""
-        pending: list[Recovered] = []
-        for message in messages:
-            if pending and (not _continues(pending[-1], message) or len(pending) >= MAX_RECOVERED_RUN):
-                yield self._recovered(pending)
-                pending = []
+        for some in _gathered(messages):
+            if isinstance(some, RecoveredRun):
+                index = split(some.incarnation)[1]
+                contents = some.payloads
+                yield self._recovered(some, build(index, some.wire_number, contents), contents)
+            else:
+                block = b"".join(message.data for message in some)
+                yield self._recovered(some[0], block, [message.payload for message in some])
+
+    def _recovered(self, first: Recovered | RecoveredRun, block: bytes, contents: Sequence[bytes]) -> Data:
+        count, size, number = len(contents), sum(map(len, contents)), first.wire_number
+        token = self.keep(Run(split(first.incarnation)[1], number, count, size, block), first.incarnation)
+        return Data(first.session, first.incarnation, number, count, size, True, token, first.proactive)
+
+
+def _gathered(messages: Iterable[Recovered | RecoveredRun]) -> Iterator[list[Recovered] | RecoveredRun]:
+    """Runs as they are, and neighbours among the others together."""
+    pending: list[Recovered] = []
+    for message in messages:
+        if pending and (len(pending) >= MAX_RECOVERED_RUN or not _continues(pending[-1], message)):
+            yield pending
+            pending = []
+        if isinstance(message, Recovered):
             pending.append(message)
-        if pending:
-            yield self._recovered(pending)
-
-    def _recovered(self, messages: list[Recovered]) -> Data:
-        first = messages[0]
-        _, topic_index = split(first.incarnation)
-        size = sum(len(message.payload) for message in messages)
-        run = Run(topic_index, first.wire_number, len(messages), size, b"".join(message.data for message in messages))
-        token = self.keep(run, first.incarnation)
-        return Data(
-            first.session, first.incarnation, first.wire_number, len(messages), size, True, token, first.proactive
-        )
+        else:
+            yield message
+    if pending:
+        yield pending
 
 
-def _continues(before: Recovered, message: Recovered) -> bool:
+def _continues(before: Recovered, message: Recovered | RecoveredRun) -> bool:
     return (
-        before.session == message.session
+        isinstance(message, Recovered)
+        and before.session == message.session
         and before.incarnation == message.incarnation
         and before.proactive == message.proactive
         and bool(before.headers) == bool(message.headers)

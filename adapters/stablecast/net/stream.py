@@ -129,10 +129,10 @@ class StreamReader(asyncio.Protocol):
     says what was wrong if it was us who ended it.
     """
 
-    def __init__(self, on_items: Callable[[list[Item]], None]) -> None:
-        """A connection that is not made yet."""
+    def __init__(self, on_items: Callable[[list[Item]], None], series: bool = False) -> None:
+        """A connection that is not made yet; retransmissions that come on it may be put into `Series`."""
         self._on_items = on_items
-        self._decoder = StreamDecoder()
+        self._decoder = StreamDecoder(series)
         self._closing = False
         self._transport: asyncio.Transport | None = None
         self.error = ""

@@ -14,7 +14,13 @@ from stablecast.core.messages import Address, Incarnation, RetransmitRequest, Ro
 from stablecast.core.ranges import RangeSet
 
 CHUNK_MESSAGES = 64
-"""Messages asked for in one request."""
+"""Messages asked for in one request, where the window is small."""
+
+AT_ONCE = 4
+"""Requests that share a large window, so that some are under way while others are answered."""
+
+MAX_CHUNK_MESSAGES = 4096
+"""Messages asked for in one request at most: a store takes no more."""
 
 
 @attrs.frozen
@@ -113,7 +119,7 @@ class RequestWindow:
         self.asked, self.retrying, self.outstanding = [], [], 0
 
     def _pick(self, room: int, now: int) -> Asked | None:
-        size = min(room, CHUNK_MESSAGES)
+        size = min(room, MAX_CHUNK_MESSAGES, max(CHUNK_MESSAGES, self.window // AT_ONCE))
         if self.retrying:
             first = self.retrying.pop(0)
             if first.stop - first.start > size:

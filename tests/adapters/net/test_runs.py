@@ -7,7 +7,7 @@ from stablecast.core import serial
 from stablecast.core.inputs import Lost
 from stablecast.net.runs import MAX_RECOVERED_RUN, Continuity, Tokens
 from stablecast.transports.chained import Piece, pieces
-from stablecast.transports.codec import Recovered, join
+from stablecast.transports.codec import Recovered, RecoveredRun, join
 from stablecast.transports.lbttcp import Run, payloads, span
 from stablecast.transports.wire.headers import Fragment
 from tests.adapters.net.peers import data
@@ -102,3 +102,24 @@ def test_a_run_of_retransmissions_is_bounded() -> None:
     messages = [Recovered(SESSION, LIFE, number, b"x") for number in range(MAX_RECOVERED_RUN + 1)]
     assert [event.count for event in tokens.keep_recovered(messages)] == [MAX_RECOVERED_RUN, 1]
     assert list(tokens.keep_recovered([])) == []
+
+
+def test_series_are_runs_of_their_own() -> None:
+    """Whatever stands before or behind them."""
+    tokens = Tokens()
+    contents = [b"%d" % (n % 10) for n in range(3 * MAX_RECOVERED_RUN)]
+    messages = [
+        Recovered(SESSION, LIFE, 4, b"a"),
+        RecoveredRun(SESSION, LIFE, 5, contents, proactive=True),
+        RecoveredRun(SESSION, LIFE, 5 + len(contents), contents),
+        Recovered(SESSION, LIFE, 5 + 2 * len(contents), b"b"),
+    ]
+    found = list(tokens.keep_recovered(messages))
+    assert [(event.wire_first, event.count, event.proactive) for event in found] == [
+        (4, 1, False),
+        (5, len(contents), True),
+        (5 + len(contents), len(contents), False),
+        (5 + 2 * len(contents), 1, False),
+    ]
+    run, sender = tokens.use(found[1].token, done=True)
+    assert (payloads(run.block, 0, run.count), run.payload_bytes, sender) == (contents, len(contents), LIFE)

@@ -7,7 +7,7 @@ in a run.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -24,6 +24,9 @@ _PLAIN = struct.Struct(">III")
 _LENGTH = struct.Struct(">2xH")
 """The length of a message, where it begins (`PREFIX` without its first half)."""
 _LAST = 0xFFFF_FFFF
+_AGAIN = frozenset({MessageKind.RETRANSMISSION, MessageKind.PROACTIVE})
+_AGAIN_HEADERS = 2
+"""Headers of a retransmission of a plain message: for whom, and whose it was."""
 _PATIENCE = 32
 """Messages after which it is worth looking again for some that are alike."""
 
@@ -52,6 +55,13 @@ class Run:
     def chained(self) -> bool:
         """Whether its messages are not plain: then `chained.pieces` takes them apart, not `payloads`."""
         return bool(self.block[1])
+
+
+@attrs.frozen
+class Series(Message):
+    """Retransmissions that are alike, with numbers that follow each other: the first of them, and what all carry."""
+
+    payloads: Sequence[bytes] = ()
 
 
 def span(block: bytes | memoryview, skip: int, count: int) -> tuple[int, int]:
@@ -97,11 +107,12 @@ def build(topic_index: int, number: int, payloads: Sequence[bytes]) -> bytes:
 
 
 class StreamDecoder:
-    """Splits one TCP stream into runs and messages."""
+    """Splits one TCP stream into runs and messages; retransmissions that are alike, if wanted, into series."""
 
-    __slots__ = ("_failed", "_needed", "_pending")
+    __slots__ = ("_failed", "_needed", "_other", "_pending")
 
-    def __init__(self) -> None:
+    def __init__(self, series: bool = False) -> None:
+        self._other = _series if series else _other
         self._pending = bytearray()
         self._needed = 0  # bytes at which the pending ones can be decoded further
         self._failed = False
@@ -128,7 +139,7 @@ class StreamDecoder:
                 return []
             data = b"".join((self._pending, data))
         try:
-            found, end = _split(data)
+            found, end = _split(data, self._other)
             if self._pending or end < len(data):
                 self._keep(data, end)
         except WireError:
@@ -142,13 +153,15 @@ class StreamDecoder:
         self._needed = frame(self._pending)[1] if len(self._pending) >= PREFIX.size else PREFIX.size
 
 
-def _split(data: bytes) -> tuple[list[Run | Message], int]:
-    """Whole messages of `data` and where the incomplete one begins."""
+def _split(
+    data: bytes, other: Callable[[bytes, int], tuple[Run | Message | None, int]]
+) -> tuple[list[Run | Message], int]:
+    """Whole messages of `data`, `other` finds those that are not plain, and where the incomplete one begins."""
     found: list[Run | Message] = []
     position, size = 0, len(data)
     while size - position >= PREFIX.size:
         if data[position] or data[position + 1] or size - position < DATA_HEADER.size:
-            item, position = _other(data, position)
+            item, position = other(data, position)
             if item is None:
                 break
             found.append(item)
@@ -171,6 +184,22 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
     if position + frame(data, position)[1] > len(data):
         return None, position
     return decode(data, position)
+
+
+def _series(data: bytes, position: int) -> tuple[Run | Message | None, int]:
+    """The same, retransmissions of plain messages that are alike as one."""
+    item, end = _other(data, position)
+    if not isinstance(item, Message) or item.kind not in _AGAIN or len(item.headers) != _AGAIN_HEADERS:
+        return item, end
+    length = end - position
+    if len(data) - position < alike.MANY * length:
+        return item, end
+    head = length - len(item.payload)
+    count = alike.count(data, position, head)
+    contents = alike.payloads(data, head, length, position, count)
+    return Series(
+        item.kind, item.topic_index, item.sequence, item.headers, item.payload, contents
+    ), position + count * length
 
 
 def _run(data: bytes, position: int) -> tuple[int, int, int, int]:

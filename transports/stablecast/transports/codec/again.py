@@ -7,8 +7,8 @@ import struct
 
 from stablecast.core.messages import Incarnation
 from stablecast.transports.lbttcp import span
+from stablecast.transports.wire import alike, lbmc
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc
 
 AGAIN_BYTES = 24
 """Bytes that a retransmission has more than the message: which session it is for, and who sent it."""
@@ -27,8 +27,13 @@ def encode_again(
     kind = lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION
     code, following = h.CtxInstD.CODE, h.CtxInst.CODE
     unpack, pack, lead = lbmc.DATA_HEADER.unpack_from, _HEADER.pack, lbmc.DATA_HEADER.size
-    octets, parts = bytes(block), []
-    at, _ = span(octets, skip, 0)
+    start, stop = span(block, skip, count)
+    octets, parts, at = bytes(block[start:stop]), [], 0
+    if count >= alike.MANY and alike.count(octets, 0, lead) == count:
+        _, chain, length, topic, number = unpack(octets)
+        if length + AGAIN_BYTES <= lbmc.MAX_MESSAGE:
+            head = pack(kind, code, length + AGAIN_BYTES, topic, 0, following, 12, 0, session, chain, 12, 0, sender)
+            return alike.build(head, number, alike.payloads(octets, lead, length, 0, count))
     for _ in range(count):
         _, chain, length, topic, number = unpack(octets, at)
         if length + AGAIN_BYTES <= lbmc.MAX_MESSAGE:

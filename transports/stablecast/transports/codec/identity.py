@@ -5,11 +5,13 @@ and topic index. Retransmissions carry two of them: whose session they are for, 
 """
 
 import struct
+from collections.abc import Sequence
 from typing import TypeVar
 
 import attrs
 
 from stablecast.core.messages import Incarnation
+from stablecast.transports.lbttcp import Series
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -50,6 +52,17 @@ class Recovered:
         if not self.headers:
             return lbmc.DATA_HEADER.pack(0, 0, _LEAD + len(self.payload), index, self.wire_number) + self.payload
         return lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, index, self.wire_number, self.headers, self.payload))
+
+
+@attrs.frozen
+class RecoveredRun:
+    """Retransmitted plain messages with consecutive numbers; the rest is as in `Recovered`."""
+
+    session: Incarnation
+    incarnation: Incarnation
+    wire_number: int
+    payloads: Sequence[bytes]
+    proactive: bool = False
 
 
 def join(session_id: int, topic_index: int) -> Incarnation:
@@ -98,6 +111,12 @@ def decode_recovered(message: lbmc.Message) -> Recovered:
     proactive = message.kind is lbmc.MessageKind.PROACTIVE
     headers = tuple(header for header in message.headers if isinstance(header, _CHAINED))
     return Recovered(session, incarnation, message.sequence, bytes(message.payload), proactive, headers)
+
+
+def decode_series(series: Series) -> RecoveredRun:
+    """Raises WireError like `decode_recovered`."""
+    first = decode_recovered(series)
+    return RecoveredRun(first.session, first.incarnation, first.wire_number, series.payloads, first.proactive)
 
 
 def control(*headers: h.Header) -> bytes:
