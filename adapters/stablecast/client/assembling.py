@@ -2,8 +2,7 @@
 
 from stablecast.client.message import Batch, Owner
 from stablecast.core.effects import Deliver
-from stablecast.transports.chained import pieces
-from stablecast.transports.fragments import Reassembly, Whole
+from stablecast.transports.fragments import Whole
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
@@ -54,13 +53,3 @@ class Assembled(Batch):
                 first = whole.first
             last = whole.last
         self._owner.consumed(first, last)
-
-
-def whole_messages(reassembly: Reassembly, run: Run, delivered: Deliver) -> list[Whole]:
-    """The messages that the delivered part of a chained run completes."""
-    found = []
-    for number, piece in enumerate(pieces(run.block, delivered.skip, delivered.count), delivered.first):
-        whole = reassembly.add(number, piece, delivered.recovered)
-        if whole is not None:
-            found.append(whole)
-    return found

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from stablecast.client.assembling import Assembled, whole_messages
+from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
 from stablecast.core import effects as fx
 from stablecast.core.events import DeregistrationComplete, UnrecoverableLoss
@@ -173,7 +173,7 @@ class Session:
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver what a run completes."""
         self._pieces.floor = self._machine.window.start
-        wholes = whole_messages(self._pieces, run, effect)
+        wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()
         if wholes:
             self.waiting += sum(whole.last + 1 - whole.first for whole in wholes)

@@ -63,8 +63,22 @@ class Checkers:
         self.facts.order[life] = len(self.released) - 1
         self.facts.stand_ins.append(life)
 
-    def on_sent(self, life: int, first: int, stop: int, flight: tuple[int, int]) -> None:
-        """Messages leave; no more than so many messages and bytes may be in flight, 0: any number."""
+    def on_sent(
+        self,
+        life: int,
+        first: int,
+        stop: int,
+        flight: tuple[int, int],
+        large: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        """Messages leave; no more than so many messages and bytes may be in flight, 0: any number.
+
+        `large` are the first and last numbers of those that are cut.
+        """
+        for low, high in large:
+            self.facts.counts["cut"] += 1
+            for number in range(low, high + 1):
+                self.facts.large[life, number] = (low, high)
         self.facts.counts["sent"] += stop - first
         self.sent.setdefault(life, RangeSet()).add(first, stop)
         under_way = sum(high - low for low, high in without(list(self.sent[life]), self._settled(life)))

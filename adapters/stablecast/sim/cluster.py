@@ -177,6 +177,7 @@ class Cluster:
             self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers, self._on_over
         )
         source.hesitates = self.setup.leaving is Leaving.HASTY_SOURCE
+        source.cut(max(1, self.setup.large))
         self.processes[SOURCE] = source
         self.checkers.clients.append(source)
         source.start(self._recorder(Role.SOURCE, source.name, source.machine))

@@ -28,7 +28,8 @@ class Facts:
 
     `stable` has the life of each stable number; `order` counts lives, and proxies (`stand_ins`) as the newest life. By
     store: what it let go within the rules (`gone`), of a message that it need not show any more. `wiped`: what disks
-    and memories that are lost had. `farewell`: the source deregistered, with all that was its.
+    and memories that are lost had. `large` has first and last number of what was cut, by life and number. `farewell`:
+    the source deregistered, with all that was its.
     """
 
     now: Callable[[], int]
@@ -43,6 +44,7 @@ class Facts:
     excused: Lives = attrs.field(factory=dict)
     wiped: list[Contents] = attrs.field(factory=list)
     gone: dict[str, Lives] = attrs.field(factory=dict)
+    large: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     farewell: bool = False
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
@@ -61,6 +63,11 @@ class Facts:
             return True
         gone = self.gone.get(store, {})
         return any(number in gone[sender] for sender in (life, NOBODY) if sender in gone)
+
+    def whole(self, life: int, number: int) -> bool:
+        """Whether the message that has this number is stable, all of it: of one that is not nothing is promised."""
+        first, last = self.large.get((life, number), (number, number))
+        return self.stable_lives.get(life, RangeSet()).contiguous_from(first) > last
 
     def excuse(self, life: int, number: int) -> None:
         """A stable message need not be anywhere any more."""

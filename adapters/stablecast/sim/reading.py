@@ -122,6 +122,17 @@ class Reading:
                 self.facts.report("S3", text)
         self.ledgers[receiver].lost.add(first, stop)
 
+    def on_given_up(self, receiver: str, process: str, life: int, sender: int, number: int) -> None:
+        """A piece is of no use: that of a message that is all stable, and nothing of it lost, would have been."""
+        facts, ledger, session = self.facts, self.ledgers[receiver], self.sessions[process, life]
+        facts.counts["pieces given up"] += 1
+        first, last = facts.large[sender, number]
+        begun = session.begin is not None and session.begin <= first
+        if begun and facts.whole(sender, number) and not ledger.lost.within(first, last + 1):
+            facts.report("S3", f"{process} gives up {number} of {first}..{last} of life {sender:#x}, which is stable")
+        session.lost.add(number, number + 1)
+        ledger.lost.add(number, number + 1)
+
     def on_leave(self, receiver: str, process: str) -> None:
         """A process deregisters its receiver: nothing is kept for it any more."""
         self.leaving.append(process)
@@ -145,7 +156,8 @@ class Reading:
     def missed(self, receiver: str, stop: int | None = None) -> list[tuple[int, int, int]]:
         """The stable messages (below `stop`) that a receiver misses, as first, stop, life.
 
-        It neither consumed them nor reported them lost, and they were to be kept for it.
+        It neither consumed them nor reported them lost, and they were to be kept for it. Pieces of a message that is
+        not all stable are none.
         """
         ledger = self.ledgers[receiver]
         found = []
@@ -155,4 +167,11 @@ class Reading:
                 last = end if stop is None else min(end, stop)
                 if first < last:
                     found += [(low, high, life) for low, high in without([(first, last)], known)]
-        return found
+        if not self.facts.large:
+            return found
+        return [
+            (number, number + 1, life)
+            for low, high, life in found
+            for number in range(low, high)
+            if self.facts.whole(life, number)
+        ]

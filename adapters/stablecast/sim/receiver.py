@@ -47,6 +47,7 @@ from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
+from stablecast.transports.fragments import Reassembly
 from stablecast.transports.lbttcp import Run, payloads
 
 DRAIN_NS = 300 * MILLISECOND
@@ -270,6 +271,8 @@ class Session:
         self._checkers = process.checkers
         self._receiver = process.receiver
         self._newest = -1
+        self._pieces = Reassembly()
+        self._senders: dict[int, int] = {}
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(self.machine, process.record(self.machine))
         self.driver = Driver(process, driven, self._perform)
 
@@ -321,11 +324,7 @@ class Session:
                 self._process.pool.send(effect.to, encode(effect.message))
             case fx.Deliver():
                 run, sender = self._tokens.use(effect.token, effect.done)
-                self.waiting += effect.count
-                self._newest = max(self._newest, effect.first + effect.count - 1)
-                found = [PAYLOAD.unpack(payload) for payload in payloads(run.block, effect.skip, effect.count)]
-                self._checkers.receivers.on_delivered(self._process.name, self.incarnation, sender, effect.first, found)
-                self._process.take(Batch(self, sender, effect.first, effect.count))
+                self._on_delivered(run, sender, effect)
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.AskRegId():
@@ -336,6 +335,37 @@ class Session:
                 self._on_notify(effect.event)
             case _:
                 assert_never(effect)
+
+    def _on_delivered(self, run: Run, sender: int, effect: fx.Deliver) -> None:
+        if run.chained:
+            self._senders |= dict.fromkeys(range(effect.first, effect.first + effect.count), sender)
+            self._pieces.floor = self.machine.window.start
+            wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
+            self._pass()
+            for whole in wholes:
+                self._hand_over(sender, whole.first, list(PAYLOAD.iter_unpack(whole.payload)))
+            return
+        if self._pieces.partials:
+            self._pieces.settle(effect.first, effect.first + effect.count)
+            self._pass()
+        found = [PAYLOAD.unpack(payload) for payload in payloads(run.block, effect.skip, effect.count)]
+        self._hand_over(sender, effect.first, found)
+
+    def _hand_over(self, sender: int, first: int, found: list[tuple[int, int]]) -> None:
+        self.waiting += len(found)
+        self._newest = max(self._newest, first + len(found) - 1)
+        self._checkers.receivers.on_delivered(self._process.name, self.incarnation, sender, first, found)
+        self._process.take(Batch(self, sender, first, len(found)))
+
+    def _pass(self) -> None:
+        """Pieces that no message will come of."""
+        self._pieces.check_invariants()
+        for first, stop in self._pieces.take_passed()[0]:
+            for number in range(first, stop):
+                self._checkers.receivers.on_given_up(
+                    self._receiver, self._process.name, self.incarnation, self._senders[number], number
+                )
+            self.driver.feed(Consumed(first, stop - 1))
 
     def _choose(self, low: int) -> None:
         """Where to begin; applications of those who may leave meanwhile take their time."""
@@ -359,6 +389,8 @@ class Session:
                 self._checkers.receivers.on_loss(
                     self._receiver, self._process.name, self.incarnation, event.first, event.last + 1
                 )
+                self._pieces.lose(event.first, event.last + 1)
+                self._pass()
             case DeregistrationComplete():
                 self.left = True
             case _:

@@ -30,6 +30,12 @@ PLAIN_SHARE: Final = 0.5
 KITS: Final = (1, 3)
 """How many deviations the others have."""
 
+LARGE_SHARE: Final = 0.4
+"""How many worlds that are not plain have messages of many sizes,"""
+
+LARGE: Final = (2, 8)
+"""in so many pieces at most."""
+
 MESSAGE_BYTES: Final = 24
 """What a message counts against a limit: 12 bytes of payload and its header; of the payload alone under RPP."""
 
@@ -60,7 +66,8 @@ class Setup:
     Of the stores: `size_threshold`, `size_limit`, `disk_limit`, `write_delay_ms`, `ack_minimum`, `request_rate` in
     messages per second, `forwarding`.
     Of the source: `paced` by receivers, stability `on_reception`, `unique` confirmations, the `retained` threshold and
-    limit, `notify` instead of blocking, a `stability_ms` after which it sends again, 0: the default.
+    limit, `notify` instead of blocking, a `stability_ms` after which it sends again, 0: the default; `large` messages,
+    in up to so many pieces.
     Of the receivers: the last is `non_blocking`, or comes `late_ms`; all deliver in `arrival` order, acknowledge by
     `ack_mode`; the stream is `lossy` for so many percent of its runs. And who is `leaving` in the end.
     """
@@ -91,6 +98,7 @@ class Setup:
     ack_mode: AckMode = AckMode.BATCHED
     lossy: int = 0
     leaving: Leaving = Leaving.NOBODY
+    large: int = 0
 
     @property
     def groups(self) -> list[int]:
@@ -158,7 +166,13 @@ def draw_setup(seed: int) -> Setup:
     if found.get("paced"):
         found.pop("notify", None)  # What is sent at once beyond the flight may be more than a store has room for.
         found.pop("unique", None)  # What goes while there are no receivers nobody ever confirms.
-    return Setup(**found)
+    return Setup(**found, large=_pieces(seed))
+
+
+def _pieces(seed: int) -> int:
+    """How many pieces messages have at most; drawn by itself, so that all else of a seed is as it was."""
+    rng = Random(f"large {seed}")  # noqa: S311  # not a secret
+    return rng.randint(*LARGE) if rng.random() < LARGE_SHARE else 0
 
 
 def _deviations(setup: Setup) -> list[tuple[str, Any]]:

@@ -1,11 +1,12 @@
 """A source's process: the source endpoint driven as the client does it, and an application that wants to send."""
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from stablecast.client.retained import Retained
 from stablecast.core import effects as fx
+from stablecast.core import serial
 from stablecast.core.events import (
     DeregistrationComplete,
     Event,
@@ -42,7 +43,9 @@ from stablecast.sim.world import Clock
 from stablecast.trace import Driven
 from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
-from stablecast.transports.wire.lbmc import DATA_HEADER
+from stablecast.transports.wire.headers import Fragment
+from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind
+from stablecast.transports.wire.lbmc import encode as encode_message
 
 PAYLOAD = struct.Struct(">QI")
 """A payload says who sent it and which number it is: nothing else can be checked from outside."""
@@ -52,6 +55,55 @@ FLUSH_NS = MILLISECOND
 
 HESITATE_NS = 100 * MILLISECOND
 """For how long at most an application thinks about it before it begins, or where, if it does."""
+
+
+def portions(
+    first: int, stop: int, large: list[tuple[int, int]]
+) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...]]]:
+    """What leaves as one block each: plain messages, or neighbouring ones that are cut (their first and last numbers).
+
+    >>> list(portions(0, 9, [(2, 3), (4, 6)]))
+    [(0, 2, ()), (2, 7, ((2, 3), (4, 6))), (7, 9, ())]
+    """
+    together: list[tuple[int, int]] = []
+    for low, high in [*large, (stop, stop)]:
+        if together and together[-1][1] + 1 == low < stop:
+            together.append((low, high))
+            continue
+        if together:
+            yield together[0][0], together[-1][1] + 1, tuple(together)
+            first = together[-1][1] + 1
+        if first < low:
+            yield first, low, ()
+        together = [(low, high)]
+
+
+def plain(topic_index: int, life: int, first: int, stop: int) -> bytes:
+    """Messages that are not cut."""
+    pack, size = DATA_HEADER.pack, DATA_HEADER.size + PAYLOAD.size
+    parts = []
+    for number in range(first, stop):
+        wire = serial.wire(number)
+        parts.append(pack(0, 0, size, topic_index, wire) + PAYLOAD.pack(life, wire))
+    return b"".join(parts)
+
+
+def pieces(topic_index: int, life: int, large: tuple[tuple[int, int], ...]) -> bytes:
+    """Messages that are: each piece carries what a message would."""
+    size = PAYLOAD.size
+    return b"".join(
+        encode_message(
+            Message(
+                MessageKind.DATA,
+                topic_index,
+                serial.wire(number),
+                (Fragment(first_sqn=serial.wire(first), offset=size * place, len=size * (last + 1 - first)),),
+                PAYLOAD.pack(life, serial.wire(number)),
+            )
+        )
+        for first, last in large
+        for place, number in enumerate(range(first, last + 1))
+    )
 
 
 class SourceProcess(Process):
@@ -73,6 +125,7 @@ class SourceProcess(Process):
         self.wanted = 0
         self.left = False
         self.hesitates = False
+        self.pieces = 1
         self.known_at: list[int] = []
         self._checkers = checkers
         self._on_over = on_over
@@ -84,6 +137,8 @@ class SourceProcess(Process):
         self._complete = False
         self._next = 0
         self._buffered = 0
+        self._large: list[tuple[int, int]] = []
+        self._size = 1
         self._planned = False
 
     def start(self, recorder: Recorder | None) -> None:
@@ -110,6 +165,7 @@ class SourceProcess(Process):
     def withdraw(self) -> None:
         """Deregister: nothing is sent any more."""
         self.wanted = self._buffered = 0
+        self._large.clear()
         self._driver.feed(Withdraw())
 
     @property
@@ -132,18 +188,43 @@ class SourceProcess(Process):
 
     # Sending.
 
+    def cut(self, most: int) -> None:
+        """The application has messages of up to so many pieces, as long as they fit the flight."""
+        config = self.config
+        limits = (most, config.flight_messages or most, config.flight_bytes // PAYLOAD.size or most)
+        self.pieces = min(limits) if config.flight_behavior is FlightBehavior.BLOCK else most
+
     def _send(self) -> None:
         """Take numbers for what there is credit for; it leaves with the next flush."""
         if not self.machine.can_send:
+            return
+        if self.pieces > 1:
+            self._send_large()
             return
         count = min(self.wanted, self._credit())
         if count < 1:
             self._block()
             return
+        self._take(count)
+        self._soon()
+
+    def _send_large(self) -> None:
+        """The same, message by message: one that is cut leaves when there is room for all of it."""
+        before = self.wanted
+        while 0 < min(self._size, self.wanted) <= self._credit():
+            size = min(self._size, self.wanted)
+            if size > 1:
+                self._large.append((self._next, self._next + size - 1))
+            self._take(size)
+            self._size = self.world.rng.randint(1, self.pieces)
+        if self.wanted < before:
+            self._soon()
+        self._block(min(self._size, self.wanted))
+
+    def _take(self, count: int) -> None:
         self.wanted -= count
         self._next += count
         self._buffered += count
-        self._soon()
 
     def _credit(self) -> int:
         """How many messages may be sent; whoever is only notified sends what it has."""
@@ -152,11 +233,11 @@ class SourceProcess(Process):
         credit, size = self.machine.credit_messages, self.machine.credit_bytes
         return (credit if size is None else min(credit, size // PAYLOAD.size)) - self._buffered
 
-    def _block(self) -> None:
+    def _block(self, count: int = 1) -> None:
         """Messages wait for credit: hear when there is some."""
         if self.wanted and not self._blocked:
             self._blocked = True
-            self._driver.feed(Blocked(PAYLOAD.size))
+            self._driver.feed(Blocked(count * PAYLOAD.size, count))
 
     def _soon(self) -> None:
         if not self._planned:
@@ -173,18 +254,18 @@ class SourceProcess(Process):
         count, self._buffered = self._buffered, 0
         if not count:
             return
-        first = self._next - count
-        pack, size, index = DATA_HEADER.pack, DATA_HEADER.size + PAYLOAD.size, self._topic_index
-        parts = []
-        for number in range(first, first + count):
-            wire = number & 0xFFFF_FFFF
-            parts.append(pack(0, 0, size, index, wire) + PAYLOAD.pack(self.config.incarnation, wire))
-        block = b"".join(parts)
+        large, self._large = self._large, []
+        for first, stop, cut in portions(self._next - count, self._next, large):
+            self._emit(first, stop, cut)
+
+    def _emit(self, first: int, stop: int, large: tuple[tuple[int, int], ...]) -> None:
+        life, size = self.config.incarnation, (stop - first) * PAYLOAD.size
+        block = pieces(self._topic_index, life, large) if large else plain(self._topic_index, life, first, stop)
         self._broadcast(block)
-        self._retained.add(first, self._next, block, count * PAYLOAD.size)
+        self._retained.add(first, stop, block, size)
         flight = (self.config.flight_messages, self.config.flight_bytes) if self.config.stores else (0, 0)
-        self._checkers.on_sent(self.config.incarnation, first, self._next, flight)
-        self._driver.feed(Sent(first, count, count * PAYLOAD.size))
+        self._checkers.on_sent(life, first, stop, flight, large)
+        self._driver.feed(Sent(first, stop - first, size, large))
 
     def _broadcast(self, data: bytes) -> None:
         for connection in self._subscribers:

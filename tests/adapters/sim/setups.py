@@ -23,6 +23,8 @@ KINDS = {
     "limited": Setup(memory=True, notify=True, size_threshold=120, size_limit=1440),
     "proxies": Setup(proxies=True, orphaned=True, late_ms=3999),
     "lossy": Setup(lossy=30, stability_ms=200),
+    "large": Setup(large=8),
+    "large and lossy": Setup(large=8, lossy=30, arrival=True, stability_ms=200),
     "leaving": Setup(leaving=Leaving.RECEIVER, ack_mode=AckMode.EXPLICIT),
     "arrival": Setup(arrival=True, ack_mode=AckMode.EXPLICIT, forwarding=True, write_delay_ms=20),
     "confirmed": Setup(unique=1, retained=(480, 1440), leaving=Leaving.HASTY_SOURCE),

@@ -130,3 +130,32 @@ def test_a_streaming_receiver_begins_where_it_is() -> None:
     assert broken(checkers) == []
     deliver(checkers, 8, 9)
     assert broken(checkers) == ["D1"]
+
+
+def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
+    """S3: of one that is all stable, and of which nothing was lost, none may be; of others nothing is promised."""
+    checkers = world()
+    checkers.on_sent(LIFE, 0, 9, (0, 0), [(0, 2), (3, 5), (6, 8)])
+    stable(checkers, 0, 5)
+    begin(checkers)
+    reading = checkers.receivers
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 3)
+    assert broken(checkers) == [], "the last piece of it is not stable"
+    assert reading.missed(READER) == [(0, 1, LIFE), (1, 2, LIFE), (2, 3, LIFE)]
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 1)
+    assert broken(checkers) == ["S3"]
+    stable(checkers, 5, 9)
+    reading.ledgers[READER].lost.add(7, 8)
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 6)
+    assert broken(checkers) == ["S3"]
+
+
+def test_a_message_that_began_before_the_session_need_not_be_whole() -> None:
+    checkers = world()
+    checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
+    stable(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 1)
+    begin(checkers, 1)
+    checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 1)
+    deliver(checkers, 3, 4)
+    assert broken(checkers) == ["D1"], "the other piece was passed over without a word"

@@ -1,6 +1,10 @@
 """The source's process: worlds of every kind, and what seldom comes to it."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stablecast.core import effects as fx
 from stablecast.core.events import Overtaken, Reclaimed
@@ -10,7 +14,7 @@ from stablecast.sim.cluster import Cluster
 from stablecast.sim.peace import trouble
 from stablecast.sim.schedule import Act, Fault
 from stablecast.sim.setup import SOURCE, STORES, Leaving, Setup
-from stablecast.sim.source import SourceProcess
+from stablecast.sim.source import SourceProcess, portions
 from tests.adapters.sim.setups import KINDS, dead_connection, lively, world
 
 
@@ -26,6 +30,27 @@ def source_of(cluster: Cluster) -> SourceProcess:
     source = cluster.source
     assert source is not None
     return source
+
+
+def test_messages_of_many_sizes_are_cut_and_put_together() -> None:
+    """P-129, P-131, P-334: whoever crashes and whatever is lost, the application has whole messages."""
+    report = world("large and lossy")
+    assert report.violations == ()
+    assert report.counts["cut"] > 10
+    assert source_of(lively(Setup(large=8, paced=True))).pieces == 8
+
+
+@given(st.lists(st.integers(1, 4), max_size=12))
+def test_blocks_are_plain_or_cut_and_as_long_as_they_can_be(sizes: list[int]) -> None:
+    at, large = 5, list[tuple[int, int]]()
+    for size in sizes:
+        if size > 1:
+            large.append((at, at + size - 1))
+        at += size
+    found = list(portions(5, at, large))
+    assert [number for first, stop, _ in found for number in range(first, stop)] == list(range(5, at))
+    assert [one for _, _, cut in found for one in cut] == large
+    assert all(bool(one[2]) != bool(other[2]) for one, other in pairwise(found))
 
 
 def test_what_is_for_another_life_is_not_for_this_one() -> None:

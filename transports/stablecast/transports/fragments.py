@@ -13,7 +13,7 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
-from stablecast.transports.chained import FRAGMENT_LENGTH, Piece
+from stablecast.transports.chained import FRAGMENT_LENGTH, Piece, pieces
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import ApplicationChain, Fragment
 
@@ -157,6 +157,16 @@ class Reassembly:
     missing: RangeSet = attrs.field(factory=RangeSet)
     passed: RangeSet = attrs.field(factory=RangeSet)
     lost: RangeSet = attrs.field(factory=RangeSet)
+
+    def take(
+        self, block: bytes | memoryview, skip: int, count: int, first: int, recovered: bool = False
+    ) -> list[Whole]:
+        """Takes `count` messages of a chained run from the `skip`th on, with extended number `first`.
+
+        Returns the messages that they complete.
+        """
+        found = (self.add(number, piece, recovered) for number, piece in enumerate(pieces(block, skip, count), first))
+        return [whole for whole in found if whole is not None]
 
     def add(self, number: int, piece: Piece, recovered: bool = False) -> Whole | None:
         """Takes a message of a chained run with its extended number; returns the message that it completes."""
