@@ -17,12 +17,14 @@ from tests.bench.disk import disk
 from tests.bench.latency import latency
 from tests.bench.memory import memory
 from tests.bench.recovery import recovery
+from tests.bench.restart import restart
 from tests.bench.scenario import Figures, Options, Outcome, Scenario, Spread
 from tests.bench.starting import starting
 from tests.bench.throughput import flushes, quorum, throughput
 
 SCENARIOS = {
-    make(Options()).name: make for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory)
+    make(Options()).name: make
+    for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart)
 }
 COST_REPEATS = 5
 

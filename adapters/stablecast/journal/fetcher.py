@@ -1,4 +1,4 @@
-"""Reading back and deleting, in a thread of its own: a slow disk holds up neither live messages nor the writer.
+"""Reading, deleting and summaries, in a thread of their own: a slow disk holds up neither live messages nor the writer.
 
 Jobs are done in their order. So a segment is deleted after everything that was to be read from it, and its descriptor
 is closed by the only thread that uses it.
@@ -8,10 +8,12 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from stablecast.journal.disk import Disk
 from stablecast.journal.errors import JournalError
-from stablecast.journal.segments import Place, Segment, SegmentReader
+from stablecast.journal.segments import Place, Segment, SegmentReader, leave_summary
+from stablecast.journal.summary import summary_path
 
 Fetched = Callable[[list[bytes] | JournalError], None]
 """Told the blocks, or why there are none."""
@@ -45,6 +47,10 @@ class Fetcher:
     def remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
         """Delete a segment; `failed` is told if that cannot be done."""
         self._put(lambda: self._remove(segment, failed))
+
+    def summarize(self, segment: Segment) -> None:
+        """Leave a summary of a segment that is full."""
+        self._put(partial(leave_summary, segment))
 
     async def close(self) -> None:
         """Let the thread end when everything before is done, and wait for it."""
@@ -82,6 +88,7 @@ class Fetcher:
         self._step("reclaim")
         try:
             segment.path.unlink()
+            summary_path(segment.path).unlink(missing_ok=True)
         except OSError as error:
             self._tell(failed, error)
         self._step("reclaimed")

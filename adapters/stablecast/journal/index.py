@@ -15,6 +15,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.journal.format import ERASE_BODY, HIGHEST, LOWEST
 from stablecast.journal.pieces import Live, Pieces
 from stablecast.journal.segments import Place, Position, Segment
+from stablecast.journal.summary import Summary
 
 _NOTHING: frozenset[Segment] = frozenset()
 
@@ -59,6 +60,15 @@ class Index:
             pieces = self.streams[stream] = Pieces()
         place.segment.streams.add(stream)
         return pieces.add(place)
+
+    def extend(self, segment: Segment, summary: Summary) -> None:
+        """Enters all MESSAGES records of a segment, in their order where that matters."""
+        for stream, runs in summary.by_stream():
+            pieces = self.streams.setdefault(stream, Pieces())
+            segment.streams.add(stream)
+            if len(runs) > 1 or not pieces.extend(segment, runs[0]):
+                for offset, size, first, tag, count in sorted(record for one in runs for record in one.records()):
+                    pieces.add(Place(segment, offset, size, first, tag, count))
 
     def erase(self, erase: Erase) -> Set[Segment]:
         """Applies and remembers an erasure; returns the segments with nothing live left."""

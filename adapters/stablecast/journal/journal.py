@@ -212,6 +212,7 @@ class Journal(Reading):
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
         record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket)
+        record.segment.summary.add(stream, first, count, tag, record.offset, record.size)
         emptied = self._index.add(stream, Place(record.segment, record.offset, record.size, first, tag, count))
         if emptied:
             self._retire(emptied)
@@ -270,6 +271,8 @@ class Journal(Reading):
         if active is None or active.end + size > active.limit:
             active = self._roll(size)
         record = Record(active, active.end, size, kind, ticket, parts)
+        if kind is not Kind.MESSAGES:
+            active.summary.note(active.end)
         active.end += size
         self._pending.add(record)
         self._writer.put(record)
@@ -289,8 +292,10 @@ class Journal(Reading):
             segment.streams.add(erase.stream)
         self._put(Kind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._disk.segment_bytes, size)
-        if previous is not None and not previous.live:
-            self._dead[previous] = self._pending.added
+        if previous is not None:
+            self._fetcher.summarize(previous)
+            if not previous.live:
+                self._dead[previous] = self._pending.added
         return segment
 
     def _retire(self, segments: Iterable[Segment]) -> None:

@@ -13,10 +13,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Set
+from operator import add, gt
 
 import attrs
 
 from stablecast.journal.segments import Place, Position, Segment
+from stablecast.journal.summary import Runs
 
 CHUNK_PIECES = 1024
 """Bound on the pieces that one insertion or erasure moves, and on the origins that a chunk remembers in vain."""
@@ -65,13 +67,31 @@ class Chunk:
 
     def put(self, at: int, start: int, stop: int, place: Place) -> None:
         """Enters a piece as the one at `at`."""
-        fields = (stop - start, start - place.first, place.count, place.offset, place.size, self._origin(place))
+        fields = (
+            stop - start,
+            start - place.first,
+            place.count,
+            place.offset,
+            place.size,
+            self._origin(place.segment, place.tag),
+        )
         if at == len(self.starts):
             self.starts.append(start - self.base)
             self.fields.extend(fields)
         else:
             self.starts.insert(at, start - self.base)
             self.fields[_FIELDS * at : _FIELDS * at] = array("I", fields)
+
+    def extend(self, segment: Segment, runs: Runs, low: int, high: int) -> None:
+        """Appends the records [low, high) of a summary, which come in order and fit."""
+        origin = self._origin(segment, runs.tag)
+        counts = runs.counts[low:high]
+        fields = array("I", bytes(_FIELDS * counts.itemsize * len(counts)))
+        fields[0::_FIELDS] = fields[2::_FIELDS] = counts
+        fields[3::_FIELDS], fields[4::_FIELDS] = runs.offsets[low:high], runs.sizes[low:high]
+        fields[5::_FIELDS] = array("I", [origin]) * len(counts)
+        self.starts.extend([first - self.base for first in runs.firsts[low:high]])
+        self.fields.extend(fields)
 
     def piece(self, at: int) -> Live:
         """The piece at `at`."""
@@ -146,10 +166,8 @@ class Chunk:
             self.put(at, *piece)
         return touched
 
-    def _origin(self, place: Place) -> int:
-        origin = (place.segment, place.tag)
-        if self.origins[-1] == origin:
-            return len(self.origins) - 1
+    def _origin(self, segment: Segment, tag: int) -> int:
+        origin = (segment, tag)
         if origin not in self.origins:
             if len(self.origins) >= CHUNK_PIECES:
                 self.tidy()
@@ -186,6 +204,22 @@ class Pieces:
         self._insert(start, stop, place)
         return emptied
 
+    def extend(self, segment: Segment, runs: Runs) -> bool:
+        """Shows the numbers of records of a segment; unless they come in order, does nothing and returns False."""
+        firsts, counts = runs.firsts, runs.counts
+        if (self.chunks and firsts[0] < self.chunks[-1].stop) or any(map(gt, map(add, firsts, counts), firsts[1:])):
+            return False
+        low = 0
+        while low < len(firsts):
+            chunk = self._room(firsts[low], segment, runs.tag)
+            high = min(len(firsts), low + CHUNK_PIECES - len(chunk.starts))
+            if not chunk.reaches(firsts[high - 1]):
+                high = bisect_left(firsts, chunk.base + 2 * REACH, low, high)
+            chunk.extend(segment, runs, low, high)
+            low = high
+        segment.live += len(firsts)
+        return True
+
     def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[Segment]:
         """Hides [start, stop), if given only in records before `as_of`; returns the segments with nothing live left."""
         chunks = self.chunks
@@ -206,13 +240,18 @@ class Pieces:
         return piece if number < piece[1] else None
 
     def _append(self, start: int, stop: int, place: Place) -> None:
-        last = self.chunks[-1] if self.chunks else None
-        if last is None or last.full() or not last.reaches(start):
-            if last is not None:
-                last.tidy()
-            last = _begun(start, place)
-            self.chunks.append(last)
-        last.put(len(last.starts), start, stop, place)
+        chunk = self._room(start, place.segment, place.tag)
+        chunk.put(len(chunk.starts), start, stop, place)
+
+    def _room(self, start: int, segment: Segment, tag: int) -> Chunk:
+        """The chunk for a piece that comes last."""
+        if self.chunks:
+            last = self.chunks[-1]
+            if not last.full() and last.reaches(start):
+                return last
+            last.tidy()
+        self.chunks.append(_begun(start, segment, tag))
+        return self.chunks[-1]
 
     def _insert(self, start: int, stop: int, place: Place) -> None:
         at = max(0, bisect_right(self.chunks, start, key=_first) - 1)
@@ -221,7 +260,7 @@ class Pieces:
             at += start >= self.chunks[at + 1].first
         if at == len(self.chunks) or not self.chunks[at].reaches(start):
             at += at < len(self.chunks) and start > self.chunks[at].first
-            self.chunks.insert(at, _begun(start, place))
+            self.chunks.insert(at, _begun(start, place.segment, place.tag))
         chunk = self.chunks[at]
         chunk.put(chunk.below(start), start, stop, place)
 
@@ -230,6 +269,6 @@ def _first(chunk: Chunk) -> int:
     return chunk.base + chunk.starts[0]
 
 
-def _begun(start: int, place: Place) -> Chunk:
-    """A chunk for pieces around `start`, the first of which is in `place`."""
-    return Chunk(start - REACH, [(place.segment, place.tag)])
+def _begun(start: int, segment: Segment, tag: int) -> Chunk:
+    """A chunk for pieces around `start`, with the origin of the first."""
+    return Chunk(start - REACH, [(segment, tag)])

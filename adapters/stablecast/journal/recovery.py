@@ -1,6 +1,7 @@
 """What a directory of segments holds: the scan at open.
 
-Every checksum is verified, unless blocks are left to be verified when they are read. A torn end is cut, damage is
+Every checksum is verified, unless blocks are left to be verified when they are read: then full segments are taken from
+their summaries. A torn end is cut, damage is
 copied aside and reported, and nothing counts as recovered before it is synced: a process that was killed leaves records
 in the page cache that no disk has seen.
 """
@@ -22,6 +23,7 @@ from stablecast.journal.format import (
     Entry,
     Gap,
     Kind,
+    entry_at,
     file_salt,
     file_version,
     messages_head,
@@ -29,7 +31,8 @@ from stablecast.journal.format import (
     split_states,
 )
 from stablecast.journal.index import Erase, Index
-from stablecast.journal.segments import Place, Segment, list_segments, sync_directory
+from stablecast.journal.segments import Place, Segment, leave_summary, list_segments, sync_directory
+from stablecast.journal.summary import SUMMARY_SUFFIX, Summary, decoded, summary_path
 
 DAMAGED_SUFFIX = ".damaged"
 FOREIGN_SUFFIX = ".foreign"
@@ -66,6 +69,7 @@ def recover(directory: Path, disk: Disk) -> Recovered:
     found = Recovered()
     paths, highest = list_segments(directory)
     found.next_number = highest + 1
+    _drop_orphans(directory, set(map(summary_path, paths.values())))
     for number, path in paths.items():
         _read_segment(found, number, path, newest=number == max(paths), blocks=disk.verify)
     disk.step("restart-scanned")
@@ -74,6 +78,13 @@ def recover(directory: Path, disk: Disk) -> Recovered:
     disk.step("restart-cut")
     sync_directory(directory)
     return found
+
+
+def _drop_orphans(directory: Path, wanted: set[Path]) -> None:
+    """Removes the summaries of segments that are gone."""
+    for path in directory.glob(f"*{SUMMARY_SUFFIX}"):
+        if path not in wanted:
+            path.unlink()
 
 
 def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
@@ -87,14 +98,44 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, bl
         segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            for item in scan(data, salt, newest=newest, blocks=blocks):
-                if isinstance(item, Entry):
-                    _apply(found, segment, item, data)
-                elif not item.torn or data[item.offset : item.stop].strip(b"\0"):
-                    _report(found, path, item)
-                segment.end = item.offset if isinstance(item, Gap) and item.torn else item.stop
+            if newest or blocks or not _summarized(found, segment, data):
+                _scan(found, segment, data, newest=newest, blocks=blocks)
     if newest:
         found.newest = segment
+
+
+def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, blocks: bool) -> None:
+    """Walks through a segment; of one that is full and whole a summary is left for the next open."""
+    whole = True
+    for item in scan(data, segment.salt, newest=newest, blocks=blocks):
+        if isinstance(item, Entry):
+            _apply(found, segment, item, data)
+        elif not item.torn or data[item.offset : item.stop].strip(b"\0"):
+            _report(found, segment.path, item)
+            whole = False
+        segment.end = item.offset if isinstance(item, Gap) and item.torn else item.stop
+    if not newest:
+        if whole and not summary_path(segment.path).exists():
+            leave_summary(segment)
+        segment.summary = Summary()
+
+
+def _summarized(found: Recovered, segment: Segment, data: mmap) -> bool:
+    """Takes a segment from its summary, if there is a good one; returns whether there was."""
+    path = summary_path(segment.path)
+    summary = decoded(path.read_bytes(), segment.number, segment.salt, len(data)) if path.exists() else None
+    if summary is None:
+        path.unlink(missing_ok=True)
+        return False
+    others = [entry_at(data, offset, segment.salt) for offset in summary.others]
+    entries = [entry for entry in others if entry is not None]
+    if len(entries) < len(others):
+        return False
+    segment.end = len(data)
+    found.index.extend(segment, summary)
+    for entry in entries:
+        _apply(found, segment, entry, data)
+    return True
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
@@ -137,10 +178,13 @@ def _report(found: Recovered, path: Path, gap: Gap) -> None:
 
 def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None:
     """Applies one record."""
+    if entry.kind is not Kind.MESSAGES:
+        segment.summary.note(entry.offset)
     match entry.kind:
         case Kind.MESSAGES:
             stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)
             size = entry.stop - entry.offset
+            segment.summary.add(stream, first, count, tag, entry.offset, size)
             found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
         case Kind.STATE:
             found.states.append(data[entry.body])

@@ -21,6 +21,7 @@ from stablecast.journal.format import (
     file_header,
     messages_head,
 )
+from stablecast.journal.summary import Summary, summary_path
 
 MAX_OPEN_FILES = 64
 """Bound on the segments that a journal keeps open for reading."""
@@ -38,7 +39,8 @@ Position = tuple[int, int]
 class Segment:
     """One file. `live` counts the pieces of the index in it; `streams` names every stream it has records of.
 
-    `version` is the format it is written in: an older one is read, and never written to again.
+    `version` is the format it is written in: an older one is read, and never written to again. `summary` tells what is
+    in it until it is full.
     """
 
     number: int
@@ -50,6 +52,7 @@ class Segment:
     live: int = 0
     streams: set[int] = attrs.field(factory=set)
     version: int = VERSION
+    summary: Summary = attrs.field(factory=Summary)
 
     @property
     def block_at(self) -> int:
@@ -144,6 +147,16 @@ def open_for_writing(segment: Segment, sync: Callable[[int], None], reserve: int
         raise
     segment.on_disk = True
     return fd
+
+
+def leave_summary(segment: Segment) -> None:
+    """Writes the summary of a segment that is full and forgets it; where it cannot be written, the next open scans."""
+    path = summary_path(segment.path)
+    try:
+        path.write_bytes(segment.summary.encoded(segment.number, segment.salt, segment.end))
+    except OSError:
+        path.unlink(missing_ok=True)
+    segment.summary = Summary()
 
 
 class SegmentReader:

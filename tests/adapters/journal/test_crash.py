@@ -55,9 +55,10 @@ class Drive:
     def sync_directory(self, _: Path) -> None:
         self.removed.clear()
 
-    def unlink(self, path: Path) -> None:
-        self.removed[path.name] = path.read_bytes()
-        os.unlink(path)  # noqa: PTH108 - Path.unlink is what this replaces
+    def unlink(self, path: Path, *, missing_ok: bool = False) -> None:
+        if path.exists() or not missing_ok:
+            self.removed[path.name] = path.read_bytes()
+            os.unlink(path)  # noqa: PTH108 - Path.unlink is what this replaces
 
     def crash(self, target: Path, rng: random.Random) -> None:
         """Fills `target` with what the power cut left."""
@@ -75,6 +76,10 @@ class Drive:
             if path == segments(self.directory)[-1] and rng.random() < 0.3:
                 left += rng.randbytes(rng.randint(0, 80))
             (target / path.name).write_bytes(left)
+        for path in self.directory.glob("*.sum"):  # They are never synced.
+            if rng.random() < 0.8:
+                data = path.read_bytes()
+                (target / path.name).write_bytes(data if rng.random() < 0.7 else data[: rng.randint(0, len(data))])
         for name, data in self.removed.items():
             if rng.random() < 0.5:
                 (target / name).write_bytes(data)
@@ -131,9 +136,9 @@ def held(journal: Journal) -> Live:
     return {(stream, n): tag for stream in range(STREAMS) for n, tag in numbers(journal, stream).items()}
 
 
-def check(directory: Path, twin: Twin, reported: int) -> None:
+def check(directory: Path, twin: Twin, reported: int, *, verify: bool) -> None:
     """The journal holds the outcome of a prefix of the steps, at least up to the last one reported."""
-    journal = Journal.open(directory, Disk(segment_bytes=SEGMENT_BYTES))
+    journal = Journal.open(directory, Disk(segment_bytes=SEGMENT_BYTES, verify=verify))
     found = held(journal)
     candidates = twin.history[reported:]
     trails = trails_of(journal)
@@ -198,7 +203,7 @@ async def live_and_crash(
             await owner.journal.close()
         owner.journal.abort()
         disk.crash(after, rng)
-    check(after, twin, owner.last)
+    check(after, twin, owner.last, verify=rng.random() < 0.3)
     return reborn(after)
 
 
