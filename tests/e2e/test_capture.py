@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.capture import Verdict, count, packets
+from stablecast.capture.judging import Standing, judge
 from stablecast.capture.tally import FAULTS
 from tests.support import tshark
 from tests.support.program import outcome
@@ -84,6 +85,10 @@ def test_public_dissectors_decode_the_whole_demo(tmp_path: Path) -> None:
     payloads = tshark.matching(path, ports, "lbttcp and data.data", "data.data")
     sent = {bytes.fromhex(octets) for line in payloads for octets in line.split(",")}
     assert {b"message %d" % number for number in range(MESSAGES)} <= sent
+
+    judged = judge(path)
+    assert [one for one in judged.found if one.standing is Standing.BROKEN] == []  # nor do the traces say otherwise
+    assert {rule for rule, _ in judged.standings} >= {"P1", "A1", "D1", "S2", "R1"}
 
     tally = count(packets(path, roundtrip=True))
     faults = {verdict for verdict in FAULTS if tally.frames[verdict]}

@@ -18,11 +18,13 @@ class Progress:
         layers: Of the messages that are whole now.
         problems: What is wrong with them.
         settled: Frames whose verdict is final now.
+        lost: Bytes before or between them that were not captured.
     """
 
     layers: tuple[Layer, ...]
     problems: tuple[Problem, ...]
     settled: dict[int, Verdict]
+    lost: int = 0
 
 
 class Direction:
@@ -33,6 +35,7 @@ class Direction:
         self._roundtrip = roundtrip
         self._half = HalfStream(start)
         self._reader: Reader | None = None
+        self._lost = 0
         self._open: dict[int, Verdict] = {}
         self._earlier: dict[int, list[int]] = {}
 
@@ -69,6 +72,7 @@ class Direction:
                 reader = FrameReader if self.kind is Kind.SRS else MessageReader
                 self._reader = reader(self._half.whole, self._roundtrip)
             if chunk.lost:
+                self._lost += chunk.lost
                 items += self._reader.lose(chunk.lost)
             items += self._reader.feed(chunk.octets, chunk.frame)
         return items
@@ -85,7 +89,8 @@ class Direction:
             settled.update(dict.fromkeys(self._earlier.pop(frame, []), verdict))
         layers = tuple(layer for item in items for layer in item.decoded.layers)
         problems = tuple(problem for item in items for problem in item.decoded.problems)
-        return Progress(layers, problems, settled)
+        lost, self._lost = self._lost, 0
+        return Progress(layers, problems, settled, lost)
 
 
 def _cut(segment: Segment, frame: int) -> Item:

@@ -44,6 +44,7 @@ class Packet:
         verdict: How far the frame could be read; PART if a later packet settles it.
         problems: What is wrong with what came whole with this frame.
         settles: Earlier frames with PART, and what became of them.
+        lost: Bytes of the stream before or between its messages that were not captured.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Packet:
     verdict: Verdict
     problems: tuple[Problem, ...] = ()
     settles: tuple[tuple[int, Verdict], ...] = ()
+    lost: int = 0
 
 
 def packets(
@@ -166,7 +168,8 @@ class Decoder:
         progress = direction.take(segment, *numbers)
         verdict = progress.settled.pop(number, Verdict.PART)
         settles = tuple(progress.settled.items())
-        yield self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
+        packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
+        yield attrs.evolve(packet, lost=progress.lost) if progress.lost else packet
 
     def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[Packet]:
         direction = self._directions.pop(ends)
@@ -174,7 +177,8 @@ class Decoder:
         if progress.settled or progress.layers:
             verdict = gravest(list(progress.settled.values()))
             settles = tuple(progress.settled.items())
-            yield self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
+            packet = self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
+            yield attrs.evolve(packet, lost=progress.lost)
 
     def _abandoned(self, whole: Whole) -> Packet:
         """A datagram of which pieces are missing; whose it is, its first piece says."""

@@ -117,6 +117,16 @@ def _pcap(path: Path, file: BinaryIO, start: Mark | None) -> Iterator[Frame]:
         offset += record.size + captured
 
 
+def is_capture(path: Path) -> bool:
+    """Whether a file starts like a capture."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError:
+        return False
+    return int.from_bytes(head) == _PCAPNG_MAGIC or any(_magic(head, order) in _PCAP_MAGICS for order in "<>")
+
+
 def _magic(head: bytes, order: str) -> int:
     return int.from_bytes(head[:4], "little" if order == "<" else "big")
 

@@ -231,19 +231,20 @@ def sim_command(
 
 @app.command("verify")
 def verify_command(
-    paths: Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")],
+    paths: Annotated[list[Path], typer.Argument(help="Traces, directories of traces, patterns, or captures.")],
     master: Annotated[
         str | None,
         typer.Option(help="Judge on this Spark: local[*], spark://host:port; default: here if it is little."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page with a timeline of each session.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write the violations as a Parquet table into it.")] = None,
+    port: Annotated[list[str] | None, typer.Option(help="Of captures, as for `capture decode`.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Replay traces through the same core, judge what they tell of each other, and name who broke which rule."""
+    """Replay traces through the same core, judge them and captures, and name who broke which rule."""
     from stablecast.cli import verify
 
-    raise typer.Exit(verify.run(paths, as_json, master, report, parquet))
+    raise typer.Exit(verify.run(paths, as_json, master, report, parquet, port or []))
 
 
 def run() -> int:

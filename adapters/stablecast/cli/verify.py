@@ -1,10 +1,21 @@
-"""`stablecast verify`: files, directories and patterns of traces."""
+"""`stablecast verify`: files, directories and patterns of traces, and captures."""
 
 from pathlib import Path
 
-from stablecast.trace.command import Wanted, run_verify
+from stablecast.capture.files import is_capture
+from stablecast.capture.judging.command import run_judge
+from stablecast.trace.command import UNREADABLE, VIOLATED, Wanted, run_verify
 
 
-def run(paths: list[Path], as_json: bool, master: str | None, report: Path | None, parquet: Path | None) -> int:
-    """Judge traces; returns the exit status."""
-    return run_verify(paths, Wanted(as_json, master, report, parquet))
+def run(
+    paths: list[Path], as_json: bool, master: str | None, report: Path | None, parquet: Path | None, ports: list[str]
+) -> int:
+    """Judge captures by themselves and traces together; returns the gravest exit status."""
+    captures = [path for path in paths if path.is_file() and is_capture(path)]
+    traces = [path for path in paths if path not in captures]
+    statuses = []
+    if captures:
+        statuses.append(run_judge(captures, ports, as_json))
+    if traces or not captures:
+        statuses.append(run_verify(traces, Wanted(as_json, master, report, parquet)))
+    return max(statuses, key=[0, UNREADABLE, VIOLATED].index)

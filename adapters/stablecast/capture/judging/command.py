@@ -1,0 +1,64 @@
+"""`stablecast verify` for captures: what it prints and how it ends."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from stablecast.capture.errors import CaptureError
+from stablecast.capture.judging import judge
+from stablecast.capture.judging.findings import RULES, Findings, Standing
+
+CLEAN: Final = 0
+BROKEN: Final = 1
+UNREADABLE: Final = 2
+"""Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
+
+
+def run_judge(paths: Iterable[Path], told: list[str], as_json: bool) -> int:
+    """Judges captures, prints the verdicts, and returns the gravest exit status."""
+    return max((_run(path, told, as_json) for path in paths), key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
+
+
+def _run(path: Path, told: list[str], as_json: bool) -> int:
+    try:
+        findings = judge(path, told)
+    except CaptureError as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{path}: {error.strerror or error}")
+    if as_json:
+        typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
+    else:
+        _print(path, findings)
+    if not findings.standings:
+        return _fail(f"nothing in {path} can be judged, by its ports and its bytes; --port may help")
+    return BROKEN if findings.gravest is Standing.BROKEN else CLEAN
+
+
+def _fail(sentence: str) -> int:
+    typer.echo(f"stablecast: {sentence}", err=True)
+    return UNREADABLE
+
+
+def as_object(findings: Findings) -> dict[str, Any]:
+    """The verdicts for machines."""
+    verdicts = [
+        {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
+        for (rule, whose), standing in sorted(findings.standings.items())
+    ]
+    return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
+
+
+def _print(path: Path, findings: Findings) -> None:
+    for (rule, whose), standing in sorted(findings.standings.items()):
+        text = f"{rule} {whose}: {standing.text}, {RULES[rule]} ({findings.asked[rule, whose]} times)"
+        typer.echo(f"{path}: {text}")
+        for one in findings.found:
+            if (one.rule, one.whose) == (rule, whose):
+                where = f"frame {one.frame}" if one.frame else "in the end"
+                typer.echo(f"  {where}: {one.standing.text}: {one.text}")
+    counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
+    typer.echo(f"{path}: {counts}")

@@ -1,0 +1,100 @@
+"""What is said in the end: one of three verdicts for each rule and each of those whom it is about.
+
+A rule that was never asked anything says nothing. One broken packet outweighs everything, one that cannot be told
+outweighs all that is fine.
+"""
+
+from enum import IntEnum
+from typing import Any, Final
+
+import attrs
+
+MAX_FINDINGS: Final = 100
+"""Findings that are kept of one rule and one endpoint."""
+
+RULES: Final = {
+    "P1": "a store acknowledges only what was sent",
+    "A1": "a receiver acknowledges only what was sent, and never less than before",
+    "D1": "a source sends its numbers in order on each of its connections, none twice",
+    "S2": "a number that is stable is not used by another life of the source",
+    "R1": "a RegID at a store has one live holder",
+    "C1": "a source keeps a message until it is stable",
+    "P2": "a store that its receivers pace keeps a message until they have consumed it",
+    "M1": "LBT-RM: a number is sent again only when the ignore interval is over",
+    "M2": "LBT-RM: a NAK is answered by the datagram, an NCF, or a trail that has passed it",
+    "M3": "LBT-RM: what is asked for or refused was sent",
+    "M4": "LBT-RM: a source stays until its receivers have recovered",
+    "M5": "LBT-RM: what a session message says was sent can be had, the last datagrams, too",
+    "M6": "LBT-RM: a number is new once, and numbers are sent in order",
+}
+"""Every rule; the ids of the first ones are those of traces and of the simulator."""
+
+
+class Standing(IntEnum):
+    """How a rule stands, the graver the higher."""
+
+    FINE = 0
+    CANNOT_TELL = 1
+    BROKEN = 2
+
+    @property
+    def text(self) -> str:
+        """As a person reads it."""
+        return self.name.lower().replace("_", " ")
+
+
+@attrs.frozen
+class Finding:
+    """Why a rule does not stand as fine: `frame` is the packet that shows it, 0 for the end of the capture."""
+
+    rule: str
+    standing: Standing
+    whose: str
+    frame: int
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {**attrs.asdict(self), "standing": self.standing.text}
+
+
+@attrs.define
+class Findings:
+    """All that was found. `asked` counts how often a rule could be applied to somebody."""
+
+    found: list[Finding] = attrs.field(factory=list)
+    asked: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    standings: dict[tuple[str, str], Standing] = attrs.field(factory=dict)
+    listed: dict[tuple[str, str], int] = attrs.field(factory=dict)
+
+    def fine(self, rule: str, whose: str) -> None:
+        """The rule was applied and holds."""
+        key = rule, whose
+        self.asked[key] = self.asked.get(key, 0) + 1
+        self.standings.setdefault(key, Standing.FINE)
+
+    def broken(self, rule: str, whose: str, frame: int, text: str) -> None:
+        """No possible state explains this packet."""
+        self._note(Finding(rule, Standing.BROKEN, whose, frame, text))
+
+    def cannot_tell(self, rule: str, whose: str, frame: int, text: str) -> None:
+        """Some possible states explain it, others do not."""
+        self._note(Finding(rule, Standing.CANNOT_TELL, whose, frame, text))
+
+    def _note(self, finding: Finding) -> None:
+        key = finding.rule, finding.whose
+        self.asked[key] = self.asked.get(key, 0) + 1
+        self.standings[key] = max(self.standings.get(key, Standing.FINE), finding.standing)
+        self.listed[key] = self.listed.get(key, 0) + 1
+        if self.listed[key] <= MAX_FINDINGS:
+            self.found.append(finding)
+
+    def counts(self) -> dict[str, int]:
+        """How many pairs of a rule and an endpoint have each verdict."""
+        standings = [*self.standings.values()]
+        return {standing.text: standings.count(standing) for standing in reversed(Standing)}
+
+    @property
+    def gravest(self) -> Standing:
+        """Of all."""
+        return max(self.standings.values(), default=Standing.FINE)

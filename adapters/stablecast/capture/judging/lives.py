@@ -1,0 +1,84 @@
+"""What a capture tells of one life of a source: what it sent, who acknowledged it, and what its groups may ask for.
+
+The wire does not say by which rule stores are counted. So there are two bounds: what the weakest rule asks for (most of
+one group), and the strongest (all stores of all groups). Between them nobody can tell. Nor can it where a store's
+acknowledgements are not in the capture: it may have everything.
+"""
+
+from typing import Final
+
+import attrs
+
+from stablecast.capture.judging.findings import Standing
+from stablecast.capture.judging.statements import Ends
+from stablecast.core import serial
+from stablecast.core.messages import Incarnation, SourceInfo
+from stablecast.core.ranges import RangeSet
+
+RETENTION_BYTES: Final = 24 << 20
+"""Payload that a source keeps by default before a release is forced (retransmit_retention_size_limit)."""
+
+
+@attrs.define
+class Life:
+    """One life.
+
+    Attributes:
+        incarnation: Its name.
+        newest: The highest number that was sent as far as the capture tells; None: it does not.
+        low: Its first number, None before an SRI.
+        streams: Connections of its stream that are followed without a gap: what it sends is seen.
+        payload: Bytes of the messages seen.
+        acked: What each store acknowledged, by index.
+        doubted: Stores of whose acknowledgements some may be missing.
+        groups, sizes: Stores of each group, and how many it should have.
+    """
+
+    incarnation: Incarnation
+    newest: int | None = None
+    low: int | None = None
+    streams: set[Ends] = attrs.field(factory=set)
+    payload: int = 0
+    acked: dict[int, RangeSet] = attrs.field(factory=dict)
+    doubted: set[int] = attrs.field(factory=set)
+    groups: dict[int, set[int]] = attrs.field(factory=dict)
+    sizes: tuple[int, ...] = ()
+
+    def extended(self, wire_number: int) -> int:
+        """The number that a message means."""
+        return serial.extend(wire_number, self.newest or 0)
+
+    def reach(self, number: int) -> None:
+        """This number was sent, as somebody said who knows."""
+        self.newest = number if self.newest is None else max(self.newest, number)
+
+    def inform(self, info: SourceInfo) -> None:
+        """The source says what it is."""
+        low = self.extended(info.low)
+        self.low = low if self.low is None else self.low
+        self.reach(serial.extend(info.high, low))
+        self.sizes = info.group_sizes
+        for store in info.stores:
+            self.groups.setdefault(store.group, set()).add(store.index)
+
+    def acknowledge(self, store_index: int, first: int, last: int) -> None:
+        """A store said that it has these."""
+        self.acked.setdefault(store_index, RangeSet()).add(first, last + 1)
+
+    def stable(self, first: int, stop: int) -> Standing:
+        """Whether these are stable by every rule (fine), one of them by none (broken), or one by some (cannot tell)."""
+        edges = {edge for held in self.acked.values() for bounds in held for edge in bounds if first < edge < stop}
+        return max((self._stable(number) for number in (first, *sorted(edges))), default=Standing.FINE)
+
+    def _stable(self, number: int) -> Standing:
+        sure = {store for store, held in self.acked.items() if number in held}
+        maybe = self.doubted | {store for stores in self.groups.values() for store in stores if store not in self.acked}
+        if self.groups and all(stores <= sure for stores in self.groups.values()):
+            return Standing.FINE
+        possible = not self.groups or any(
+            len(stores & (sure | maybe)) > self._size(group) // 2 for group, stores in self.groups.items()
+        )
+        return Standing.CANNOT_TELL if possible else Standing.BROKEN
+
+    def _size(self, group: int) -> int:
+        return self.sizes[group] if group < len(self.sizes) else len(self.groups[group])

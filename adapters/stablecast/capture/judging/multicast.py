@@ -1,0 +1,254 @@
+"""The rules of LBT-RM: M1 to M6 (`findings.RULES`), one judge for each session.
+
+Intervals are options that no packet tells, so they are bounded by what is seen. An NCF *ignored* says that the ignore
+interval is longer than the time since the last retransmission, a retransmission that it is not: if no interval explains
+both, M1 is broken. A NAK without an answer may have been answered where the capture was not looking; a receiver that
+asks again had none.
+"""
+
+from typing import Final
+
+import attrs
+
+from stablecast.capture.judging.findings import Findings
+from stablecast.capture.judging.statements import At, Datagram
+from stablecast.core import serial
+from stablecast.core.ranges import RangeSet
+from stablecast.transports.wire import lbtrm
+
+MAX_NUMBERS: Final = 1 << 16
+"""Datagrams of a session whose times are remembered."""
+
+MILLISECOND_NS: Final = 1_000_000
+
+JITTER_NS: Final = 20 * MILLISECOND_NS
+"""How far times in a capture may be off."""
+
+IGNORE_NS: Final = 500 * MILLISECOND_NS
+"""The ignore interval by default."""
+
+ANSWER_NS: Final = 1_000 * MILLISECOND_NS
+"""A source that is there answers a NAK within this time."""
+
+REPEAT_NS: Final = 50 * MILLISECOND_NS
+"""NAKs of a receiver that are further apart are two; nearer ones may be of several receivers."""
+
+SILENCE_NS: Final = 10_000 * MILLISECOND_NS
+"""A source that is there says so at least each 10 s."""
+
+
+@attrs.define
+class Shot:
+    """A datagram: when it was sent again last, None: never."""
+
+    again_ns: int | None = None
+
+
+@attrs.define
+class Asked:
+    """NAKs for a number that have no answer: where the first one is, when it and the last one came, how often."""
+
+    frame: int
+    first_ns: int
+    last_ns: int
+    times: int = 1
+
+
+@attrs.define
+class Session:
+    """One session. `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last."""
+
+    name: str
+    findings: Findings
+    newest: int | None = None
+    trail: int = 0
+    ended_ns: int | None = None
+    shots: dict[int, Shot] = attrs.field(factory=dict)
+    unseen: RangeSet = attrs.field(factory=RangeSet)
+    asked: dict[int, Asked] = attrs.field(factory=dict)
+    early: dict[int, At] = attrs.field(factory=dict)
+    at_least_ns: int = 0
+    at_most_ns: int | None = None
+
+    def take(self, at: At, packet: lbtrm.Packet) -> None:
+        """The next datagram."""
+        match packet:
+            case lbtrm.Data():
+                self._heard(at, packet.trail)
+                number = self._number(packet.sqn)
+                if packet.flags & lbtrm.Data.RETRANSMISSION:
+                    self._on_again(at, number)
+                else:
+                    self._on_new(at, number)
+            case lbtrm.SessionMessage():
+                self._heard(at, packet.trail)
+                self._reach(self._number(packet.lead) + 1)
+            case lbtrm.Nak():
+                for sqn in packet.sqns:
+                    self._on_nak(at, self._number(sqn))
+            case lbtrm.Ncf():
+                self._heard(at, packet.trail)
+                for sqn in packet.sqns:
+                    self._on_ncf(at, self._number(sqn), packet.reason)
+
+    def close(self, now_ns: int) -> None:
+        """The capture ends."""
+        self._overdue(now_ns)
+        for number, asked in self.asked.items():
+            self._unanswered(number, asked, now_ns)
+        for number, at in self.early.items():
+            self._never_sent(number, at)
+        for start, stop in self.unseen:
+            if not any(number in self.asked for number in range(start, min(stop, start + MAX_NUMBERS))):
+                text = f"datagrams {start} to {stop - 1} are not in the capture, and nobody asks for them"
+                self.findings.cannot_tell("M5", self.name, 0, text)
+
+    def _number(self, sqn: int) -> int:
+        return serial.extend(sqn, self.newest or 0)
+
+    def _heard(self, at: At, trail: int) -> None:
+        """The source is there; what its trail has passed it cannot send again."""
+        self.trail = max(self.trail, self._number(trail))
+        self.ended_ns = at.time_ns
+        for number in [number for number in self.asked if number < self.trail]:
+            del self.asked[number]
+            self.findings.fine("M2", self.name)
+        self._overdue(at.time_ns)
+
+    def _reach(self, stop: int) -> None:
+        """Everything below was sent."""
+        first = stop - 1 if self.newest is None else self.newest + 1
+        self.unseen.add(first, stop)
+        self.newest = stop - 1 if self.newest is None else max(self.newest, stop - 1)
+
+    def _seen(self, number: int) -> None:
+        if self.unseen.remove(number, number + 1):
+            self.findings.fine("M5", self.name)
+        self.shots.setdefault(number, Shot())
+        if len(self.shots) > MAX_NUMBERS:
+            del self.shots[next(iter(self.shots))]
+
+    def _on_new(self, at: At, number: int) -> None:
+        if self.newest is None or number > self.newest:
+            self._reach(number + 1)
+            self.findings.fine("M6", self.name)
+        elif number in self.unseen:
+            text = f"datagram {number} comes behind datagram {self.newest}: late from the source, or from the network"
+            self.findings.cannot_tell("M6", self.name, at.frame, text)
+        elif number in self.shots:
+            text = f"datagram {number} comes again as a new one: sent twice, or captured twice"
+            self.findings.cannot_tell("M6", self.name, at.frame, text)
+        self._seen(number)
+        self.asked.pop(number, None)
+
+    def _on_again(self, at: At, number: int) -> None:
+        if self.newest is None or number > self.newest:
+            self._reach(number + 1)
+        self._seen(number)
+        if self.asked.pop(number, None) is not None:
+            self.findings.fine("M2", self.name)
+        shot = self.shots.get(number)
+        if shot is None:
+            return
+        if shot.again_ns is not None:
+            spent = at.time_ns - shot.again_ns
+            self.at_most_ns = spent if self.at_most_ns is None else min(self.at_most_ns, spent)
+            self._consistent(at, f"datagram {number} is sent again {spent // MILLISECOND_NS} ms after the last time")
+        shot.again_ns = at.time_ns
+
+    def _on_ncf(self, at: At, number: int, reason: int) -> None:
+        if self.newest is not None and number > self.newest:
+            self.early.setdefault(number, at)
+            return
+        if self.asked.pop(number, None) is not None:
+            self.findings.fine("M2", self.name)
+        shot = self.shots.get(number)
+        if reason == lbtrm.Reason.IGNORED and shot is not None and shot.again_ns is not None:
+            spent = at.time_ns - shot.again_ns
+            self.at_least_ns = max(self.at_least_ns, spent)
+            self._consistent(at, f"a NAK for datagram {number} is ignored {spent // MILLISECOND_NS} ms after a repair")
+
+    def _consistent(self, at: At, text: str) -> None:
+        """M1: is there an ignore interval that explains everything?"""
+        if self.at_most_ns is None:
+            self.findings.fine("M1", self.name)
+            return
+        bounds = f"the ignore interval is at most {self.at_most_ns // MILLISECOND_NS} ms"
+        if self.at_least_ns > self.at_most_ns + JITTER_NS:
+            bounds += f" and at least {self.at_least_ns // MILLISECOND_NS} ms"
+            self.findings.broken("M1", self.name, at.frame, f"{text}: {bounds}, which cannot be")
+        elif self.at_most_ns < IGNORE_NS - JITTER_NS:
+            text = f"{text}: {bounds}, by default it is {IGNORE_NS // MILLISECOND_NS}"
+            self.findings.cannot_tell("M1", self.name, at.frame, text)
+        else:
+            self.findings.fine("M1", self.name)
+
+    def _on_nak(self, at: At, number: int) -> None:
+        if self.newest is None or number > self.newest:
+            self.early.setdefault(number, at)
+            return
+        shot = self.shots.get(number)
+        again_ns = None if shot is None else shot.again_ns
+        if number < self.trail or (again_ns is not None and at.time_ns - again_ns < max(IGNORE_NS, self.at_least_ns)):
+            return
+        asked = self.asked.get(number)
+        if asked is None:
+            self.asked[number] = Asked(at.frame, at.time_ns, at.time_ns)
+        elif at.time_ns - asked.last_ns > REPEAT_NS:
+            asked.times, asked.last_ns = asked.times + 1, at.time_ns
+
+    def _overdue(self, now_ns: int) -> None:
+        """M2: NAKs that a source left alone for long, although it is there."""
+        ended_ns = -1 if self.ended_ns is None else self.ended_ns
+        for number, asked in list(self.asked.items()):
+            if min(now_ns, ended_ns) - asked.last_ns > ANSWER_NS:
+                del self.asked[number]
+                self._left_alone(number, asked)
+
+    def _left_alone(self, number: int, asked: Asked) -> None:
+        text = f"a NAK for datagram {number} has no answer"
+        if asked.times > 1:
+            self.findings.broken("M2", self.name, asked.frame, f"{text}, nor have {asked.times - 1} more")
+        else:
+            self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and nobody asks again")
+
+    def _unanswered(self, number: int, asked: Asked, now_ns: int) -> None:
+        """M4: the source says nothing any more."""
+        text = f"a receiver asks for datagram {number}, and the source is not heard any more"
+        gone = self.ended_ns is not None and now_ns - self.ended_ns > SILENCE_NS
+        if gone or (self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS):
+            self.findings.broken("M4", self.name, asked.frame, text)
+        else:
+            self.findings.cannot_tell("M4", self.name, asked.frame, f"{text}: the capture ends too soon")
+
+    def _never_sent(self, number: int, at: At) -> None:
+        """M3: somebody spoke of a number that was not known to be sent."""
+        text = f"datagram {number} is asked for or refused"
+        if self.newest is None:
+            self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not in the capture")
+        elif number > self.newest:
+            self.findings.broken("M3", self.name, at.frame, f"{text}, and {self.newest} is the newest that was sent")
+        else:
+            self.findings.cannot_tell("M3", self.name, at.frame, f"{text} before it is seen")
+
+
+@attrs.define
+class Multicast:
+    """All sessions of a capture."""
+
+    findings: Findings
+    sessions: dict[tuple[str, int, int | None], Session] = attrs.field(factory=dict)
+    now_ns: int = 0
+
+    def take(self, datagram: Datagram) -> None:
+        """The next datagram."""
+        address, port, session_id = key = datagram.session
+        if key not in self.sessions:
+            name = f"LBTRM:{address}:{port}:{session_id or 0:08x}"
+            self.sessions[key] = Session(name, self.findings)
+        self.sessions[key].take(datagram.at, datagram.packet)
+
+    def close(self, now_ns: int) -> None:
+        """The capture ends at this time."""
+        for session in self.sessions.values():
+            session.close(now_ns)

@@ -1,0 +1,232 @@
+"""The rules of persistence, on the wire: P1, A1, D1, S2 and C1; with `holders` R1 and P2 (`findings.RULES`).
+
+Endpoints are inferred: stores from the registrations that reach them, lives of sources from their streams, SRIs and
+registrations, receivers from what they register and acknowledge. A capture may begin late, see one direction, or lose
+packets: then what is not there may have been, and a rule is broken only if it is in every case.
+"""
+
+from typing import Final
+
+import attrs
+
+from stablecast.capture.ip import Endpoint
+from stablecast.capture.judging.findings import Findings, Standing
+from stablecast.capture.judging.holders import Holders
+from stablecast.capture.judging.lives import RETENTION_BYTES, Life
+from stablecast.capture.judging.statements import Again, At, Ends, Gap, Said, Sent, Statement
+from stablecast.core.messages import (
+    AckFlag,
+    Address,
+    ConsumptionAck,
+    Deregistered,
+    Incarnation,
+    Keepalive,
+    LateJoinInfo,
+    Register,
+    Registered,
+    Role,
+    SourceInfo,
+    StableAck,
+)
+
+SKEW_NS: Final = 1_000_000_000
+"""What is captured at several places may come in another order, but not from further apart than this."""
+
+_LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
+"""How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
+
+
+@attrs.frozen
+class Claim:
+    """Somebody spoke of a number not seen on the stream by then. `seen`: the stream was followed without a gap."""
+
+    rule: str
+    whose: str
+    at: At
+    life: Life
+    number: int
+    seen: bool
+
+
+@attrs.define
+class Persistence:
+    """Takes statements in order; `close` settles what is left.
+
+    Attributes:
+        findings: Where they go.
+        lives: The lives of sources.
+        stores: Where a store is, by life and index.
+        processes: Where the process behind a connection to a store wants its answers.
+        following: The number that comes next on a connection of a stream.
+        consumed: What was acknowledged last on a connection, by RegID and life.
+        kin: Lives that had the same RegID at a store, in order.
+        claims: What may still turn out.
+    """
+
+    findings: Findings
+    lives: dict[Incarnation, Life] = attrs.field(factory=dict)
+    stores: dict[tuple[Incarnation, int], Address] = attrs.field(factory=dict)
+    processes: dict[Ends, Address] = attrs.field(factory=dict)
+    following: dict[tuple[Ends, Incarnation], int] = attrs.field(factory=dict)
+    consumed: dict[tuple[Ends, int, Incarnation], int] = attrs.field(factory=dict)
+    kin: dict[tuple[Address, int], list[Incarnation]] = attrs.field(factory=dict)
+    claims: list[Claim] = attrs.field(factory=list)
+    holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
+
+    def take(self, statement: Statement) -> None:
+        """The next one."""
+        match statement:
+            case Sent():
+                self._on_sent(statement)
+            case Again():
+                life = self._life(statement.life)
+                life.reach(life.extended(statement.wire_number))
+            case Gap(at=at):
+                self._on_gap(at.ends)
+            case Said(at=at, message=message):
+                self._on_said(at, message)
+        self._settle(statement.at.time_ns)
+
+    def close(self) -> None:
+        """The capture ends."""
+        self._settle(None)
+
+    def _life(self, incarnation: Incarnation) -> Life:
+        return self.lives.setdefault(incarnation, Life(incarnation))
+
+    def _on_sent(self, sent: Sent) -> None:
+        life, key = self._life(sent.life), (sent.at.ends, sent.life)
+        number, whose = life.extended(sent.wire_number), _name(sent.at.ends[0])
+        if sent.stream:
+            expected = self.following.get(key, number)
+            self.following[key] = number + 1
+            life.streams.add(sent.at.ends)
+            if number == expected:
+                self.findings.fine("D1", whose)
+            else:
+                self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
+            self._reuse(sent, whose, number)
+        life.payload += sent.size if life.newest is None or number > life.newest else 0
+        life.reach(number)
+
+    def _reuse(self, sent: Sent, whose: str, number: int) -> None:
+        """S2: no older life of this source has this number stable."""
+        for lives in self.kin.values():
+            if sent.life not in lives:
+                continue
+            for older in lives[: lives.index(sent.life)]:
+                one = self._life(older)
+                if not any(number in held for held in one.acked.values()):
+                    self.findings.fine("S2", whose)
+                    continue
+                text = f"life {sent.life:#x} sends number {number}, which life {older:#x} had"
+                if one.stable(number, number + 1) is Standing.FINE:
+                    self.findings.broken("S2", whose, sent.at.frame, f"{text} acknowledged by all stores")
+                else:
+                    self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
+
+    def _on_gap(self, ends: Ends) -> None:
+        """What came there may have been anything."""
+        for key in [key for key in self.following if key[0] == ends]:
+            del self.following[key]
+            self.findings.cannot_tell("D1", _name(ends[0]), 0, "some of its stream is not in the capture")
+        for last in [key for key in self.consumed if key[0] == ends]:
+            del self.consumed[last]
+        for life in self.lives.values():
+            life.streams.discard(ends)
+            life.doubted |= {store for stores in life.groups.values() for store in stores}
+
+    def _on_said(self, at: At, message: object) -> None:
+        match message:
+            case SourceInfo():
+                self._life(message.incarnation).inform(message)
+                for entry in message.stores:
+                    self.stores[message.incarnation, entry.index] = entry.address
+            case Register():
+                self.stores[message.incarnation, message.store_index] = _name(at.ends[1])
+                self.processes[at.ends] = message.reply_to
+            case Registered():
+                self._on_granted(at, message)
+            case Deregistered():
+                store = self._store(message.incarnation, message.store_index)
+                self.holders.forget(store, message.reg_id)
+                self.kin.pop((store, message.reg_id), None)
+            case StableAck(nack=False):
+                self._on_stable(at, message)
+            case ConsumptionAck():
+                self._on_consumed(at, message)
+            case Keepalive():
+                self.holders.use(at, _name(at.ends[1]), message.reg_id, self.processes.get(at.ends))
+            case LateJoinInfo():
+                self._on_retained(at, message)
+
+    def _store(self, life: Incarnation, index: int) -> Address:
+        return self.stores.get((life, index), f"store {index} of life {life:#x}")
+
+    def _on_granted(self, at: At, granted: Registered) -> None:
+        store = self._store(granted.incarnation, granted.store_index)
+        life = self._life(granted.incarnation)
+        self.holders.grant(at, store, _name(at.ends[1]), granted, life.extended(granted.low))
+        lives = self.kin.setdefault((store, granted.reg_id), [])
+        if granted.role is Role.SOURCE and granted.incarnation not in lives:
+            lives.append(granted.incarnation)
+
+    def _on_stable(self, at: At, ack: StableAck) -> None:
+        life = self._life(ack.incarnation)
+        first, last = life.extended(ack.first), life.extended(ack.last)
+        self._claim("P1", self._store(ack.incarnation, ack.store_index), at, life, last)
+        life.acknowledge(ack.store_index, first, last)
+
+    def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
+        life = self._life(ack.incarnation)
+        number, key = life.extended(ack.number), (at.ends, ack.receiver_reg_id, ack.incarnation)
+        process = self.processes.get(at.ends)
+        whose = f"receiver {process or _name(at.ends[0])}"
+        before = self.consumed.get(key, number)
+        if number < before and not ack.flags & _LOOSE:
+            self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
+        self.consumed[key] = max(number, before)
+        self._claim("A1", whose, at, life, number)
+        self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
+
+    def _on_retained(self, at: At, info: LateJoinInfo) -> None:
+        """C1: what is not retained any more should be stable."""
+        life, whose = self._life(info.incarnation), _name(at.ends[0])
+        low = life.extended(info.low)
+        if life.low is None or low <= life.low:
+            return
+        text = f"numbers up to {low - 1} are not kept any more"
+        match life.stable(life.low, low):
+            case Standing.FINE:
+                self.findings.fine("C1", whose)
+            case Standing.BROKEN if life.payload <= RETENTION_BYTES:
+                self.findings.broken("C1", whose, at.frame, f"{text}, and too few stores have acknowledged them")
+            case _:
+                self.findings.cannot_tell("C1", whose, at.frame, f"{text}, and not all stores have acknowledged them")
+
+    def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
+        if life.newest is not None and number <= life.newest:
+            self.findings.fine(rule, whose)
+        elif not any(one.rule == rule and one.whose == whose and one.life is life for one in self.claims):
+            self.claims.append(Claim(rule, whose, at, life, number, bool(life.streams)))
+
+    def _settle(self, now: int | None) -> None:
+        """What was claimed long ago, or, at the end, ever."""
+        while self.claims and (now is None or now - self.claims[0].at.time_ns > SKEW_NS):
+            claim = self.claims.pop(0)
+            sent = claim.life.newest is not None and claim.number <= claim.life.newest
+            text = f"number {claim.number} is acknowledged"
+            if sent:
+                text += " before it is seen on the stream: the capture is of several places, or it had not been sent"
+            elif claim.seen and now is not None:
+                text += f", and the newest that was sent is {claim.life.newest}"
+                self.findings.broken(claim.rule, claim.whose, claim.at.frame, text)
+                continue
+            else:
+                text += ", and the capture does not show whether it was sent"
+            if claim.seen or not sent:
+                self.findings.cannot_tell(claim.rule, claim.whose, claim.at.frame, text)
+
+
+def _name(endpoint: Endpoint) -> Address:
+    return f"{endpoint[0]}:{endpoint[1]}"

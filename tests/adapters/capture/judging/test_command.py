@@ -1,0 +1,81 @@
+"""`stablecast verify CAPTURE...`: verdicts for people and machines, and one sentence for what cannot be judged."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.capture.judging.talk import STORES, World, settled
+from tests.adapters.trace.traced import TracedWorld, play, tapping
+from tests.support import captures
+from tests.support.program import outcome
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    return settled(World()).talk.write(tmp_path / "clean.pcap")
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    world = settled(World())
+    world.ack(1, 39, 4_000)
+    world.wait(2_000)
+    world.send(40)
+    return world.talk.write(tmp_path / "bad.pcap")
+
+
+def test_people_read_verdicts_and_reasons(clean: Path, bad: Path) -> None:
+    status, out, err = outcome("verify", str(clean))
+    assert (status, err) == (0, "")
+    assert f"{clean}: P1 {STORES[0]}: fine, a store acknowledges only what was sent (40 times)" in out
+    assert f"{clean}: 0 broken, 0 cannot tell, 8 fine" in out
+    status, out, err = outcome("verify", str(clean), str(bad))
+    assert (status, err) == (1, "")
+    assert "broken: number 4000 is acknowledged, and the newest that was sent is 40" in out
+
+
+def test_machines_read_json(bad: Path) -> None:
+    status, out, _ = outcome("verify", "--json", str(bad))
+    found = json.loads(out)
+    assert (status, found["broken"], found["file"]) == (1, 1, str(bad))
+    assert {"rule": "P1", "whose": STORES[1], "verdict": "broken", "times": 41} in found["verdicts"]
+    assert [one["rule"] for one in found["findings"]] == ["P1"]
+
+
+def test_ports_of_ones_own(tmp_path: Path) -> None:
+    world = World()
+    world.begin()
+    world.send(0, 1)
+    path = world.talk.write(tmp_path / "a.pcap")
+    assert outcome("verify", str(path), "--port", "lbttcp=14371")[0] == 0
+    status, _, err = outcome("verify", str(path), "--port", "nothing")
+    assert status == 2
+    assert err.startswith("stablecast: 'nothing' is not kind=port or kind=low-high with one of the kinds lbmr, ")
+
+
+def test_what_cannot_be_judged_gets_a_sentence(tmp_path: Path, clean: Path) -> None:
+    foreign = captures.pcap(tmp_path / "foreign.pcap", [])
+    status, _, err = outcome("verify", str(foreign))
+    assert (status, err) == (
+        2,
+        f"stablecast: nothing in {foreign} can be judged, by its ports and its bytes; --port may help\n",
+    )
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(clean.read_bytes()[:-5])
+    status, _, err = outcome("verify", str(cut))
+    assert (status, err.count("\n")) == (2, 1)
+    assert "ends in the middle of frame" in err
+
+
+def test_captures_and_traces_together(clean: Path, tmp_path: Path) -> None:
+    """Each by its own rules; the gravest exit status counts."""
+    traces = tmp_path / "traces"
+    play(TracedWorld(wrap=tapping(traces)))
+    status, out, _ = outcome("verify", str(clean), str(traces))
+    assert status == 0
+    assert "8 fine" in out
+    assert "0 violations" in out
+    shutil.copy(clean, clean.with_name("copy"))
+    assert outcome("verify", str(clean.with_name("copy")))[0] == 0
