@@ -17,6 +17,7 @@ from stablecast.capture import layers
 from stablecast.capture.connections import Direction, Progress
 from stablecast.capture.files import Frame, Mark, frames
 from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Segment, Whole
+from stablecast.capture.large import LargeMessages
 from stablecast.capture.layers import Decoded, Layer, Problem
 from stablecast.capture.network import Network, content
 from stablecast.capture.ports import Kind, Plan, TransportKey
@@ -98,6 +99,7 @@ class Decoder:
         self._roundtrip = roundtrip
         self._network = Network()
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
+        self._large = LargeMessages()
         self._last = Frame(0, 0, 0, 0, b"", 0)
 
     def take(self, frame: Frame) -> Iterator[Packet]:
@@ -214,7 +216,7 @@ class Decoder:
             kind=kind,
             transport=transport,
             session=session_name(self._plan, kind, transport),
-            layers=found.layers,
+            layers=self._large.take(ends, found.layers) if ends else found.layers,
             verdict=verdict,
             problems=found.problems,
             settles=settles,

@@ -18,12 +18,25 @@ from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbtrm, lbtru, properties, rsocket, srs
 from stablecast.transports.wire.errors import WireError
 
+
+@attrs.frozen
+class Large:
+    """A message that was sent in pieces: its topic's index, the numbers of its pieces, its bytes with properties."""
+
+    topic_index: int
+    first: int
+    last: int
+    size: int
+    payload: bytes
+
+
 Record = (
     lbmr.AnyPacket
     | lbmr_extended.Packet
     | lbtrm.Packet
     | lbtru.Packet
     | lbmc.Message
+    | Large
     | properties.Properties
     | CoreMessage
     | rsocket.Frame
