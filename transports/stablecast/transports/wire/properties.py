@@ -26,7 +26,7 @@ _BOOLEAN, _LONG, _DOUBLE = 1, 5, 7
 
 Order = Literal["<", ">"]
 Value = bool | int | float | str | None
-"""What a property may be to an application; None is one without a value."""
+"""What a property may be to an application; None, without a value, is what others may send and dissectors refuse."""
 
 
 @attrs.frozen
@@ -159,8 +159,6 @@ def _text(text: str) -> bytes:
 
 def _encoded(key: str, value: Value) -> tuple[int, bytes]:
     match value:
-        case None:
-            return NO_BYTES, b""
         case bool():
             return _BOOLEAN, bytes((value,))
         case int() if -(1 << 63) <= value < 1 << 63:
@@ -171,7 +169,7 @@ def _encoded(key: str, value: Value) -> tuple[int, bytes]:
             return _DOUBLE, struct.pack(">d", value)
         case str():
             return STRING, _text(value) + b"\0"
-    raise TypeError(f"the property {key!r} must be a bool, int, float, str or None, not {type(value).__name__}")
+    raise TypeError(f"the property {key!r} must be a bool, int, float or str, not {type(value).__name__}")
 
 
 def _value(order: Order, entry: Property) -> Value:
