@@ -25,7 +25,7 @@ from stablecast.daemon.process import Pidfile, become, detach
 from stablecast.daemon.starting import all_settings, disk_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address
-from stablecast.resolver.services import parse_services
+from stablecast.net.services import parse_services
 
 if TYPE_CHECKING:
     from stablecast.monitor.server import Monitor

@@ -13,10 +13,10 @@ from stablecast.core.events import Event
 from stablecast.core.inputs import Located
 from stablecast.core.settings import SourceConfig
 from stablecast.net import address
+from stablecast.net.services import parse_services
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined import Combined, Wait
 from stablecast.resolver.options import ResolutionSettings, configured, strategy
-from stablecast.resolver.services import parse_services
 from stablecast.resolver.srs import OnRecord, SrsResolver
 from stablecast.transports import codec
 from stablecast.transports.resolution.settings import AdvertiseOptions

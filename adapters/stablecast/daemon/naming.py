@@ -1,6 +1,9 @@
 """The name by which sources find a store: its context-name, told to those who ask through its relays (P-815)."""
 
-from stablecast.resolver.resolver import Listeners, Resolver
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stablecast.resolver.resolver import Resolver
 
 
 class Naming:
@@ -16,6 +19,8 @@ class Naming:
     async def start(self, address: str) -> None:
         """The store is found at `address` from now on. Raises like `Resolver.start`."""
         if self._name and self._relays:
+            from stablecast.resolver.resolver import Listeners, Resolver  # noqa: PLC0415 - most stores need none
+
             listeners = Listeners(lambda *_: None)
             self._resolver = await Resolver.start(self._interface, self._relays, listeners)
             self._resolver.add_name(self._name, address)

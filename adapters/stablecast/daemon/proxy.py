@@ -5,17 +5,20 @@ A proxy is a source like any other, with a context, a life and a stream of its o
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
-from stablecast.client.context import Context
 from stablecast.config.options import Value, apply
 from stablecast.core.effects import StartProxy
 from stablecast.core.errors import StablecastError
 from stablecast.core.messages import Pace
 from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import SourceConfig, StoreSpec
-from stablecast.daemon.settings import no_options
+from stablecast.daemon.settings import StoreSettings, no_options
+
+if TYPE_CHECKING:
+    from stablecast.client.context import Context
 
 
 def proxy_config(effect: StartProxy) -> SourceConfig:
@@ -47,12 +50,24 @@ def proxy_config(effect: StartProxy) -> SourceConfig:
     return attrs.evolve(config, flight_messages=wishes.flight_messages, flight_bytes=wishes.flight_bytes)
 
 
+def context_for(settings: StoreSettings, host: str) -> "Context":
+    """Where a proxy of a store lives, on an address of this host."""
+    from stablecast.client.context import Context  # noqa: PLC0415 - most stores never need one, and it takes its time
+
+    return Context(
+        resolver=settings.resolver,
+        resolver_service=settings.resolver_service,
+        interface=host,
+        trace=settings.trace,
+    )
+
+
 class Proxies:
     """The proxies of one store, by the RegID of the source there."""
 
     def __init__(
         self,
-        context: Callable[[], Context],
+        context: "Callable[[], Context]",
         on_failed: Callable[[int, Exception], None],
         options: Callable[[str], Mapping[str, Value]] = no_options,
     ) -> None:

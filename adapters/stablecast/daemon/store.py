@@ -13,7 +13,6 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.client.context import Context
 from stablecast.config.interfaces import announced
 from stablecast.core import effects as fx
 from stablecast.core.events import Event
@@ -30,7 +29,7 @@ from stablecast.daemon.admitting import refusal
 from stablecast.daemon.inlet import Inlet
 from stablecast.daemon.log import Severity
 from stablecast.daemon.naming import Naming
-from stablecast.daemon.proxy import Proxies
+from stablecast.daemon.proxy import Proxies, context_for
 from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.records import client_record, clients_of, forget_record
 from stablecast.daemon.recovering import recovered, shortened
@@ -115,12 +114,7 @@ class Store:
         self._inlet = Inlet(self._feed, self.tell, self.oddities)
         self._shelf = Shelf(journal, self._inlet.tokens)
         self._proxies = Proxies(
-            lambda: Context(
-                resolver=settings.resolver,
-                resolver_service=settings.resolver_service,
-                interface=host,
-                trace=settings.trace,
-            ),
+            lambda: context_for(settings, host),
             self._on_proxy_failed,
             settings.proxy_options,
         )

@@ -10,7 +10,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.demo.outcome import Outcome, judge
 from stablecast.demo.plan import KINDS, Crash, plan
 from stablecast.demo.processes import Child, ChildError, Report, start_all
-from stablecast.trace.recording import VARIABLE
+from stablecast.trace.starting import VARIABLE
 
 TOPIC = "demo"
 STORES = 3

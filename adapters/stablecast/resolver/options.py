@@ -15,8 +15,8 @@ from stablecast.config.kinds import Entries, Flag, OptionError, Value, Whole, nu
 from stablecast.config.option import Option
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net import address
+from stablecast.net.services import parse_services
 from stablecast.resolver.multicast import MulticastSettings
-from stablecast.resolver.services import parse_services
 from stablecast.transports.resolution.presets import PRESETS
 from stablecast.transports.resolution.settings import (
     MIN_DATAGRAM,

@@ -9,8 +9,8 @@ from typing import assert_never
 
 from stablecast.core.units import MILLISECOND
 from stablecast.net.address import check_ip
+from stablecast.net.services import parse_services
 from stablecast.resolver.channels import Channels
-from stablecast.resolver.services import parse_services
 from stablecast.transports.resolution.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.inputs import (
     AddPattern,

@@ -6,11 +6,17 @@
 alone tells.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from stablecast.trace.driven import Driven
 from stablecast.trace.errors import TraceError
-from stablecast.trace.recording import Recorder, recorder
-from stablecast.trace.reports import FileReport, Summary, Violation
-from stablecast.trace.verify import verify_file, verify_paths
+from stablecast.trace.starting import recorder
+
+if TYPE_CHECKING:
+    from stablecast.trace.recording import Recorder
+    from stablecast.trace.reports import FileReport, Summary, Violation
+    from stablecast.trace.verify import verify_file, verify_paths
 
 __all__ = [
     "Driven",
@@ -23,3 +29,19 @@ __all__ = [
     "verify_file",
     "verify_paths",
 ]
+
+_LATER = {
+    "FileReport": "reports",
+    "Recorder": "recording",
+    "Summary": "reports",
+    "Violation": "reports",
+    "verify_file": "verify",
+    "verify_paths": "verify",
+}
+"""What is loaded when somebody asks for it: a store that starts records nothing, and judges nothing."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -1,11 +1,13 @@
 """How adapters drive a machine, so that nothing is fed that is not in the trace."""
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input, Tick
-from stablecast.trace.recording import Recorder
+
+if TYPE_CHECKING:
+    from stablecast.trace.recording import Recorder
 
 InputT_contra = TypeVar("InputT_contra", bound=Input, contravariant=True)
 EffectT_co = TypeVar("EffectT_co", bound=Effect, covariant=True)
@@ -32,7 +34,7 @@ class Machine(Protocol[InputT_contra, EffectT_co]):
 class Driven(Generic[InputT_contra, EffectT_co]):
     """A machine and, if it is traced, its recorder."""
 
-    def __init__(self, machine: Machine[InputT_contra, EffectT_co], recorder: Recorder | None = None) -> None:
+    def __init__(self, machine: Machine[InputT_contra, EffectT_co], recorder: "Recorder | None" = None) -> None:
         self.machine = machine
         self.recorder = recorder
 

@@ -41,9 +41,6 @@ SNAPSHOT_SPACING: Final = 50
 MAX_NAME: Final = 100
 """Characters of an endpoint's name that go into the name of its file."""
 
-VARIABLE: Final = "STABLECAST_TRACE"
-"""The environment variable that names the directory for traces."""
-
 KEEP: Final = "STABLECAST_TRACE_KEEP"
 """The environment variable that says how many files of each trace stay; without it all do."""
 
@@ -164,17 +161,8 @@ class Recorder:
         return frame
 
 
-def recorder(role: Role, name: str, machine: Endpoint, directory: Path | None = None) -> Recorder | None:
-    """Returns a recorder in `directory`, without one in that of STABLECAST_TRACE, None if neither is given.
-
-    Raises:
-        TraceError: If the file cannot be made.
-    """
-    named = directory or os.environ.get(VARIABLE)
-    return Recorder(Path(named), role, name, machine, rolling=_rolling()) if named else None
-
-
-def _rolling() -> Rolling:
+def rolling() -> Rolling:
+    """How many files are kept, as the environment says. Raises TraceError."""
     text = os.environ.get(KEEP, "0")
     if not text.isascii() or not text.isdigit():
         raise TraceError(f"{KEEP} should be a number of files, it is {text!r}")

@@ -43,6 +43,18 @@ def test_help_imports_nothing_that_a_command_needs() -> None:
     assert heavy & set(done.stdout.split()) == set()
 
 
+def test_a_store_and_a_client_import_nothing_that_they_may_do_without() -> None:
+    """A store that has no names, no proxies and no traces starts without what these take; nobody needs Spark or XML."""
+    loads = {
+        "stablecast.cli.serve": {"stablecast.client", "stablecast.resolver", "stablecast.trace.recording", "zstandard"},
+        "stablecast.client": {"stablecast.daemon", "stablecast.trace.recording", "stablecast.trace.verify", "rich"},
+    }
+    for program, needless in loads.items():
+        code = f"import sys, {program}; print(*sorted(sys.modules))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (needless | {"lxml", "pyarrow", "pyspark"}) & set(done.stdout.split()) == set(), program
+
+
 def _fails(error: BaseException) -> int:
     raise error
 

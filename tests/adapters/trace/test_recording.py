@@ -18,7 +18,8 @@ from stablecast.trace import container, recording
 from stablecast.trace.driven import Driven
 from stablecast.trace.errors import TraceError
 from stablecast.trace.frames import read_frames
-from stablecast.trace.recording import FLUSH_NS, FRAME_RECORDS, KEEP, VARIABLE, Recorder, recorder
+from stablecast.trace.recording import FLUSH_NS, FRAME_RECORDS, KEEP, Recorder
+from stablecast.trace.starting import VARIABLE, recorder
 from stablecast.trace.verify import verify_file
 from stablecast.trace.writer import MAX_PENDING_FRAMES
 

@@ -3,7 +3,7 @@
 import pytest
 
 from stablecast.net.address import AddressError
-from stablecast.resolver.services import parse_services
+from stablecast.net.services import parse_services
 
 
 @pytest.mark.parametrize(
