@@ -1,8 +1,10 @@
 """`stablecast store export`: the messages of a directory as Parquet, or as JSON lines in a zstd file.
 
 One row is one message: the source's RegID, topic and session id, the life that sent it, its extended number, when it
-came (ns of the epoch; nothing where an older release wrote it), and its payload, in JSON as base64. Rows of a source
-are in the order of their numbers. What a store keeps in memory only is in no file, so it cannot be exported.
+came (ns of the epoch; nothing where an older release wrote it), its payload, in JSON as base64, and its properties as
+JSON. One that was sent in pieces has the number of its last piece, and `first` that of its first; it is a row only if
+all its pieces are there and wanted. Rows of a source are in the order of their numbers. What a store keeps in memory
+only is in no file, so it cannot be exported.
 
 Memory is bounded: rows are written in batches of `BATCH_BYTES` at most, or one message.
 """
@@ -26,7 +28,10 @@ from stablecast.journal.errors import JournalError
 from stablecast.journal.segments import Place, SegmentReader
 from stablecast.operations.contents import read
 from stablecast.operations.place import OperationError
+from stablecast.transports.fragments import Reassembly
 from stablecast.transports.lbttcp import payloads
+from stablecast.transports.wire import properties
+from stablecast.transports.wire.errors import WireError
 
 BATCH_BYTES = 16 << 20
 """Payload that is held at one time, in bytes."""
@@ -73,6 +78,8 @@ class Row:
     number: int
     came_at: int | None
     payload: bytes
+    first: int
+    properties: str = "{}"
 
 
 class Sink(Protocol):
@@ -129,15 +136,23 @@ def rows(directory: Path, wanted: Wanted) -> Iterator[Row]:
     reader = SegmentReader()
     try:
         for client in sources:
+            incomplete = Reassembly()
             for start, stop, record in found.index.pieces(client.reg_id):
-                yield from _run(client, start, stop, record, wanted, reader)
+                yield from _run(client, wanted.overlap(start, stop), record, wanted, reader, incomplete)
     finally:
         reader.close_all()
 
 
-def _run(client: Client, start: int, stop: int, record: Place, wanted: Wanted, reader: SegmentReader) -> Iterator[Row]:
-    """One run of messages; nothing if a running store let go of it meanwhile."""
-    low, high = wanted.overlap(start, stop)
+def _run(
+    client: Client,
+    numbers: tuple[int, int],
+    record: Place,
+    wanted: Wanted,
+    reader: SegmentReader,
+    incomplete: Reassembly,
+) -> Iterator[Row]:
+    """One run of messages, as far as they are whole with it; nothing if a running store let go of it meanwhile."""
+    low, high = numbers
     if low >= high:
         return
     try:
@@ -149,8 +164,22 @@ def _run(client: Client, start: int, stop: int, record: Place, wanted: Wanted, r
         if record.segment.path.exists():
             raise
         return
-    for number, payload in enumerate(payloads(block, low - record.first, high - low), low):
-        yield Row(client.reg_id, client.topic, client.session_id, record.tag, number, came_at, payload)
+    who = (client.reg_id, client.topic, client.session_id, record.tag)
+    if not block[1]:
+        for number, payload in enumerate(payloads(block, low - record.first, high - low), low):
+            yield Row(*who, number, came_at, payload, number)
+        return
+    for whole in incomplete.take(block, low - record.first, high - low, low):
+        yield Row(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
+    incomplete.take_passed()
+
+
+def _json(block: bytes) -> str:
+    """Properties as JSON; none where they cannot be read."""
+    try:
+        return json.dumps(properties.values(block) if block else {})
+    except WireError:
+        return "{}"
 
 
 def batches(found: Iterable[Row]) -> Iterator[list[Row]]:
@@ -187,6 +216,7 @@ class JsonLines:
 def _line(row: Row) -> str:
     fields = attrs.asdict(row)
     fields["payload"] = base64.b64encode(row.payload).decode()
+    fields["properties"] = json.loads(row.properties)
     return json.dumps(fields) + "\n"
 
 
@@ -214,6 +244,8 @@ class Parquet:
                 ("number", arrow.int64()),
                 ("came_at", arrow.timestamp("ns", tz="UTC")),
                 ("payload", arrow.binary()),
+                ("first", arrow.int64()),
+                ("properties", arrow.string()),
             ]
         )
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")

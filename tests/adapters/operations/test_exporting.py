@@ -16,6 +16,8 @@ from stablecast.operations import exporting as tested
 from stablecast.operations.contents import Contents, read
 from stablecast.operations.exporting import JsonLines, Parquet, Row, Wanted, batches, export, instant, rows, sink
 from stablecast.operations.place import OperationError
+from stablecast.transports.fragments import cut
+from stablecast.transports.wire import properties
 from tests.adapters.operations.kept import SOURCE, block, fill, kept
 
 
@@ -140,7 +142,7 @@ async def test_what_is_damaged_meanwhile_is_an_error(tmp_path: Path, monkeypatch
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tested, "BATCH_ROWS", 3)
     monkeypatch.setattr(tested, "BATCH_BYTES", 10)
-    made = [Row(1, "t", 0, 0, number, None, b"x" * size) for number, size in enumerate((1, 1, 1, 1, 9, 50, 1))]
+    made = [Row(1, "t", 0, 0, number, None, b"x" * size, 0) for number, size in enumerate((1, 1, 1, 1, 9, 50, 1))]
     assert [numbers(iter(batch)) for batch in batches(made)] == [[0, 1, 2], [3, 4], [5], [6]]
     assert list(batches([])) == []
 
@@ -180,3 +182,32 @@ def test_times_are_written_as_people_and_machines_do() -> None:
     assert instant("2026-01-02T04:04:05.000001+01:00") == 1_767_323_045_000_001_000
     with pytest.raises(OperationError, match="is no time"):
         instant("yesterday")
+
+
+async def test_a_message_in_pieces_is_one_row_if_it_is_whole(tmp_path: Path) -> None:
+    """P-129: across runs; of one whose beginning is gone, or not wanted, there is none. Properties are beside it."""
+    told = properties.block({"symbol": "ABC"})
+    large = [cut(7, 0, bytes([1]) * 900, 500), cut(7, 2, bytes([2]) * 800 + told, 500, len(told))]
+    broken = cut(7, 6, b"xy" + told[:-1], 500, len(told) - 1)
+
+    def then(journal: Journal) -> None:
+        journal.append_messages(1001, 0, 3, 55, b"".join([*large[0], large[1][0]]), 1)
+        journal.append_messages(1001, 3, 2, 55, b"".join([*large[1][1:], *cut(7, 4, b"z" + told, 500, len(told))]), 2)
+        journal.append_messages(1001, 5, 1, 55, block(5, 1), 3)
+        journal.append_messages(1001, 6, 1, 55, broken[0], 4)
+
+    directory = await fill(tmp_path / "pieces", SOURCE, then=then)
+    found = list(rows(directory, Wanted()))
+    assert [(row.first, row.number, len(row.payload)) for row in found] == [
+        (0, 1, 900),
+        (2, 3, 800),
+        (4, 4, 1),
+        (5, 5, 9),
+        (6, 6, 2),
+    ]
+    assert [json.loads(row.properties) for row in found] == [{}, {"symbol": "ABC"}, {"symbol": "ABC"}, {}, {}]
+    assert numbers(rows(directory, Wanted(first=1, last=4))) == [3, 4]
+    file = io.BytesIO()
+    export(directory, Wanted(first=2, last=3), JsonLines(file))
+    (line,) = lines(file.getvalue())
+    assert (line["first"], line["number"], line["properties"]) == (2, 3, {"symbol": "ABC"})
