@@ -9,6 +9,9 @@ from stablecast.transports import codec
 MAX_RESEND = 4096
 """Messages sent again for one request; a peer that wants more asks again."""
 
+MAX_RESEND_BYTES = 8 * 1024 * 1024
+"""Bytes of the same, or one message: half of what may wait for a slow peer."""
+
 
 class Retained:
     """The blocks of one life of a source, oldest first."""
@@ -38,14 +41,16 @@ class Retained:
 
     def again(self, effect: Resend) -> bytes:
         """What is left of the messages asked for, as retransmissions."""
-        parts = []
+        parts: list[bytes] = []
+        room = MAX_RESEND_BYTES
         wanted = min(effect.last + 1, effect.first + MAX_RESEND)
         for first, stop, block, _ in self._blocks:
             low, high = max(first, effect.first), min(stop, wanted)
-            if low < high:
-                parts.append(
-                    codec.encode_again(
-                        effect.session, self._incarnation, block, low - first, high - low, effect.proactive
-                    )
+            if low < high and room > 0:
+                count = min(high - low, 1 + room * (stop - first) // len(block))
+                again = codec.encode_again(
+                    effect.session, self._incarnation, block, low - first, count, effect.proactive
                 )
+                parts.append(again)
+                room = room - len(again) if count == high - low else 0
         return b"".join(parts)

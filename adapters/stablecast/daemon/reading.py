@@ -6,7 +6,7 @@ up to a bound. What comes beyond it is dropped and counted: receivers ask again,
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import attrs
@@ -19,6 +19,9 @@ from stablecast.journal.segments import Place
 
 MAX_WAITING = 262_144
 """Messages that wait to be read, over all sources; a second's worth of the default rate."""
+
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+"""Bytes of the runs that answer one request, or one run: half of what may wait for a slow peer, who asks again."""
 
 
 @attrs.frozen
@@ -86,7 +89,7 @@ class Retrieval:
 
     def serve(self, effect: SendStored) -> None:
         """Read and send; what is not here any more is left out."""
-        for pieces in self._portions(pieces_of(effect, self._piece)):
+        for pieces in self._portions(_within(MAX_ANSWER_BYTES, pieces_of(effect, self._piece))):
             task = Task(effect.to, effect.session, tuple(pieces))
             if not task.records:
                 self._send(task.to, encoded(task.session, task.pieces))
@@ -150,3 +153,12 @@ class Retrieval:
         self._pump(source_reg_id)
         if not lane.reading:
             del self._lanes[source_reg_id]
+
+
+def _within(room: int, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """As many as there is room for, at least one."""
+    for piece in pieces:
+        yield piece
+        room -= len(piece.block) if piece.record is None else piece.record.size
+        if room <= 0:
+            return

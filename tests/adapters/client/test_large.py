@@ -1,6 +1,7 @@
 """Messages larger than a datagram, and messages with properties, end to end."""
 
 import hashlib
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from stablecast.client.sender import MAX_PAYLOAD
 from stablecast.config.options import Value
 from stablecast.core.events import SequenceNumberInfo, Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.inputs import Lost
+from stablecast.trace.verify import verify_paths
 from stablecast.transports import fragments
 from stablecast.transports.wire.properties import Value as Property
 from tests.support.network import Events, Network, until
@@ -278,3 +280,22 @@ async def test_a_message_of_many_megabytes(net: Network) -> None:
     (message,) = await take(receiver, 1)
     assert hashlib.sha256(message.payload).digest() == hashlib.sha256(payload).digest()
     await sent.stable()
+
+
+async def test_traces_of_large_messages_replay_and_are_judged(net: Network, tmp_path: Path) -> None:
+    """What is cut is a fact of the log; replaying it changes nothing."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    async with Context(session_id=3, trace=folder) as context:
+        source = await context.source("orders", stores=[await net.store()], options={"ume_flight_size": 40})
+        receiver = context.receiver("orders", source=source.place, on_message=lambda _: None)
+        for payload in contents(30, 400_000):
+            await source.send(payload, {"k": 1})
+        await source.wait_stable_through(source.next_number - 1)
+        await until(lambda: receiver._sessions)
+        (session,) = receiver._sessions.values()
+        await until(lambda: session._machine.window.acked == source.next_number - 1)
+    summary = verify_paths(sorted(folder.iterdir()))
+    assert [violation.text for violation in summary.violations] == []
+    assert sorted(report.role for report in summary.files) == ["receiver", "source"]
+    assert summary.clean

@@ -189,6 +189,22 @@ async def test_an_answer_is_bounded(net: Network) -> None:
     assert len(asked[0]) == MAX_RESEND * len(one)
 
 
+async def test_an_answer_is_bounded_in_bytes(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is never empty: the peer asks again for the rest."""
+    monkeypatch.setattr("stablecast.client.retained.MAX_RESEND_BYTES", 1000)
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()])
+    await net.stop()
+    await source.send_many([bytes(400)] * 10)
+    source.flush()
+    asked: list[bytes] = []
+    context.pool.send = lambda _, octets: asked.append(octets)  # type: ignore[method-assign, assignment]
+    for first in (0, 3, 9):
+        source._perform(Resend("127.0.0.1:9", source.config.incarnation, first, 9))
+    assert [len(answer) // 436 for answer in asked] == [3, 3, 1]
+    assert all(len(answer) % 436 == 0 for answer in asked)
+
+
 async def test_a_store_that_was_away_recovers_from_the_source(net: Network) -> None:
     """Two of three hold the messages; the third one comes back, and another one may leave."""
     context = await net.context()

@@ -110,6 +110,22 @@ async def test_what_is_in_memory_is_sent_at_once_and_does_not_wait_for_the_disk(
     await bench.close()
 
 
+async def test_an_answer_has_so_many_bytes_at_most_or_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may wait for a peer that does not read is bounded: it asks again for the rest."""
+    bench = Bench(tmp_path, (100, 1 << 20))
+    await bench.write(4)
+    monkeypatch.setattr(reading, "MAX_ANSWER_BYTES", 100)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 7))
+    assert [len(records) for records, _ in bench.asked] == [2]
+    for number in (8, 9):
+        block = data(number, bytes(100))
+        token = bench.tokens.keep(Run(7, number, 1, 100, block), LIFE)
+        bench.shelf.persist(PersistMessages(number, SOURCE, LIFE, token, 0, 1, number, True))
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 8, 9))
+    assert bench.payloads() == [bytes(100)]
+    await bench.close()
+
+
 async def test_what_is_written_and_not_synced_is_read_from_memory(tmp_path: Path) -> None:
     bench = Bench(tmp_path, (10, 1 << 20))
     block = data(0, b"0")
