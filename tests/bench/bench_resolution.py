@@ -1,4 +1,4 @@
-"""What resolution costs: relays, services, and very many topics.
+"""What resolution costs: relays, and very many topics. Services are in `tests.bench.services`.
 
     python -m tests.bench.bench_resolution
 
@@ -7,19 +7,13 @@ relay, whose cost is the kernel's.
 """
 
 import asyncio
-import resource
 import time
-from itertools import count
 
 from stablecast.core.units import SECOND
 from stablecast.resolver import RelayDaemon
 from stablecast.resolver.endpoint import bind
 from stablecast.transports.resolution.context import ResolutionContext
-from stablecast.transports.resolution.inputs import AddReceiver, AddSource
-from stablecast.transports.resolution.srs_context import SrsContext
-from stablecast.transports.resolution.srs_events import Accepted, Connect, Opened, Received, Write
-from stablecast.transports.resolution.srs_service import Service
-from stablecast.transports.resolution.srs_settings import ServiceConfig
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.wire import lbmr
 
 RELAY = "10.0.0.100:15380"
@@ -80,57 +74,6 @@ async def relay(clients: int = 50, seconds: float = 3) -> None:
     await daemon.close()
 
 
-def services(contexts: int = 1_000, sources: int = 100, interests: int = 100) -> None:
-    """Every context comes back to a service at once: the full exchange of all, in one process."""
-    service = Service(1, ServiceConfig())
-    numbers = count(1)
-    parties: list[SrsContext] = []
-    for number in range(contexts):
-        party = SrsContext.create(number.to_bytes(8), ["srs:27000"], number)
-        for index in range(sources):
-            party.receive(source(f"topic/{number * sources + index}", number * sources + index), 0)
-        for index in range(interests):
-            party.receive(AddReceiver(f"topic/{(number * sources + 7 * index + 13) % (contexts * sources)}"), 0)
-        parties.append(party)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began, octets = time.monotonic(), 0
-    places: dict[int, tuple[SrsContext, int]] = {}
-    number_of: dict[int, int] = {}
-    for party in parties:
-        party.handle_timeout(0)
-    busy = True
-    while busy:
-        busy = False
-        for party in parties:
-            for effect in party.take_effects():
-                busy = True
-                match effect:
-                    case Connect(connection):
-                        number = next(numbers)
-                        places[number] = (party, connection)
-                        number_of[id(party)] = number
-                        service.receive(Accepted(number, "10.0.0.1:1"), 0)
-                        party.receive(Opened(connection, "10.0.0.1:1"), 0)
-                    case Write(_, data):
-                        octets += len(data)
-                        service.receive(Received(number_of[id(party)], data), 0)
-        for told in service.take_effects():
-            busy = True
-            if isinstance(told, Write):
-                octets += len(told.data)
-                party, connection = places[told.connection]
-                party.receive(Received(connection, told.data), 0)
-    taken = time.monotonic() - began
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    total = contexts * sources
-    known = sum(party.counters()["known"] for party in parties)
-    print(
-        f"service: {contexts} contexts, {total} sources, {contexts * interests} interests: {taken:.1f} s, "
-        f"{octets / 1e6:.1f} MB, {grown * 1024 / total:.0f} bytes a source at both ends, {known} known"
-    )
-
-
 if __name__ == "__main__":
     many_topics()
     asyncio.run(relay())
-    services()

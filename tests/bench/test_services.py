@@ -1,0 +1,18 @@
+"""The benchmark of services still runs, and its contexts still find everything. Of figures, memory alone is asserted."""
+
+import pytest
+
+from tests.bench.services import KIB, main
+
+
+def test_few_contexts_connect_and_come_back_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """T-402, T-407, T-408, over sockets; a service takes less than 2 KiB for a source."""
+    main(["--contexts", "20", "--topics", "100", "--interests", "50"])
+    said, *rounds = capsys.readouterr().out.splitlines()
+    assert said == "20 contexts, 2000 sources, 1000 wanted topics"
+    names = ["all connect", "all connect again", "all come back to a new service"]
+    assert [line.partition(":")[0] for line in rounds] == names
+    for line in rounds:
+        octets, what = line.rpartition(", ")[2].split(" ", 1)
+        assert what == "bytes a source at its peak"
+        assert int(octets) < 2 * KIB
