@@ -2,7 +2,8 @@
 
 The disk is read in a thread of its own, so live messages never wait for it (P-406). Of one source at most so many
 records are read at one time (P-826), and at most a buffer's length in one go (P-829); the rest waits its turn here,
-up to a bound. What comes beyond it is dropped and counted: receivers ask again, and other stores.
+up to a bound. What comes beyond it is dropped and counted: receivers ask again, and other stores. What the disk does
+not give back, or gives back changed, is not sent: the store is told, and the rest is served.
 """
 
 from collections import Counter, deque
@@ -60,7 +61,7 @@ class Retrieval:
         journal: Journal,
         limits: tuple[int, int],
         send: Callable[[Address, bytes], None],
-        failed: Callable[[JournalError], None],
+        damaged: Callable[[int, Piece, JournalError], None],
         oddities: Counter[str],
     ) -> None:
         """Serves what is in memory or on the disk.
@@ -70,7 +71,7 @@ class Retrieval:
             journal: The disk.
             limits: Records of one source, and bytes, that are read at one time.
             send: Sends.
-            failed: Told when the disk cannot be read.
+            damaged: Told the source, and the piece that cannot be read, and why.
             oddities: Counts what is dropped.
         """
         self.waiting = 0
@@ -78,7 +79,7 @@ class Retrieval:
         self._shelf = shelf
         self._journal = journal
         self._send = send
-        self._failed = failed
+        self._damaged = damaged
         self._oddities = oddities
         self._lanes: dict[int, Lane] = {}
 
@@ -137,19 +138,20 @@ class Retrieval:
             lane.reading += len(records)
             self._journal.fetch(records, partial(self._fetched, source_reg_id, task))
 
-    def _fetched(self, source_reg_id: int, task: Task, found: list[bytes] | JournalError) -> None:
+    def _fetched(self, source_reg_id: int, task: Task, found: list[bytes | JournalError]) -> None:
         lane = self._lanes[source_reg_id]
         lane.reading -= len(task.records)
         self.waiting -= task.messages
-        if isinstance(found, JournalError):
-            self._failed(found)
-            return
         blocks = iter(found)
-        read = [
-            piece if piece.record is None else attrs.evolve(piece, block=next(blocks), record=None)
-            for piece in task.pieces
-        ]
-        self._send(task.to, encoded(task.session, read))
+        read: list[Piece] = []
+        for piece in task.pieces:
+            block = piece.block if piece.record is None else next(blocks)
+            if isinstance(block, JournalError):
+                self._damaged(source_reg_id, piece, block)
+            else:
+                read.append(attrs.evolve(piece, block=block, record=None))
+        if read:
+            self._send(task.to, encoded(task.session, read))
         self._pump(source_reg_id)
         if not lane.reading:
             del self._lanes[source_reg_id]

@@ -16,7 +16,7 @@ import attrs
 from stablecast.config.interfaces import announced
 from stablecast.core import effects as fx
 from stablecast.core.events import Event
-from stablecast.core.inputs import Arrived, Gone, Persisted, Reset, Start, StoreInput
+from stablecast.core.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
 from stablecast.core.messages import Message, Register, Role
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import StoreConfig
@@ -34,7 +34,7 @@ from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.records import client_record, clients_of, forget_record
 from stablecast.daemon.recovering import recovered, shortened
 from stablecast.daemon.settings import StoreSettings
-from stablecast.daemon.shelf import Shelf
+from stablecast.daemon.shelf import Piece, Shelf
 from stablecast.daemon.telling import Teller
 from stablecast.daemon.views import JournalView, Traffic
 from stablecast.journal import Journal, JournalError
@@ -52,7 +52,7 @@ class Store:
     """A store daemon: `await start()`, then it serves until `await stop()`.
 
     When the disk fails `failed` is done: nothing is answered any more, and `stop` says why (fail-stop: what cannot be
-    written or read must not be acknowledged).
+    written must not be acknowledged).
     """
 
     def __init__(self, settings: StoreSettings) -> None:
@@ -125,7 +125,7 @@ class Store:
         self._driver = Driver(driven, self._perform)
         self._pool = Pool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
-        self._retrieval = Retrieval(self._shelf, journal, limits, self._send_stored, self._on_failed, self.oddities)
+        self._retrieval = Retrieval(self._shelf, journal, limits, self._send_stored, self._on_damaged, self.oddities)
         journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])
         journal.on_synced = self._on_synced
         journal.on_failed = self._on_failed
@@ -310,6 +310,11 @@ class Store:
     def _send_stored(self, to: str, stored: bytes) -> None:
         if stored and not self.failed.done():
             self._pool.send(to, stored)
+
+    def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
+        """The disk does not give back what was on it; the rest is served."""
+        self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
+        self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1

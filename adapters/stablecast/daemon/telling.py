@@ -15,9 +15,13 @@ from stablecast.core.events import (
 from stablecast.core.messages import Message, Refused, Register, Registered
 from stablecast.daemon.admitting import OverLimit
 from stablecast.daemon.log import Severity, Write
+from stablecast.journal import JournalError
 
 EVERY = 1000
 """Of what repeats without end the first is logged, and then every so many."""
+
+NAMED_DAMAGES = 20
+"""Runs of messages whose damage is logged one by one; of more, every so many."""
 
 
 class Teller:
@@ -48,6 +52,14 @@ class Teller:
         """A limit keeps somebody out."""
         code = f"{request.role.name.lower()}-refused"
         self.say(Severity.WARNING, code, f"{request.reply_to} for topic {request.topic!r} is refused: {why.text}")
+
+    def damaged(self, source_reg_id: int, first: int, last: int, error: JournalError) -> None:
+        """The disk does not give back messages; the first of them are named, all are counted."""
+        records = self._oddities["damaged"]
+        self._oddities["damaged"] += 1
+        if records < NAMED_DAMAGES or records % EVERY == 0:
+            text = f"source {source_reg_id}: {first}..{last} are not kept any more, {records + 1} such runs so far"
+            self.say(Severity.ERROR, "damaged", f"{text}: {error}")
 
     def event(self, event: Event) -> None:
         """Something that the machine tells."""

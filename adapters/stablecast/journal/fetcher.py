@@ -15,8 +15,8 @@ from stablecast.journal.errors import JournalError
 from stablecast.journal.segments import Place, Segment, SegmentReader, leave_summary
 from stablecast.journal.summary import summary_path
 
-Fetched = Callable[[list[bytes] | JournalError], None]
-"""Told the blocks, or why there are none."""
+Fetched = Callable[[list[bytes | JournalError]], None]
+"""Told each block, or why there is none."""
 
 Tell = Callable[..., None]
 """Calls on the owner's loop."""
@@ -42,7 +42,7 @@ class Fetcher:
 
     def fetch(self, records: list[Place], done: Fetched) -> None:
         """Read blocks; records stay as they are once they are synced."""
-        self._put(lambda: self._tell(done, self._blocks(records)))
+        self._put(lambda: self._tell(done, [self._block(record) for record in records]))
 
     def remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
         """Delete a segment; `failed` is told if that cannot be done."""
@@ -77,9 +77,9 @@ class Fetcher:
         self._reader.close_all()
         self._tell(self._stopped.set)
 
-    def _blocks(self, records: list[Place]) -> list[bytes] | JournalError:
+    def _block(self, record: Place) -> bytes | JournalError:
         try:
-            return [self._reader.block(record) for record in records]
+            return self._reader.block(record)
         except JournalError as error:
             return error
 

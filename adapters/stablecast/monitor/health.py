@@ -86,6 +86,10 @@ def of_store(store: StoreView) -> Iterator[Finding]:
     """What is to be said of the store itself."""
     if store.failure:
         yield Finding(Level.CRITICAL, "disk-failed", store.failure)
+    damaged = store.oddities.get("damaged", 0)
+    if damaged:
+        text = f"{damaged:,} runs of messages could not be read from the disk: check it, the log says where"
+        yield Finding(Level.CRITICAL, "damaged", text)
     if store.muted_for_ns:
         seconds = -(-store.muted_for_ns // SECOND)
         text = f"nothing is granted for another {seconds} s: an earlier journal may have been lost"

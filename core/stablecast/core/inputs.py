@@ -166,6 +166,15 @@ class Persisted:
 
 
 @attrs.frozen
+class Damaged:
+    """Store: what was synced of a source, `first` to `last`, cannot be read back."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
 class Tick:
     """Time has passed: `handle_timeout` as a record of the replay log."""
 
@@ -187,5 +196,5 @@ ReceiverInput = (
     | Finish
     | Tick
 )
-StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Tick
+StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | Tick
 Input = SourceInput | ReceiverInput | StoreInput

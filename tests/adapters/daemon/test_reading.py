@@ -8,7 +8,7 @@ import pytest
 from stablecast.core.effects import PersistMessages, SendStored, Uncache
 from stablecast.daemon import reading
 from stablecast.daemon.reading import Retrieval
-from stablecast.daemon.shelf import Shelf
+from stablecast.daemon.shelf import Piece, Shelf
 from stablecast.journal import Journal, JournalError
 from stablecast.journal.fetcher import Fetched
 from stablecast.journal.segments import Place
@@ -30,13 +30,16 @@ class Bench:
         self.shelf = Shelf(self.owner.journal, self.tokens)
         self.asked: list[tuple[list[Place], Fetched]] = []
         self.sent: list[bytes] = []
-        self.failures: list[JournalError] = []
+        self.damaged: list[tuple[int, int, int, JournalError]] = []
         self.oddities: Counter[str] = Counter()
         journal = self.owner.journal
         self.retrieval = Retrieval(
-            self.shelf, journal, limits, lambda _, stored: self.sent.append(stored), self.failures.append, self.oddities
+            self.shelf, journal, limits, lambda _, stored: self.sent.append(stored), self._on_damaged, self.oddities
         )
         journal.fetch = lambda records, done: self.asked.append((records, done))  # type: ignore[method-assign]
+
+    def _on_damaged(self, source: int, piece: Piece, error: JournalError) -> None:
+        self.damaged.append((source, piece.number, piece.stop, error))
 
     async def write(self, runs: int, count: int = 2) -> None:
         """So many runs, on disk and no longer in memory."""
@@ -149,14 +152,30 @@ async def test_what_waits_has_a_bound_and_what_comes_beyond_is_counted(
     await bench.close()
 
 
-async def test_a_disk_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, (1, 1 << 20))
-    await bench.write(1)
-    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 1))
-    _, done = bench.asked.pop()
+async def test_what_is_damaged_is_told_and_the_rest_is_sent(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, (4, 1 << 20))
+    await bench.write(3)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 1, 4))
+    (records, done) = bench.asked.pop()
+    first, second, third = map(bench.owner.journal._reader.block, records)
+    assert second
     error = JournalError("unreadable")
-    done(error)
-    assert (bench.failures, bench.sent) == ([error], [])
+    done([first, error, third])
+    assert bench.damaged == [(SOURCE, 2, 4, error)]
+    assert bench.payloads() == texts(1, 4)
+    assert bench.retrieval.waiting == 0
+    await bench.close()
+
+
+async def test_nothing_is_sent_where_all_is_damaged(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, (1, 1 << 20))
+    await bench.write(2)
+    bench.retrieval.serve(SendStored("a:1", 9, SOURCE, 0, 3))
+    _, done = bench.asked.pop()
+    done([JournalError("unreadable")])
+    assert bench.sent == []
+    bench.answer()
+    assert bench.payloads() == texts(2, 3)
     await bench.close()
 
 
@@ -170,7 +189,7 @@ async def test_a_segment_that_goes_is_read_first(tmp_path: Path) -> None:
     found = journal.find(SOURCE, 0)
     assert found is not None
     assert found.block is None
-    blocks: list[list[bytes] | JournalError] = []
+    blocks: list[list[bytes | JournalError]] = []
     journal.fetch([found.record], blocks.append)
     journal.trim(SOURCE, 2, 4)
     await journal.close()

@@ -204,18 +204,32 @@ async def test_a_full_disk_ends_the_store_and_nothing_is_acknowledged(
         assert (await context.source(TOPIC, stores=[store.address])).next_number == 1
 
 
-async def test_damage_found_while_reading_ends_the_store_and_a_restart_goes_on_without_it(tmp_path: Path) -> None:
-    store = await started(tmp_path)
-    async with Context(session_id=1) as context, Context(session_id=2) as other:
-        source = await context.source(TOPIC, stores=[store.address])
+async def test_damage_found_while_reading_is_never_sent_and_another_store_is_asked(tmp_path: Path) -> None:
+    """The store goes on with the rest; what the source cannot send again counts as lost here."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for directory in (first, second):
+        directory.mkdir()
+    async with (
+        serving(first) as store,
+        serving(second) as other_store,
+        Context(session_id=1) as context,
+        Context(session_id=2) as other,
+    ):
+        source = await context.source(TOPIC, stores=[store.address, other_store.address])
         await (await source.send(b"precious")).stable()
-        _spoil(tmp_path)
+        await (await source.send(b"common")).stable()
+        await until(lambda: len(list(first.glob("*.seg"))) == 1 and store.journal_view().queued_bytes == 0)
+        _spoil(first)
         store._shelf._cache = Cache()  # as if it were long ago
-        other.receiver(TOPIC, source=source.config.transport)
-        await store.failed
-    with pytest.raises(JournalError, match="fails its checksum; check the disk"):
-        await store.stop()
-    async with serving(tmp_path) as store:
+        receiver = other.receiver(TOPIC, source=source.config.transport)
+        assert await _take(receiver, 2) == [(0, b"precious", True), (1, b"common", True)]
+        (reg_id,) = store.repositories
+        store._retrieval.serve(SendStored("127.0.0.1:1", 1, reg_id, 0, 1))
+        await until(lambda: store.events["LostAtStore"])
+        assert store.oddities["damaged"] >= 1
+        assert not store.failed.done()
+        assert list(store.repositories[reg_id].held) == [(1, 2)]
+    async with serving(first) as store:
         assert len(store.reports) == 1
 
 

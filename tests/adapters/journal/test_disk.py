@@ -263,14 +263,15 @@ async def test_what_cannot_be_deleted_or_read_is_told(tmp_path: Path) -> None:
     assert found is not None
     missing = attrs.evolve(found.record)
     missing.segment = attrs.evolve(found.record.segment, number=99, path=tmp_path / "gone.seg")
-    answers: list[list[bytes] | JournalError] = []
+    answers: list[list[bytes | JournalError]] = []
     failures: list[OSError] = []
-    owner.journal.fetch([missing], answers.append)
+    owner.journal.fetch([missing, found.record], answers.append)
     owner.journal._fetcher.remove(missing.segment, failures.append)
     owner.journal.fetch([found.record], answers.append)
     await owner.journal.close()
-    assert isinstance(answers[0], JournalError)
-    assert answers[1] == [b"message 000"]
+    ((error, beside), alone) = answers
+    assert isinstance(error, JournalError)
+    assert [beside] == alone == [b"message 000"]
     assert [error.errno for error in failures] == [errno.ENOENT]
 
 

@@ -67,6 +67,7 @@ def test_a_receiver_may_be_behind_by_a_small_share() -> None:
     ("changes", "code", "level"),
     [
         ({"failure": "the disk failed"}, "disk-failed", Level.CRITICAL),
+        ({"oddities": {"damaged": 3}}, "damaged", Level.CRITICAL),
         ({"muted_for_ns": 5 * SECOND}, "muted", Level.WARNING),
         ({"journal": attrs.evolve(STORE.journal, pressure=True)}, "slow-disk", Level.WARNING),
         ({"requests": (10, 9, 8, 1, 4, 4)}, "requests-dropped", Level.WARNING),

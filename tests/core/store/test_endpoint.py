@@ -3,7 +3,7 @@
 import pytest
 
 from stablecast.core import effects as fx
-from stablecast.core.inputs import Ended, Gone, Lost, Persisted, Reset, Start, Tick
+from stablecast.core.inputs import Damaged, Ended, Gone, Lost, Persisted, Reset, Start, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
     Deregister,
@@ -264,3 +264,28 @@ def test_a_tick_costs_what_is_due() -> None:
     assert looked == {}
     driver.feed(Tick(), 10)
     assert driver.effects == []
+
+
+def test_what_cannot_be_read_is_not_held_and_the_source_is_asked() -> None:
+    """It counts as a hole: not served, not acknowledged again, filled if the source still has it."""
+    driver = StoreDriver.with_source()
+    driver.data(0, 10)
+    driver.sync()
+    repository = driver.machine.repositories[50]
+    driver.feed(Damaged(50, 3, 5))
+    assert list(repository.held) == list(repository.synced) == [(0, 3), (6, 10)]
+    assert repository.window.disk.messages == repository.window.memory.messages == 7
+    assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
+    assert repository.acked == 10
+    driver.data(3, 3)
+    driver.sync()
+    assert driver.sent(StableAck)[-1] == ("source:1", StableAck(0, LIFE, 3, 5))
+    driver.machine.check_invariants()
+
+
+def test_what_was_never_synced_cannot_be_damaged() -> None:
+    driver = StoreDriver.with_source()
+    driver.data(0, 10)
+    driver.feed(Damaged(50, 3, 5))
+    driver.feed(Damaged(51, 3, 5))
+    assert list(driver.machine.repositories[50].held) == [(0, 10)]

@@ -103,3 +103,20 @@ def test_sums_are_those_of_the_messages(steps: list[Any]) -> None:
         assert {n for run in kept.runs for n in range(run.first, run.stop)} == twin
         assert (kept.messages, kept.payload_bytes) == (len(twin), 10 * len(twin))
         assert [run.first for run in kept.runs] == sorted(run.first for run in kept.runs)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6), st.booleans()), max_size=20))
+def test_what_is_removed_leaves_the_rest(steps: list[tuple[int, int, bool]]) -> None:
+    """Messages of one byte, so that a part of a run has what the twin says."""
+    kept, twin = Extents(), dict[int, int]()
+    for at, (first, count, removed) in enumerate(steps):
+        numbers = range(first, first + count)
+        if removed:
+            kept.remove(first, first + count)
+            twin = {number: came for number, came in twin.items() if number not in numbers}
+        elif not any(number in twin for number in numbers):
+            kept.add(first, first + count, count, at // 4)
+            twin |= dict.fromkeys(numbers, at // 4)
+        assert {number: run.at for run in kept.runs for number in range(run.first, run.stop)} == twin
+        assert kept.messages == kept.payload_bytes == len(twin)
+        assert [run.first for run in kept.runs] == sorted(run.first for run in kept.runs)

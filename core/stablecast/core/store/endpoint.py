@@ -21,7 +21,7 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
 from stablecast.core.events import Oddity
-from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput, Tick
+from stablecast.core.inputs import Arrived, Damaged, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
     Deregister,
@@ -124,6 +124,8 @@ class StoreEndpoint:
                 self.handle_timeout(now)
             case Gone():
                 self.clients.on_gone(event.address, now)
+            case Damaged():
+                self._on_damaged(event, now)
             case Start():
                 for record in self.clients.sources():
                     self.outbox.append(Join(record.client.incarnation, record.client.transport))
@@ -192,6 +194,16 @@ class StoreEndpoint:
             elif repository is not None:
                 repository.on_synced(due.incarnation, due.first, due.stop, self.tickets, now, self.outbox)
                 self.registry.after(repository, now, self.outbox)
+
+    def _on_damaged(self, damaged: Damaged, now: int) -> None:
+        """It is not held any more: a hole like any other, which the source may still fill."""
+        repository = self.repositories.get(damaged.source_reg_id)
+        if repository is not None:
+            repository.window.spoil(damaged.first, damaged.last + 1)
+            count = damaged.last + 1 - damaged.first
+            lost = Lost(repository.incarnation, serial.wire(damaged.first), count)
+            repository.on_lost(lost, now, self.outbox)
+            self.registry.after(repository, now, self.outbox)
 
     def _on_message(self, message: Message, now: int) -> None:
         match message:

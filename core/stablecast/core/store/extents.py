@@ -109,6 +109,15 @@ class Extents:
             runs.pop()
             self._count(run.first, run.stop, run.payload_bytes)
 
+    def remove(self, first: int, stop: int) -> None:
+        """What is here of [first, stop) goes."""
+        runs, self.runs = self.runs, deque()
+        self.messages = self.payload_bytes = 0
+        for run in runs:
+            for low, high in ((run.first, min(run.stop, first)), (max(run.first, stop), run.stop)):
+                if low < high:
+                    self.add(low, high, run.share(high) - run.share(low), run.at)
+
     def _count(self, first: int, stop: int, payload_bytes: int) -> None:
         self.messages -= stop - first
         self.payload_bytes -= payload_bytes

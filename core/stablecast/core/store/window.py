@@ -196,6 +196,13 @@ class Window:
         self._drop_delayed(self.trail, number)
         out.append(Cut(tickets.draw(), self.reg_id, number))
 
+    def spoil(self, first: int, stop: int) -> None:
+        """What is synced of [first, stop) cannot be read: it is not kept any more."""
+        for low, high in self.synced.remove(first, stop):
+            self.held.remove(low, high)
+            for extents in (self.memory, self.disk):
+                extents.remove(low, high)
+
     def restore(self, first: int, stop: int, payload_bytes: int) -> None:
         """[first, stop) was found on disk at a restart: held and synced, and not in memory."""
         self.terms = self.terms.on_disk()
