@@ -106,3 +106,13 @@ def test_in_order_adding_keeps_one_range() -> None:
     assert held.add(2990, 3001) == [(3000, 3001)]
     assert held.add(3005, 3006) == [(3005, 3006)]
     assert held.ranges == [(0, 3001), (3005, 3006)]
+
+
+def test_a_piece_out_of_the_middle_leaves_both_sides() -> None:
+    held = RangeSet([(0, 10), (20, 30)])
+    assert held.remove(5, 25) == [(5, 10), (20, 25)]
+    assert held.remove(2, 3) == [(2, 3)]
+    assert held.remove(12, 24) == []
+    assert list(held) == [(0, 2), (3, 5), (25, 30)]
+    held.forget(4)
+    assert list(held) == [(4, 5), (25, 30)]

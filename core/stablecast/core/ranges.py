@@ -1,7 +1,7 @@
 """A set of ints kept as sorted, disjoint, coalesced half-open ranges.
 
-Acknowledgements, gaps and stored extents all live in one of these. Numbers mostly arrive in order, so `add` at the end
-is O(1); everything else finds its place by bisection. The owner, who knows the window, bounds the size of the set.
+Acknowledgements, gaps and stored extents all live in one of these. Numbers mostly arrive in order, so what concerns the
+last range, as a rule the only one, is O(1); everything else finds its place by bisection. The owner, who knows the window, bounds the size of the set.
 """
 
 from bisect import bisect_left, bisect_right
@@ -78,11 +78,19 @@ class RangeSet:
 
     def forget(self, stop: int) -> None:
         """Removes everything below `stop`."""
-        if self.ranges and self.ranges[0][0] < stop:
-            self.remove(self.ranges[0][0], stop)
+        ranges = self.ranges
+        if not ranges or ranges[0][0] >= stop:
+            return
+        if ranges[0][1] <= stop:
+            del ranges[: bisect_right(ranges, stop, key=_stop)]
+        if ranges and ranges[0][0] < stop:
+            ranges[0] = (stop, ranges[0][1])
 
     def missing(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Returns the gaps inside [start, stop), ascending."""
+        ranges = self.ranges
+        if not ranges or ranges[-1][1] <= start:
+            return [(start, stop)] if start < stop else []
         gaps = []
         for present_start, present_stop in self.within(start, stop):
             if start < present_start:
@@ -94,10 +102,17 @@ class RangeSet:
 
     def within(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Returns the members inside [start, stop) as ranges, ascending."""
+        ranges = self.ranges
+        if not ranges:
+            return []
+        last_start, last_stop = ranges[-1]
+        if last_start <= start:
+            end = stop if stop < last_stop else last_stop
+            return [(start, end)] if start < end else []
         low, high = self._overlap(start, stop)
         if low >= high:
             return []
-        parts = self.ranges[low:high]
+        parts = ranges[low:high]
         parts[0] = (max(start, parts[0][0]), parts[0][1])
         parts[-1] = (parts[-1][0], min(stop, parts[-1][1]))
         return parts
@@ -110,10 +125,11 @@ class RangeSet:
 
     def contiguous_from(self, n: int) -> int:
         """Returns the first int >= `n` that is not a member."""
-        index = bisect_right(self.ranges, n, key=_stop)
-        if index < len(self.ranges) and self.ranges[index][0] <= n:
-            return self.ranges[index][1]
-        return n
+        ranges = self.ranges
+        if not ranges or ranges[-1][1] <= n:
+            return n
+        start, stop = ranges[bisect_right(ranges, n, key=_stop) if len(ranges) > 1 else 0]
+        return stop if start <= n else n
 
     def total(self) -> int:
         """Returns the count of members."""
@@ -134,8 +150,7 @@ class RangeSet:
         return RangeSet(self.ranges.copy())
 
     def __contains__(self, n: int) -> bool:
-        index = bisect_right(self.ranges, n, key=_stop)
-        return index < len(self.ranges) and self.ranges[index][0] <= n
+        return self.contiguous_from(n) != n
 
     def __bool__(self) -> bool:
         return bool(self.ranges)
