@@ -71,6 +71,8 @@ def test_without_late_join_the_sri_says_so() -> None:
     driver.feed(Start())
     assert not driver.machine.info().late_join
     driver.feed(Sent(0, 5, 50))
+    assert driver.effects[-1] == fx.Release(5), "its driver has no use for copies"
+    driver.effects.clear()
     driver.hear(RetransmitRequest(Role.RECEIVER, LIFE, 0, 1, 0, 4, "receiver:1"))
     driver.hear(LateJoinRequest(LIFE, 9, "receiver:1"))
     assert driver.effects == [fx.Send("receiver:1", LateJoinInfo(LIFE, 9, 5, 4))]

@@ -60,3 +60,10 @@ def test_a_message_that_two_parts_complete_is_told_once() -> None:
     large, _ = laid_out([1, 1, 1, 3, 1])
     held = RangeSet([(4, 5)])
     assert large.whole(held.add(2, 7), held) == [(2, 6), (6, 7)]
+
+
+def test_the_first_number_of_a_message() -> None:
+    """P-334."""
+    large = LargeMessages()
+    large.add(3, 5)
+    assert [large.first_of(number) for number in range(2, 7)] == [2, 3, 3, 3, 6]

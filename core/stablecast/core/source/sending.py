@@ -7,7 +7,7 @@ window is looked at every `check_ns` while there is anything in it that may take
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.effects import Effect, Notify, Resend
+from stablecast.core.effects import Effect, Notify, Release, Resend
 from stablecast.core.enrollment import Enrollment
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import SequenceNumberInfo
@@ -56,6 +56,7 @@ class Sending:
             self._on_large(event, stop, out)
         if keeps_nothing(self.config):
             window.begin(stop)
+            out.append(Release(stop))
             return
         window.sent(event.count, event.payload_bytes, out)
         self.proactive.sent(event.first, stop, now)
