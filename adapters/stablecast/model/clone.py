@@ -7,7 +7,7 @@ frozen is shared by the copies, everything else is copied.
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
@@ -21,12 +21,23 @@ def clone(value: T) -> T:
     return copy
 
 
+@attrs.frozen
+class Shared(Generic[T]):
+    """A machine that copies of a world have in common until one of them changes it."""
+
+    machine: T
+
+    def own(self) -> "Shared[T]":
+        """One to change."""
+        return Shared(clone(self.machine))
+
+
 def _shared(value: Any) -> Any:
     return value
 
 
 _COPIERS: dict[type, _Copier] = {
-    **dict.fromkeys((int, str, bool, type(None), frozenset), _shared),
+    **dict.fromkeys((int, str, bytes, bool, type(None), frozenset), _shared),
     tuple: lambda value: tuple(_COPIERS[type(part)](part) if type(part) in _COPIERS else clone(part) for part in value),
     list: lambda value: [clone(part) for part in value],
     set: set,

@@ -1,0 +1,131 @@
+"""Faults of a resolution service and its contexts show as another graph than that of their model."""
+
+from typing import Any
+
+import pytest
+
+from stablecast.core.chart import fire
+from stablecast.core.units import SECOND
+from stablecast.model import catalog, equal
+from stablecast.transports.resolution.srs_agenda import Agenda
+from stablecast.transports.resolution.srs_client import CLIENT, Client, ClientEvent, Dropped
+from stablecast.transports.resolution.srs_context import SrsContext
+from stablecast.transports.resolution.srs_directory import Announced, Directory
+from stablecast.transports.resolution.srs_known import Known
+from stablecast.transports.resolution.srs_link import Link
+from stablecast.transports.resolution.srs_service import Service
+from stablecast.transports.resolution.srs_session import Session
+from tests.models.test_mutants import Patch, after, changed
+
+MODELS = catalog.folder()
+KNOWN = catalog.load(MODELS)
+
+_due = Client._due
+_put = Directory.put
+
+
+def _nothing(self: Any, *words: Any) -> None:
+    """What is not done."""
+
+
+def _complete(self: Client, now: int) -> Dropped:
+    fire(CLIENT, self, ClientEvent.COMPLETE, now)
+    return Dropped()
+
+
+def _note_all(self: Client, now: int, *_: int) -> None:
+    """Whatever is potentially down became it just now."""
+    self.lost_at = dict.fromkeys((*self.sources.values(), *self.interests.values()), now)
+
+
+def _one_lifetime(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Client, "_due", lambda self, mark, span, now: _due(self, mark, self.interest_ns, now))
+    patch.setattr(Client, "next_lapse", _next_of_interest)
+
+
+def _next_of_interest(self: Client) -> int | None:
+    return min((at + self.interest_ns for at in self.lost_at.values()), default=None)
+
+
+def _tell_everybody(self: Service, source: Announced, octets: bytes) -> None:
+    for session in list(self.sessions.values()):
+        if session.client is not None and session.client.instance != source.owner:
+            self._to(session).say(octets)
+
+
+def _arm_once(self: Agenda, item: Any, due: int) -> None:
+    if item not in self.deadlines:
+        _arm(self, item, due)
+
+
+_arm = Agenda.arm
+
+
+def _believe(self: Link) -> None:
+    self.settled = self.epoch
+
+
+def _put_in_silence(self: Directory, source: Announced) -> bool:
+    _put(self, source)
+    return False
+
+
+def _put_aloud(self: Directory, source: Announced) -> bool:
+    _put(self, source)
+    return True
+
+
+MUTANTS: dict[str, tuple[str, Patch]] = {
+    "what is potentially down is deleted at once": (
+        "graph_small",
+        changed("_due", lambda self, mark, span, now: mark in self.lost_at, Client),
+    ),
+    "the lifetime of interest counts for sources": ("graph_small", _one_lifetime),
+    "for ever is no time at all": (
+        "graph_both",
+        changed("_due", lambda self, mark, span, now: _due(self, mark, span or 1, now), Client),
+    ),
+    "what an exchange did not name stays": ("graph_small", changed("complete", _complete, Client)),
+    "each broken connection starts the lifetime anew": ("graph_small", changed("note_loss", _note_all, Client)),
+    "records keep the mark of the connection before": ("graph_small", changed("adopt", _nothing, Client)),
+    "late hellos are welcome": ("graph_late", changed("is_late", lambda self, counter: False, Client)),
+    "every second hello is late": ("graph_small", changed("is_late", lambda self, counter: True, Client)),
+    "nobody is told of an end": (
+        "graph_small",
+        changed("_remove", lambda self, otid: self.directory.remove(otid), Service),
+    ),
+    "lifetimes are not planned": ("graph_small", changed("_plan", _nothing, Service)),
+    "what is due later is due as planned first": ("graph_silence", changed("arm", _arm_once, Agenda)),
+    "silence is not noticed": ("graph_silence", changed("_check_silence", _nothing, Service)),
+    "who wants is told of changes only": ("graph_interest", changed("meant", lambda self, *words: [], Directory)),
+    "everybody is told": ("graph_interest", changed("_tell", _tell_everybody, Service)),
+    "withdrawn interest stays": ("graph_interest", changed("unwant", _nothing, Directory)),
+    "new sources are not told": ("graph_small", changed("put", _put_in_silence, Directory)),
+    "what is announced again is told again": ("graph_small", changed("put", _put_aloud, Directory)),
+    "a connection may be silent for a second more": (
+        "graph_silence",
+        after("on_setup", lambda self: setattr(self, "lifetime", self.lifetime + SECOND), Session),
+    ),
+    "a restarted service is believed": ("graph_restart", after("note_service", _believe, Link)),
+    "a restarted service is never believed": ("graph_restart", changed("settle", _nothing, Link)),
+    "withdrawals are not waited for": (
+        "graph_interest",
+        changed("withdraw", lambda self, interest, record: self.tell((record,)), Link),
+    ),
+    "answered withdrawals are waited for": ("graph_interest", changed("_answered", _nothing, Link)),
+    "a context does not notice silence": ("graph_silence", changed("give_up", _nothing, Link)),
+    "nothing is announced again": ("graph_small", changed("_everything", lambda self: [], SrsContext)),
+    "what a service does not name stays known": ("graph_small", changed("sweep", lambda self, *words: [], Known)),
+    "what has ended stays known": ("graph_small", changed("release", _nothing, Known)),
+}
+"""Each fault, and a graph that shows it."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_fault_of_a_service_or_a_context_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T-402 to T-418, T27; formal design, 7.10."""
+    graph, patch = MUTANTS[name]
+    (one,) = catalog.configurations(MODELS, (f"SrsLifetime/{graph}",))
+    patch(monkeypatch)
+    assert not equal.compare(one, KNOWN[one.name]).equal
