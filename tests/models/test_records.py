@@ -7,11 +7,13 @@ from typing import get_args
 import pytest
 
 from stablecast.core import inputs, messages
+from stablecast.transports.resolution import inputs as resolution
+from stablecast.transports.resolution import srs_events
 from tests.support.evidence import MODELS, Model, rows, section
 from tests.support.tree import ROOT
 
 TABLE = rows(section((ROOT / "spec" / "models.md").read_text(encoding="utf-8"), "Records, actions and code"))
-CORE = ROOT / "core" / "stablecast" / "core"
+CODE = (ROOT / "core" / "stablecast" / "core", ROOT / "transports" / "stablecast" / "transports")
 INPUTS = {
     role: {cls.__name__ for cls in get_args(union)}
     for role, union in (
@@ -20,6 +22,17 @@ INPUTS = {
         ("store", inputs.StoreInput),
     )
 }
+RESOLUTION = {
+    role: {"Tick", *(cls.__name__ for cls in get_args(union))}
+    for role, union in (
+        ("advertiser", resolution.AdvertiserInput),
+        ("querier", resolution.QuerierInput),
+        ("context", srs_events.SrsContextInput),
+        ("service", srs_events.ServiceInput),
+    )
+}
+"""`Tick` is `handle_timeout`; these machines are in no trace."""
+INPUTS |= RESOLUTION
 MESSAGES = {cls.__name__ for cls in get_args(messages.Message)}
 
 RECORD = re.compile(r"`(\w+): (\w+)(?:\((\w+)\))?`")
@@ -57,7 +70,7 @@ def test_a_row_names_records_and_code_that_there_are(row: list[str]) -> None:
     _, _, record, code = row
     records, files = RECORD.findall(record), FILE.findall(code)
     assert unknown(records) == []
-    assert [file for file in files if not (CORE / file).is_file()] == []
+    assert [file for file in files if not any((folder / file).is_file() for folder in CODE)] == []
     if record.startswith("none: "):
         assert (records, code) == ([], "–")
     else:

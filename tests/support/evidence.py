@@ -15,7 +15,7 @@ import attrs
 
 from stablecast.model.catalog import Configuration, Known, configurations, load
 
-MODELS = ("ProxyElection", "Recovery", "Registration", "Rpp", "Stability")
+MODELS = ("ProxyElection", "Recovery", "Registration", "ResolutionPhases", "Rpp", "SrsLifetime", "Stability")
 
 BLOCK = re.compile(r"(<!-- within: ([\w. ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _DEFINED = re.compile(r"^(\w+)(?:\([^)]*\))? ==", re.MULTILINE)

@@ -39,7 +39,7 @@ Min(a, b) == IF a < b THEN a ELSE b
 Max(a, b) == IF a > b THEN a ELSE b
 
 Away == [phase |-> "AWAY", due |-> None, gap |-> 0, interval |-> 0, ends |-> None]
-Silent(t) == [t EXCEPT !.phase = "QUIESCENT", !.due = None]
+Quiet == [Away EXCEPT !.phase = "QUIESCENT", !.due = IF Mutant = "murmur" THEN 3 ELSE None]
 
 -------------------------------------------------------------------------------
 (* Turns. `length` is that of the sustaining phase. What a quiet topic remembers of intervals does not matter.        *)
@@ -48,8 +48,6 @@ Ends(length) == IF length > 0 THEN length ELSE None
 HasInitial == First > 0 /\ Longest > 0
 HasSustaining == Sustain > 0
 Interval == Max(Sustain, 1)
-
-Quiet == [phase |-> "QUIESCENT", due |-> None, gap |-> 0, interval |-> 0, ends |-> None]
 
 Sustaining(length, answered) ==
     [phase |-> "SUSTAINING", due |-> IF answered THEN Interval ELSE 0, gap |-> Interval, interval |-> Interval,
@@ -74,7 +72,7 @@ Advance(t) ==
     IN [t EXCEPT !.gap = t.interval, !.due = t.interval,
                  !.interval = IF t.phase = "INITIAL" /\ @ < longest THEN Min(2 * @, longest) ELSE @]
 
-IsOver(t) == t.ends # None /\ t.ends <= 0 /\ Mutant # "endless"
+IsOver(t) == t.ends = 0
 
 Taken(t, length) ==
     IF ~IsOver(t) THEN Advance(t)
@@ -105,24 +103,24 @@ Init ==
     /\ known = FALSE /\ joined = FALSE /\ cached = FALSE
     /\ parted = FALSE
 
-Passes(heard) == IF heard THEN ~parted ELSE parted \/ "lose" \in Faults
+Passes(fate) == IF fate = "heard" THEN ~parted ELSE parted \/ "lose" \in Faults
 
-Create(heard) ==  \* a source is advertised once when it is made, then through its phases
-    /\ ~IsThere /\ ~joined /\ ~cached /\ Passes(heard)
+Create(fate) ==  \* a source is advertised once when it is made, then through its phases
+    /\ ~IsThere /\ ~joined /\ Passes(fate)
     /\ source' = Begin(SourceSustaining)
-    /\ IF heard THEN Hears(receiver) ELSE UNCHANGED <<receiver, known, cached>>
+    /\ IF fate = "heard" THEN Hears(receiver) ELSE UNCHANGED <<receiver, known, cached>>
     /\ UNCHANGED <<joined, parted>>
 
-SourceTurn(heard) ==
-    /\ source.due = 0 /\ Passes(heard)
+SourceTurn(fate) ==
+    /\ source.due = 0 /\ Passes(fate)
     /\ source' = Taken(source, SourceSustaining)
-    /\ IF heard THEN Hears(receiver) ELSE UNCHANGED <<receiver, known, cached>>
+    /\ IF fate = "heard" THEN Hears(receiver) ELSE UNCHANGED <<receiver, known, cached>>
     /\ UNCHANGED <<joined, parted>>
 
-End(heard) ==  \* without a final word nobody is told
-    /\ "end" \in Faults /\ IsThere /\ (IF FinalWord THEN Passes(heard) ELSE ~heard)
+End(fate) ==  \* without a final word nobody is told
+    /\ "end" \in Faults /\ IsThere /\ (IF FinalWord THEN Passes(fate) ELSE fate = "lost")
     /\ source' = Away
-    /\ IF heard
+    /\ IF fate = "heard"
        THEN /\ cached' = FALSE /\ known' = FALSE
             /\ receiver' = IF known THEN Asked(receiver, ReceiverSustaining, FALSE) ELSE receiver
        ELSE UNCHANGED <<receiver, known, cached>>
@@ -143,7 +141,7 @@ Leave ==
 (* A query: it is lost, it is heard and its answer is lost, or it is answered. *)
 ReceiverTurn(outcome) ==
     /\ receiver.due = 0
-    /\ CASE outcome = "lost" -> Passes(FALSE) \/ ~IsThere
+    /\ CASE outcome = "lost" -> Passes("lost") \/ ~IsThere
          [] outcome = "asked" -> ~parted /\ IsThere /\ "lose" \in Faults
          [] outcome = "answered" -> ~parted /\ IsThere
     /\ LET taken == Rests(Taken(receiver, ReceiverSustaining), joined)
@@ -164,23 +162,57 @@ Break ==  \* the session is lost: what was known is doubtful
     /\ receiver' = IF Mutant = "lazy" THEN receiver ELSE Asked(receiver, ReceiverSustaining, FALSE)
     /\ UNCHANGED <<source, parted>>
 
+Miss ==  \* a source that was found and cannot be joined is doubtful, too
+    /\ known /\ ~joined /\ ~(IsThere /\ ~parted)
+    /\ known' = FALSE /\ cached' = FALSE
+    /\ receiver' = Asked(receiver, ReceiverSustaining, FALSE)
+    /\ UNCHANGED <<source, joined, parted>>
+
 Part ==
     /\ "part" \in Faults
     /\ parted' = ~parted
-    /\ UNCHANGED <<source, receiver, known, joined, cached>>
+    /\ source' = IF Mutant = "keen" /\ parted THEN Asked(source, SourceSustaining, FALSE) ELSE source
+    /\ UNCHANGED <<receiver, known, joined, cached>>
 
 Tick ==
     /\ source.due # 0 /\ receiver.due # 0
-    /\ ~(joined /\ ~IsThere)
+    /\ joined => IsThere  \* the end of a session is noticed
+    /\ known => joined  \* what is found is joined, or not to be joined
     /\ LET Older(t) == IF t.due = None THEN t
-                       ELSE [t EXCEPT !.due = @ - 1, !.ends = IF @ = None THEN None ELSE @ - 1]
+                       ELSE [t EXCEPT !.due = @ - 1, !.ends = IF @ = None THEN None ELSE Max(@ - 1, 0)]
        IN source' = Older(source) /\ receiver' = Older(receiver)
     /\ UNCHANGED <<known, joined, cached, parted>>
 
 Next ==
-    \/ \E heard \in BOOLEAN : Create(heard) \/ SourceTurn(heard) \/ End(heard)
+    \/ \E fate \in {"heard", "lost"} : Create(fate) \/ SourceTurn(fate) \/ End(fate)
     \/ \E outcome \in {"lost", "asked", "answered"} : ReceiverTurn(outcome)
-    \/ Want \/ Leave \/ Join \/ Break \/ Part \/ Tick
+    \/ Want \/ Leave \/ Join \/ Break \/ Miss \/ Part \/ Tick
 
 Spec == Init /\ [][Next]_vars
+
+Fairness ==
+    /\ WF_vars(SourceTurn("heard")) /\ WF_vars(SourceTurn("lost")) /\ WF_vars(Join) /\ WF_vars(Break) /\ WF_vars(Miss)
+    /\ \A outcome \in {"lost", "answered"} : WF_vars(ReceiverTurn(outcome))
+    /\ WF_vars(Tick)
+
+LiveSpec == Spec /\ Fairness
+
+-------------------------------------------------------------------------------
+Silent ==  \* Q1: who is quiet plans no turn, and who is not plans one
+    \A t \in {source, receiver} : t.phase \in {"AWAY", "QUIESCENT"} <=> t.due = None
+
+Unasked ==  \* Q2: who is quiet speaks again only if a source is asked for, a receiver has lost what it had
+    [][/\ source.phase = "QUIESCENT" /\ source' # source => receiver.due = 0 \/ source' = Away
+       /\ receiver.phase = "QUIESCENT" /\ receiver' # receiver => (known /\ ~known') \/ (joined /\ ~joined') \/ receiver' = Away
+      ]_vars
+
+Answered ==  \* Q3: a receiver that has what it needs does not ask past the initial phase
+    /\ UntilResolved /\ known /\ joined => receiver.phase # "SUSTAINING"
+    /\ Enoughs /\ known => receiver.phase = "QUIESCENT"
+
+NotDeaf ==  \* Q4: a source and a receiver that could hear each other do not both wait for a word
+    ~(source.phase = "QUIESCENT" /\ receiver.phase = "QUIESCENT" /\ ~known /\ ~parted)
+
+Found ==  \* Q5: those who can hear each other in the end find each other
+    <>[](IsThere /\ Wanted /\ ~parted) => []<>joined
 =============================================================================

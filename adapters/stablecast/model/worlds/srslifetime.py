@@ -31,9 +31,8 @@ from stablecast.model.worlds.srslifetime_seen import INVARIANTS, records_over, s
 from stablecast.transports.resolution.inputs import AddReceiver, RemoveReceiver, RemoveSource
 from stablecast.transports.resolution.srs_context import SrsContext
 from stablecast.transports.resolution.srs_events import Accepted, Closed, Cut, Opened, Received, SrsContextInput, Write
-from stablecast.transports.resolution.srs_link import Link, LinkState
+from stablecast.transports.resolution.srs_link import LinkState
 from stablecast.transports.resolution.srs_service import Service
-from stablecast.transports.resolution.srs_session import Session
 
 __all__ = ["INVARIANTS", "World"]
 
@@ -130,9 +129,9 @@ class World:
         return due is not None and due <= self.now and node.context.links[0].state is not LinkState.WAITING
 
     def _service_due(self) -> bool:
-        return any(
-            records_over(client, self.now) for client in self.service.clients.values()
-        ) or any(silent(session, self.now) for session in self.service.sessions.values())
+        return any(records_over(client, self.now) for client in self.service.clients.values()) or any(
+            silent(session, self.now) for session in self.service.sessions.values()
+        )
 
     def _blocks(self, node: Node) -> bool:
         """Whether time cannot pass because of it."""

@@ -1,4 +1,4 @@
-"""What the world of `tla/SrsLifetime` is made of: its constants, what is said on connections, and each context's part."""
+"""What the world of `tla/SrsLifetime` is made of: constants, what is said on connections, and each context's part."""
 
 import attrs
 

@@ -8,7 +8,7 @@ from stablecast.model.explorer import Invariant, State
 from stablecast.model.worlds.srslifetime_parts import NONE, Constants, Node, instance_of, number_of
 from stablecast.transports.resolution.srs_client import Client
 from stablecast.transports.resolution.srs_context import SrsContext
-from stablecast.transports.resolution.srs_link import Link, LinkState, LinkTimer
+from stablecast.transports.resolution.srs_link import Link, LinkTimer
 from stablecast.transports.resolution.srs_service import Service
 from stablecast.transports.resolution.srs_session import Session
 
