@@ -65,8 +65,8 @@ class DatagramSocket:
         self._on_read = on_read
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        self._reading = False
-        self.resume()
+        self._holding: set[object] = set()
+        self._loop.add_reader(sock, self._read)
 
     @property
     def port(self) -> int:
@@ -88,17 +88,18 @@ class DatagramSocket:
             except OSError:  # Unreachable, too large, or what an earlier one met: the protocol asks again.
                 self.errors += 1
 
-    def pause(self) -> None:
-        """Read no more for now: the kernel keeps some, and drops the rest."""
-        if self._reading:
-            self._reading = False
+    def pause(self, who: object = None) -> None:
+        """Read no more while anybody wants none: the kernel keeps some, and drops the rest."""
+        if not self._closed and not self._holding:
             self._loop.remove_reader(self._sock)
+        self._holding.add(who)
 
-    def resume(self) -> None:
-        """Read on."""
-        if not self._closed and not self._reading:
-            self._reading = True
-            self._loop.add_reader(self._sock, self._read)
+    def resume(self, who: object = None) -> None:
+        """Read on, as far as this one is concerned."""
+        if who in self._holding:
+            self._holding.remove(who)
+            if not self._closed and not self._holding:
+                self._loop.add_reader(self._sock, self._read)
 
     def close(self) -> None:
         """Neither read nor send any more."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from stablecast.net import datagrams, multicast
-from stablecast.net.address import AddressError, check_ip, join, parse
+from stablecast.net.address import check_ip, join, parse
 from stablecast.net.datagrams import Datagram, DatagramSocket
 from stablecast.net.ports import PortError
 from stablecast.net.timed import Timed
@@ -23,8 +23,53 @@ PORTS = (14360, 14379)
 """Where LBT-RU receivers are (transport_lbtru_port_low, _high of a receiver); then at a port of the system's choice."""
 
 
+Listener = Callable[[fx.ReceiverEffect], None]
+"""Gets what a session brings, and must not raise."""
+
+
 class Joined:
-    """A session that a receiver joined. `on_effect` gets what it brings, and must not raise."""
+    """A session as one of those has it who joined it."""
+
+    def __init__(self, session: "_Session", listener: Listener) -> None:
+        """Begin."""
+        self._session = session
+        self.listener = listener
+
+    @property
+    def where(self) -> Where:
+        """Which session it is."""
+        return self._session.where
+
+    @property
+    def machine(self) -> LbtrmReceiver | LbtruReceiver:
+        """What decides."""
+        return self._session.machine
+
+    @property
+    def port(self) -> int:
+        """Where datagrams of the session come."""
+        return self._session.hearing.port
+
+    def statistics(self) -> dict[str, int]:
+        """The session's counters."""
+        return self._session.statistics()
+
+    def pause(self) -> None:
+        """Read no more for now; nobody else at the same socket hears anything either."""
+        self._session.hearing.pause(self)
+
+    def resume(self) -> None:
+        """Read on, unless another one wants none."""
+        self._session.hearing.resume(self)
+
+    def close(self) -> None:
+        """Leave."""
+        self.resume()
+        self._session.leave(self)
+
+
+class _Session:
+    """A session, and all who joined it; the last one to leave ends it."""
 
     def __init__(
         self,
@@ -32,50 +77,49 @@ class Joined:
         machine: LbtrmReceiver | LbtruReceiver,
         hearing: DatagramSocket,
         saying: DatagramSocket,
-        on_effect: Callable[[fx.ReceiverEffect], None],
         on_closed: Callable[[], None],
     ) -> None:
         """Begin."""
         self.where = where
         self.machine = machine
-        self._hearing = hearing
+        self.hearing = hearing
+        self.joined: list[Joined] = []
         self._saying = saying
-        self._on_effect = on_effect
         self._on_closed = on_closed
+        self._closed = False
         self._timed: Timed[ReceiverInput, fx.ReceiverEffect] = Timed(machine, self._perform)
 
     def arrived(self, found: tuple[bytes, ...]) -> None:
         """Datagrams of the session."""
         self._timed.feed(Arrived(found))
 
-    @property
-    def port(self) -> int:
-        """Where datagrams of the session come."""
-        return self._hearing.port
-
     def statistics(self) -> dict[str, int]:
-        """The session's counters."""
-        return self.machine.statistics.as_dict()
+        """The session's counters, and how many joined it."""
+        return {**self.machine.statistics.as_dict(), "joined": len(self.joined)}
 
-    def pause(self) -> None:
-        """Read no more for now; other sessions at the same socket neither."""
-        self._hearing.pause()
-
-    def resume(self) -> None:
-        """Read on."""
-        self._hearing.resume()
+    def leave(self, who: Joined) -> None:
+        """One of those who joined listens no more."""
+        if who in self.joined:
+            self.joined.remove(who)
+        if not self.joined:
+            self.close()
 
     def close(self) -> None:
-        """Leave."""
-        self._timed.feed(Leave())
-        self._timed.close()
-        self._on_closed()
+        """Nobody listens any more, or there is nothing to hear."""
+        if not self._closed:
+            self._closed = True
+            self._timed.feed(Leave())
+            self._timed.close()
+            self._on_closed()
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         if isinstance(effect, fx.SendDatagrams):
             self._saying.send(effect.to, effect.datagrams)
-        else:
-            self._on_effect(effect)
+            return
+        if isinstance(effect, fx.SessionEnded):
+            self.close()  # Who joins it again from now on begins another.
+        for one in tuple(self.joined):
+            one.listener(effect)
 
 
 @attrs.define
@@ -83,20 +127,21 @@ class _Group:
     """A group that is heard, and the sessions of it by host, port for NAKs, and session ID."""
 
     socket: DatagramSocket
-    sessions: dict[tuple[str, int, int], Joined] = attrs.field(factory=dict)
+    sessions: dict[tuple[str, int, int], _Session] = attrs.field(factory=dict)
 
 
 class ReliableReceivers:
-    """The sessions that a context's receivers joined: all of one group share a socket.
+    """The sessions that a context's receivers joined; all of one group share a socket.
 
-    `strange` counts datagrams of no session that was joined.
+    Who joins a session that is joined already shares it, with the settings of the first. `strange` counts datagrams of
+    no session that was joined.
     """
 
     def __init__(self, interface: str) -> None:
         """None yet."""
         self.interface = check_ip(interface)
         self._groups: dict[str, _Group] = {}
-        self._joined: list[Joined] = []
+        self._sessions: dict[Where, _Session] = {}
         self._asking: DatagramSocket | None = None
         self.strange = 0
 
@@ -105,50 +150,47 @@ class ReliableReceivers:
         """Where NAKs to groups' sources come from; empty before a group is joined."""
         return "" if self._asking is None else join(self.interface, self._asking.port)
 
-    def join(
-        self, where: Where, on_effect: Callable[[fx.ReceiverEffect], None], settings: ReceiverSettings | None = None
-    ) -> Joined:
-        """Join a session. Raises PortError; AddressError if it is joined already."""
-        if where.group:
-            return self._join_group(where, on_effect, settings or LBTRM_RECEIVER)
-        return self._connect(where, on_effect, settings or LBTRU_RECEIVER)
+    def join(self, where: Where, listener: Listener, settings: ReceiverSettings | None = None) -> Joined:
+        """Join a session. Raises PortError."""
+        session = self._sessions.get(where)
+        if session is None:
+            begin = self._join_group if where.group else self._connect
+            session = self._sessions[where] = begin(where, settings)
+        joined = Joined(session, listener)
+        session.joined.append(joined)
+        return joined
 
     def all_statistics(self) -> dict[str, dict[str, int]]:
         """The counters of each session, by source string."""
-        return {f"receiver {joined.where}": joined.statistics() for joined in self._joined}
+        return {f"receiver {where}": session.statistics() for where, session in self._sessions.items()}
 
     def close(self) -> None:
         """Leave all."""
-        for joined in tuple(self._joined):
-            joined.close()
+        for session in tuple(self._sessions.values()):
+            session.close()
         if self._asking is not None:
             self._asking.close()
             self._asking = None
 
-    def _join_group(
-        self, where: Where, on_effect: Callable[[fx.ReceiverEffect], None], settings: ReceiverSettings
-    ) -> Joined:
+    def _join_group(self, where: Where, settings: ReceiverSettings | None) -> _Session:
         if self._asking is None:
             self._asking = DatagramSocket(datagrams.bind(self.interface, 0), self._on_strange)
         group = self._groups.get(where.group)
         if group is None:
             group = self._groups[where.group] = self._hear(where.group)
         key = (where.host, where.port, where.session_id)
-        if key in group.sessions:
-            raise AddressError(f"{where} is joined already")
 
         def closed() -> None:
-            self._joined.remove(joined)
+            del self._sessions[where]
             del group.sessions[key]
             if not group.sessions:
                 del self._groups[where.group]
                 group.socket.close()
 
-        machine = LbtrmReceiver(where.address, where.session_id, secrets.randbits(64), time.monotonic_ns(), settings)
-        joined = Joined(where, machine, group.socket, self._asking, on_effect, closed)
-        group.sessions[key] = joined
-        self._joined.append(joined)
-        return joined
+        begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRM_RECEIVER)
+        machine = LbtrmReceiver(where.address, where.session_id, *begun)
+        session = group.sessions[key] = _Session(where, machine, group.socket, self._asking, closed)
+        return session
 
     def _hear(self, address: str) -> _Group:
         def read(found: list[Datagram]) -> None:
@@ -158,33 +200,31 @@ class ReliableReceivers:
                 key = (sender.rpartition(":")[0], *named) if named else ("", 0, 0)
                 sorted_out.setdefault(key, []).append(octets)
             for key, those in sorted_out.items():
-                joined = group.sessions.get(key)
-                if joined is None:
+                session = group.sessions.get(key)
+                if session is None:
                     self.strange += len(those)
                 else:
-                    joined.arrived(tuple(those))
+                    session.arrived(tuple(those))
 
         group = _Group(DatagramSocket(multicast.hearing(*parse(address), self.interface), read))
         return group
 
-    def _connect(
-        self, where: Where, on_effect: Callable[[fx.ReceiverEffect], None], settings: ReceiverSettings
-    ) -> Joined:
+    def _connect(self, where: Where, settings: ReceiverSettings | None) -> _Session:
         def read(found: list[Datagram]) -> None:
-            ours = tuple(octets for octets, sender in found if sender == where.address)
+            ours = tuple([octets for octets, sender in found if sender == where.address])
             self.strange += len(found) - len(ours)
             if ours:
-                joined.arrived(ours)
+                session.arrived(ours)
 
         def closed() -> None:
-            self._joined.remove(joined)
+            del self._sessions[where]
             endpoint.close()
 
         endpoint = DatagramSocket(self._port(), read)
-        machine = LbtruReceiver(where.address, where.session_id, secrets.randbits(64), time.monotonic_ns(), settings)
-        joined = Joined(where, machine, endpoint, endpoint, on_effect, closed)
-        self._joined.append(joined)
-        return joined
+        begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRU_RECEIVER)
+        machine = LbtruReceiver(where.address, where.session_id, *begun)
+        session = _Session(where, machine, endpoint, endpoint, closed)
+        return session
 
     def _port(self) -> socket.socket:
         """The first free port of the range, else one of the system's choice."""

@@ -70,7 +70,7 @@ async def send(sources: ReliableSources, session: int, total: int = MESSAGES, at
 @pytest.mark.parametrize("permille", [0, 10, 100, 300])
 async def test_unicast_loses_nothing_through_a_relay_that_drops(permille: int) -> None:
     """P-301, P-401, P-953: two clients, data and NAKs dropped alike."""
-    sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
+    sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), [ReliableReceivers(LOOPBACK) for _ in range(2)]
     session = sources.open(settings=QUICK)
     where = sources.where(session)
     relay = UnicastRelay(where.address, permille)
@@ -78,7 +78,7 @@ async def test_unicast_loses_nothing_through_a_relay_that_drops(permille: int) -
     there = attrs.evolve(where, host=host, port=int(port))
     heard = [Heard(), Heard()]
     try:
-        joined = [receivers.join(there, one, PATIENT) for one in heard]
+        joined = [those.join(there, one, PATIENT) for those, one in zip(receivers, heard, strict=True)]
         for one in heard:
             await one.began.wait()
         await send(sources, session)
@@ -94,7 +94,8 @@ async def test_unicast_loses_nothing_through_a_relay_that_drops(permille: int) -
             for one in heard:
                 await one.ended.wait()
     finally:
-        receivers.close()
+        for those in receivers:
+            those.close()
         sources.close()
         relay.close()
 
