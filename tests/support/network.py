@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from stablecast.client import Context
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.events import Event
 from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.units import SECOND
@@ -57,13 +58,20 @@ class Network:
     stores: dict[str, Store] = attrs.field(factory=dict)
     relays: list[RelayDaemon] = attrs.field(factory=list)
 
-    async def store(self, name: str = "store", listen: str = f"{LOCAL}:0", **repository: Any) -> str:
+    async def store(
+        self,
+        name: str = "store",
+        listen: str = f"{LOCAL}:0",
+        transports: TransportConfig | None = None,
+        **repository: Any,
+    ) -> str:
         """Start a store (again, with the disk it left); returns its address."""
         directory = self.directory / name
         directory.mkdir(exist_ok=True)
         kept = attrs.evolve(KEPT, **repository)
         settings = StoreConfig(listen, seed=len(name), repository=kept)
-        store = Store(StoreSettings(listen, directory, settings, new=True))
+        how = transports or TransportConfig()
+        store = Store(StoreSettings(listen, directory, settings, new=True, transports=how))
         await store.start()
         self.stores[name] = store
         return store.address

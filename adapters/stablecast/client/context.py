@@ -34,7 +34,8 @@ from stablecast.core.settings import SourceConfig, StoreSpec
 from stablecast.net import address, ports
 from stablecast.net.pool import Pool
 from stablecast.net.requests import Peer, RequestPort
-from stablecast.net.stream import Item, StreamServer
+from stablecast.net.stream import Item
+from stablecast.net.where import ports_of
 from stablecast.resolver.combined import Combined, Wait
 from stablecast.resolver.options import ResolutionSettings, own
 from stablecast.trace import TraceError
@@ -188,18 +189,18 @@ class Context:
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
     ) -> Source:
         """A source that listens, is found, and registers."""
-        listening = ports.listen_in_range(self.interface, ports.SOURCE_PORTS)
-        config = attrs.evolve(config, transport=address.join(self.interface, listening.getsockname()[1]))
+        berth = self.transports.berth(config, transport)
+        config = berth.config
         try:
             source = Source(config, self.pool, on_event, self.trace)
         except (TraceError, ConfigError):
-            listening.close()
+            berth.give_up()
             raise
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
-            server = source.stream = StreamServer(listening, source.greeting)
-            await source.start(self.transports.stream(transport, server, source))
+            source.stream = berth.stream(source)
+            await source.start(source.stream)
             resolving.locate(self._resolver, source, self.store_names)
             resolving.announce(self._resolver, config, source.place, advertise)
         except BaseException:
@@ -305,11 +306,8 @@ class Context:
 
     def ports(self) -> dict[str, list[int]]:
         """The ports that this context uses, by protocol: for captures."""
-        addresses = [self.request_address, *(source.config.transport for source in self._sources.values())]
-        return {
-            "lbmr": [self.resolver_port] if self.resolver_port else [],
-            "lbttcp": [int(at.rpartition(":")[2]) for at in addresses],
-        }
+        places = (self.request_address, *(source.place for source in self._sources.values()))
+        return {"lbmr": [self.resolver_port] if self.resolver_port else [], **ports_of(places)}
 
     def _forget_source(self, incarnation: int) -> None:
         source = self._sources.pop(incarnation, None)

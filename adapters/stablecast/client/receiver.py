@@ -37,7 +37,7 @@ from stablecast.core.settings import ReceiverConfig
 from stablecast.net.joiner import Joiner
 from stablecast.net.reliable_joiner import ReliableJoiner
 from stablecast.net.stream import Item
-from stablecast.net.where import source_string
+from stablecast.net.where import is_source_string, source_string
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
@@ -310,7 +310,7 @@ class Receiver:
         if session is not None:
             return session
         known = any(session.transport == plan.transport for session in self._sessions.values())
-        if known or codec.split(info.incarnation)[0] != session_id:
+        if (known and not is_source_string(plan.transport)) or codec.split(info.incarnation)[0] != session_id:
             self._context.oddities["foreign-source-on-stream"] += 1
             return None
         config = attrs.evolve(

@@ -1,6 +1,9 @@
 """The sessions of a context over LBT-RM and LBT-RU: made with the first source, or receiver, that wants one."""
 
 from collections.abc import Callable
+from typing import Any
+
+import attrs
 
 from stablecast.client.advice import log
 from stablecast.client.sender import RESERVED
@@ -9,7 +12,9 @@ from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core import serial
 from stablecast.core.errors import StablecastError
 from stablecast.core.inputs import Lost
-from stablecast.net import address, multicast
+from stablecast.core.settings import SourceConfig
+from stablecast.net import address, multicast, ports
+from stablecast.net.berths import Berths
 from stablecast.net.joiner import Joiner
 from stablecast.net.reliable_joiner import ReliableJoiner
 from stablecast.net.reliable_receivers import ReliableReceivers
@@ -25,6 +30,22 @@ from stablecast.transports.reliable.settings import MAX_SUBMITTED
 from stablecast.transports.wire.lbmc import DATA_HEADER
 
 
+@attrs.frozen
+class Berth:
+    """Where a source sends: its configuration with life and place, how its stream is made, or given up before that."""
+
+    config: SourceConfig
+    make: Callable[[Source], StreamServer | ReliableStream]
+    give_up: Callable[[], None]
+    transport: TransportConfig
+
+    def stream(self, source: Source) -> StreamServer | ReliableStream:
+        """What the source writes to, and when."""
+        batching = self.transport.batching
+        source.collect(batching.minimum_bytes, batching.span_ns)
+        return self.make(source)
+
+
 class Transports:
     """What a context's sources send on and its receivers join, TCP aside.
 
@@ -34,14 +55,13 @@ class Transports:
     def __init__(self, interface: str) -> None:
         """Nothing is open yet."""
         self._interface = interface
-        self._sources: dict[Transport, ReliableSources] = {}
+        self._sources: dict[Transport, tuple[ReliableSources, Berths]] = {}
         self._receivers: ReliableReceivers | None = None
-        self._groups = 0
         self.unusable = 0
 
     def close(self) -> None:
         """End all, and answer nobody any more."""
-        for sources in self._sources.values():
+        for sources, _ in self._sources.values():
             sources.close()
         if self._receivers is not None:
             self._receivers.close()
@@ -49,30 +69,51 @@ class Transports:
     def statistics(self) -> dict[str, dict[str, int]]:
         """The counters of each session, by `source` or `receiver` and its source string."""
         found: dict[str, dict[str, int]] = {}
-        for sources in self._sources.values():
+        for sources, _ in self._sources.values():
             found |= sources.all_statistics()
         if self._receivers is not None:
             found |= self._receivers.all_statistics()
         return found
 
-    def stream(self, config: TransportConfig, server: StreamServer, source: Source) -> StreamServer | ReliableStream:
-        """What a source writes to, and when. Raises PortError."""
-        source.collect(config.batching.minimum_bytes, config.batching.span_ns)
-        if config.kind is Transport.TCP:
-            return server
-        sources = self._sources.get(config.kind)
-        if sources is None:
-            rates = config.chosen.rates
-            machine = LbtrmSources(rates) if config.kind is Transport.LBTRM else LbtruSources(rates)
-            sources = self._sources[config.kind] = ReliableSources(machine, self._interface)
-        group = self._group(config) if config.kind is Transport.LBTRM else ""
-        settings = config.chosen.source
-        session_id, _ = codec.split(source.config.incarnation)
-        session = sources.open(group, settings, session_id)
-        source.place = str(sources.where(session))
-        source.max_payload = settings.datagram_max - RESERVED - DATA_HEADER.size
-        source.max_message = MAX_SUBMITTED // 2
-        return ReliableStream(server, sources, session, lambda: standing(source), source.hold)
+    def berth(self, config: SourceConfig, transport: TransportConfig) -> Berth:
+        """Where a new source sends. Raises PortError."""
+        if transport.kind is Transport.TCP:
+            listening = ports.listen_in_range(self._interface, ports.SOURCE_PORTS)
+            config = attrs.evolve(config, transport=address.join(self._interface, listening.getsockname()[1]))
+            return Berth(config, lambda source: StreamServer(listening, source.greeting), listening.close, transport)
+        chosen = transport.chosen
+        sources, berths = self._of(transport)
+        place = self._group if transport.kind is Transport.LBTRM else self._port
+
+        def make(number: int) -> int:
+            return sources.open(settings=chosen.source, **place(transport, number))
+
+        session = berths.take(transport.named, transport.pool, make)
+        where = sources.where(session)
+        if sources.settings(session) != chosen.source:
+            log.warning("source '%s' shares the session %s: its first source has set the options", config.topic, where)
+        index = codec.split(config.incarnation)[1]
+        config = attrs.evolve(config, incarnation=codec.join(where.session_id, index), transport=str(where))
+
+        def leave() -> None:
+            sources.forget(session, index)
+            if berths.leave(session):
+                sources.retire(session)
+
+        def make_stream(source: Source) -> ReliableStream:
+            room = sources.settings(session).datagram_max - RESERVED - DATA_HEADER.size
+            source.max_payload, source.max_message = room, MAX_SUBMITTED // 2
+            return ReliableStream(sources, session, lambda: standing(source), source.hold, leave)
+
+        return Berth(config, make_stream, leave, transport)
+
+    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, Berths]:
+        """The sessions of a kind; the first source of the kind sets the rate limits."""
+        kind, rates = transport.kind, transport.chosen.rates
+        if kind not in self._sources:
+            machine = LbtrmSources(rates) if kind is Transport.LBTRM else LbtruSources(rates)
+            self._sources[kind] = (ReliableSources(machine, self._interface), Berths())
+        return self._sources[kind]
 
     def joiner(
         self,
@@ -97,11 +138,15 @@ class Transports:
         self.unusable += 1
         log.warning("a source that was found is passed over, %s: %s", place, error)
 
-    def _group(self, config: TransportConfig) -> str:
-        """The group that was asked for, or the next one of the pool."""
-        pool = multicast.DEFAULT_GROUPS
-        self._groups += not config.group
-        return address.join(config.group or pool[self._groups % len(pool)], config.port)
+    @staticmethod
+    def _group(transport: TransportConfig, place: int) -> dict[str, Any]:
+        """The group that was asked for, or one of the pool."""
+        return {"group": address.join(transport.group or multicast.DEFAULT_GROUPS[place], transport.port)}
+
+    @staticmethod
+    def _port(transport: TransportConfig, _: int) -> dict[str, Any]:
+        """The port that was asked for, or one of the range."""
+        return {"port": transport.lbtru_port}
 
 
 def standing(source: Source) -> bytes:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from stablecast.config.options import ALIASES, SCOPES
+from stablecast.config.transport_options import OF_RECEIVERS
 
 CONTEXT = (
     "resolver_unicast_daemon",
@@ -26,7 +27,7 @@ RECEIVER = (
     "retransmit_request_message_timeout",
     "delivery_control_maximum_burst_loss",
 )
-"""Receiver options that a store follows, for all its topics."""
+"""Receiver options that a store follows, for all its topics, beside those of LBT-RM and LBT-RU."""
 
 OF_THE_SOURCE = frozenset(
     {
@@ -71,7 +72,7 @@ def followed(scope: str, name: str) -> bool:
     if scope == "context":
         return name in CONTEXT
     if scope == "receiver":
-        return ALIASES["receiver"].get(name, name) in RECEIVER
+        return name in OF_RECEIVERS or ALIASES["receiver"].get(name, name) in RECEIVER
     known = ALIASES["source"].get(name, name)
     return known not in OF_THE_SOURCE and any(option.name == known for option in SCOPES["source"])
 

@@ -8,6 +8,7 @@ import attrs
 from stablecast.config.disk_options import DiskConfig
 from stablecast.config.kinds import Value
 from stablecast.config.outline import Problem
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.settings import StoreConfig, TopicPattern, repository_for
 from stablecast.core.units import SECOND
 from stablecast.logs import Frequency
@@ -95,6 +96,7 @@ class StorePlan:
     resolver_service: tuple[str, ...]
     topics: tuple[TopicPlan, ...]
     limits: Limits = Limits()
+    transports: TransportConfig = TransportConfig()
 
     def proxy_options(self, topic: str) -> Mapping[str, Value]:
         """The source options of a proxy for this topic."""

@@ -19,6 +19,7 @@ from stablecast.config.plan import Limits, StorePlan, TopicPlan
 from stablecast.config.profiles import Profile
 from stablecast.config.store_options import TOPIC_OPTIONS
 from stablecast.config.stores import NAME
+from stablecast.config.transport_options import TransportConfig, split
 from stablecast.core.settings import PatternType, RepositoryConfig, TopicPattern
 from stablecast.net import address
 from stablecast.net.ports import REQUEST_PORTS
@@ -84,7 +85,9 @@ class StoreBuilder:
             found.notice(place, f"store '{outline.name}' has no topics: it will refuse every source")
         own = {given.name: given.value for given in outline.options if given.name in STORE_LEVEL}
         base = attrs.evolve(self.profile.store, address=address.join(host, port), repository=None)
-        config = found.attempt(place, base, lambda: apply("store", base, {**asked.receiver, **self.wide, **own}))
+        none: dict[str, Value] = {}
+        transports, received = found.attempt(place, (TransportConfig(), none), lambda: split(asked.receiver))
+        config = found.attempt(place, base, lambda: apply("store", base, {**received, **self.wide, **own}))
         return StorePlan(
             name=outline.name,
             host=host,
@@ -99,6 +102,7 @@ class StoreBuilder:
             resolver_service=tuple(_entries(asked.context.get("resolver_service", ""))),
             topics=topics,
             limits=self._limits(outline),
+            transports=transports,
         )
 
     def _limits(self, outline: StoreOutline) -> Limits:

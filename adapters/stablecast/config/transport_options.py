@@ -13,12 +13,14 @@ from stablecast.config.kinds import Flag, Value, Whole, words
 from stablecast.config.option import Option
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net.address import check_ip
+from stablecast.net.multicast import DEFAULT_GROUPS
 from stablecast.transports.reliable.settings import (
     LBTRM_RATES,
     LBTRM_RECEIVER,
     LBTRU_RATES,
     LBTRU_RECEIVER,
     MAX_DATAGRAM,
+    MAX_SESSIONS,
     MIN_DATAGRAM,
     RateSettings,
     ReceiverSettings,
@@ -65,14 +67,33 @@ class Batching:
 
 @attrs.frozen
 class TransportConfig:
-    """Which transport, and both kinds; `group` and `port` are where an LBT-RM source sends to ("": of the pool)."""
+    """Which transport, and both kinds.
+
+    Attributes:
+        group, port: Where an LBT-RM source sends to ("": of the pool).
+        lbtru_port: Where an LBT-RU source is (0: of the pool), and how many sessions the pool has.
+    """
 
     kind: Transport = Transport.TCP
     group: str = ""
     port: int = 14_400
+    lbtru_port: int = 0
+    lbtru_ports: int = 5
     lbtrm: KindConfig = KindConfig()
     lbtru: KindConfig = KindConfig(receiver=LBTRU_RECEIVER, rates=LBTRU_RATES)
     batching: Batching = Batching()
+
+    @property
+    def named(self) -> str:
+        """What names the session that sources share; empty for one of the pool."""
+        if self.kind is Transport.LBTRM:
+            return f"{self.group}:{self.port}" if self.group else ""
+        return str(self.lbtru_port or "")
+
+    @property
+    def pool(self) -> int:
+        """How many sessions the sources share that name none."""
+        return len(DEFAULT_GROUPS) if self.kind is Transport.LBTRM else self.lbtru_ports
 
     @property
     def chosen(self) -> KindConfig:
@@ -130,7 +151,7 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
         "transport",
         "kind",
         words(tcp=Transport.TCP, lbtrm=Transport.LBTRM, lbtru=Transport.LBTRU),
-        "what carries the data to receivers; stores join over TCP",
+        "what carries the data to receivers and stores",
     ),
     Option(
         "implicit_batching_minimum_length",
@@ -148,6 +169,8 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
     ),
     Option("transport_lbtrm_multicast_address", "group", Group(), "where data goes; 0.0.0.0: one of the pool"),
     Option("transport_lbtrm_destination_port", "port", Whole(1, 65_535), "the port of the group"),
+    Option("transport_lbtru_port", "lbtru_port", Whole(0, 65_535), "where the session is; 0: one of the pool"),
+    Option("transport_lbtru_maximum_ports", "lbtru_ports", Whole(1, MAX_SESSIONS), "sessions of the pool"),
     *(
         Option(f"transport_{kind}_{name}", f"{kind}.{field}", reader, summary)
         for kind in ("lbtrm", "lbtru")
@@ -171,6 +194,9 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
 )
 
 _TABLE = {option.name: option for option in TRANSPORT_OPTIONS}
+
+OF_RECEIVERS = frozenset(option.name for option in TRANSPORT_OPTIONS if "receiver" in option.path)
+"""The names of those that a receiver follows; others are passed over there."""
 
 
 def split(options: Mapping[str, Value]) -> tuple[TransportConfig, dict[str, Value]]:

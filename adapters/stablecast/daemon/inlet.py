@@ -6,14 +6,19 @@ Runs keep their bytes under a token until the machine says what becomes of them 
 from collections import Counter
 from collections.abc import Callable
 
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.effects import Join, Leave
-from stablecast.core.inputs import Arrived, Data, Ended, Gone, StoreInput
+from stablecast.core.errors import StablecastError
+from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.messages import Message as ControlMessage
 from stablecast.daemon.views import Traffic
 from stablecast.net.joiner import Joiner
+from stablecast.net.reliable_joiner import ReliableJoiner
+from stablecast.net.reliable_receivers import ReliableReceivers
 from stablecast.net.requests import Peer
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.stream import Item
+from stablecast.net.where import Where, is_source_string
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run, Series
 from stablecast.transports.wire.errors import WireError
@@ -24,15 +29,22 @@ class Inlet:
     """Feeds a machine. `oddities` counts what is dropped, `traffic` what each life's stream brought."""
 
     def __init__(
-        self, feed: Callable[[StoreInput], None], tell: Callable[[ControlMessage], None], oddities: Counter[str]
+        self,
+        feed: Callable[[StoreInput], None],
+        tell: Callable[[ControlMessage], None],
+        oddities: Counter[str],
+        interface: str,
+        transports: TransportConfig | None = None,
     ) -> None:
-        """`feed` takes inputs, `tell` the control messages of clients."""
+        """`feed` takes inputs, `tell` the control messages of clients; groups are heard at `interface`."""
         self._feed = feed
         self._tell = tell
         self._oddities = oddities
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
-        self.joiners: dict[int, Joiner] = {}
+        self.joiners: dict[int, Joiner | ReliableJoiner] = {}
+        self._sessions = ReliableReceivers(interface)
+        self._transports = transports or TransportConfig()
         self._streams = Continuity()
         self._paused = False
 
@@ -55,17 +67,14 @@ class Inlet:
             self._feed(data)
 
     def on_stream(self, session_id: int, items: list[Item]) -> None:
-        """Runs and announcements on a source's stream."""
+        """Runs and announcements on a source's stream over TCP: what is missing there does not come any more."""
         for item in items:
             if isinstance(item, Run):
                 incarnation = codec.join(session_id, item.topic_index)
-                self._count(incarnation, item)
-                token = self.tokens.keep(item, incarnation)
                 lost = self._streams.check(incarnation, item)
-                self._feed(Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token))
+                self._on_run(incarnation, item)
                 if lost is not None:
-                    self.traffic[incarnation].lost += lost.count
-                    self._feed(lost)
+                    self._on_lost(lost)
             else:
                 self._on_announcement(item)
 
@@ -73,7 +82,6 @@ class Inlet:
         """Join a source's stream, once."""
         if effect.incarnation in self.joiners:
             return
-        session_id, _ = codec.split(effect.incarnation)
         self.traffic[effect.incarnation] = Traffic()
 
         def ended(gone: bool) -> None:
@@ -81,9 +89,39 @@ class Inlet:
                 self.joiners.pop(effect.incarnation, None)
             self._feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
 
-        joiner = self.joiners[effect.incarnation] = Joiner(effect.transport, session_id, self.on_stream, ended)
+        try:
+            joiner = self._joiner(effect, ended)
+        except StablecastError:
+            self._oddities["stream-not-joined"] += 1
+            return
+        self.joiners[effect.incarnation] = joiner
         if self._paused:
             joiner.pause()
+
+    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> Joiner | ReliableJoiner:
+        """What joins the transport that the source has told. Raises PortError."""
+        session_id, index = codec.split(effect.incarnation)
+        if not is_source_string(effect.transport):
+            return Joiner(effect.transport, session_id, self.on_stream, ended)
+
+        def arrived(_: int, items: list[Item]) -> None:
+            for item in items:
+                if not isinstance(item, Run):
+                    self._on_announcement(item)
+                elif item.topic_index == index:  # Other topics of the session have joiners of their own.
+                    self._on_run(effect.incarnation, item)
+
+        def lost(found: Lost) -> None:
+            if found.session == effect.incarnation:
+                self._on_lost(found)
+
+        where = Where.parse(effect.transport)
+        settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
+        return ReliableJoiner(self._sessions, where, settings, arrived, lost, ended, patient=True)
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """The counters of each session over LBT-RM and LBT-RU."""
+        return self._sessions.all_statistics()
 
     def leave(self, effect: Leave) -> None:
         """Leave a stream."""
@@ -108,6 +146,17 @@ class Inlet:
         """Leave all streams, and wait until nothing is left running."""
         for joiner in list(self.joiners.values()):
             await joiner.close()
+        self._sessions.close()
+
+    def _on_run(self, incarnation: int, run: Run) -> None:
+        self._count(incarnation, run)
+        token = self.tokens.keep(run, incarnation)
+        self._feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+
+    def _on_lost(self, lost: Lost) -> None:
+        if lost.session in self.traffic:
+            self.traffic[lost.session].lost += lost.count
+        self._feed(lost)
 
     def _count(self, incarnation: int, run: Run) -> None:
         traffic = self.traffic.get(incarnation)

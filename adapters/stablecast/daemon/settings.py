@@ -7,6 +7,7 @@ import attrs
 
 from stablecast.config.kinds import Value
 from stablecast.config.plan import Limits
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.settings import StoreConfig
 from stablecast.daemon.log import Write, unheard
 from stablecast.daemon.recovering import everything
@@ -38,6 +39,7 @@ class StoreSettings:
         limits: What it takes at most.
         log: Told what people should know.
         proxy_options: Source options of the proxies of a topic.
+        transports: How it receives from sources over LBT-RM and LBT-RU.
         restore_last_ns: Of a topic: how far back from its newest a source's messages are restored; 0: all.
     """
 
@@ -57,4 +59,5 @@ class StoreSettings:
     limits: Limits = Limits()
     log: Write = unheard
     proxy_options: Callable[[str], Mapping[str, Value]] = no_options
+    transports: TransportConfig = TransportConfig()
     restore_last_ns: Callable[[str], int] = everything

@@ -47,6 +47,7 @@ def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path |
         limits=plan.limits,
         log=log,
         proxy_options=plan.proxy_options,
+        transports=plan.transports,
         restore_last_ns=plan.restore_last_ns,
     )
 

@@ -111,7 +111,7 @@ class Store:
         journal, settings = self._journal, self.settings
         config = settings.config or StoreConfig(self.address, secrets.randbits(64))
         machine = self._machine = StoreEndpoint.create(attrs.evolve(config, address=self.address))
-        self._inlet = Inlet(self._feed, self.tell, self.oddities)
+        self._inlet = Inlet(self._feed, self.tell, self.oddities, host, settings.transports)
         self._shelf = Shelf(journal, self._inlet.tokens)
         self._proxies = Proxies(
             lambda: context_for(settings, host),

@@ -52,8 +52,11 @@ class ReliableSources:
         self._room = asyncio.Event()
         self.on_room: list[Callable[[], None]] = []
 
-    def open(self, group: str = "", settings: SourceSettings | None = None, session_id: int = 0) -> int:
-        """A new session, to `group` (`ip:port`) with LBT-RM; returns its number. Raises PortError, MisuseError."""
+    def open(self, group: str = "", settings: SourceSettings | None = None, session_id: int = 0, port: int = 0) -> int:
+        """A new session, to `group` (`ip:port`) with LBT-RM, or at a port (0: of the range); returns its number.
+
+        Raises PortError, MisuseError.
+        """
         self._last += 1
         number = self._last
 
@@ -64,7 +67,8 @@ class ReliableSources:
             saying = DatagramSocket(multicast.sending(self.interface), heard)
             hearing = DatagramSocket(self._nak_port(saying), heard)
         else:
-            hearing = saying = DatagramSocket(datagrams.bind(self.interface, *PORTS), heard)
+            found = datagrams.bind(self.interface, port) if port else datagrams.bind(self.interface, *PORTS)
+            hearing = saying = DatagramSocket(found, heard)
         where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
         self._sessions[number] = _Session(where, hearing, saying)
         address = group or where.address
@@ -77,6 +81,10 @@ class ReliableSources:
         except PortError:
             saying.close()
             raise
+
+    def settings(self, number: int) -> SourceSettings:
+        """What its first source set. Raises MisuseError if there is no session."""
+        return self.machine.get(number).settings
 
     def where(self, number: int) -> Where:
         """The session as receivers name it."""

@@ -1,4 +1,4 @@
-"""A source's data over LBT-RM or LBT-RU, beside the TCP stream that its stores join.
+"""A source's data over LBT-RM or LBT-RU, on a session that it may share with others.
 
 Where the rate limit is reached the source is held until there is room: what it wrote before waits here. What a joiner
 of a TCP stream is greeted with is told here now and then, with the number up to which there is nothing to be missed.
@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable
 
 from stablecast.net.reliable_sources import ReliableSources
-from stablecast.net.stream import StreamServer, Subscriber
 from stablecast.transports.reliable.batching import Mark
 
 STANDING_SECONDS = 0.5
@@ -20,52 +19,48 @@ MAX_WAITING = 64
 
 
 class ReliableStream:
-    """What `StreamServer` is to a source, on a session as well.
+    """What `StreamServer` is to a source.
 
-    `standing` gives what is told now and then; `hold` is told whether the source must wait.
+    `standing` gives what is told now and then; `hold` is told whether the source must wait; `on_close` says that the
+    session has one source less.
     """
 
     def __init__(
         self,
-        server: StreamServer,
         sources: ReliableSources,
         session: int,
         standing: Callable[[], bytes],
         hold: Callable[[bool], None],
+        on_close: Callable[[], None],
     ) -> None:
         """A session that is open."""
-        self._server = server
         self._sources = sources
         self._session = session
         self._standing = standing
         self._hold = hold
+        self._on_close: Callable[[], None] | None = on_close
         self._waiting: deque[bytes] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._held = False
 
     async def start(self) -> None:
-        """Accept who joins over TCP, and say where the source stands from now on."""
-        await self._server.start()
+        """Say where the source stands from now on."""
         self._sources.on_room.append(self._push)
         self._say_standing()
 
-    @property
-    def subscribers(self) -> list[Subscriber]:
-        """Who joined over TCP."""
-        return self._server.subscribers
-
     def write(self, block: bytes) -> None:
         """Send to everybody."""
-        self._server.write(block)
         self._queue(block)
 
     async def close(self) -> None:
-        """End both; what is lost is sent again for a while, until the context is closed."""
+        """Leave the session; what is lost is sent again for a while, until the context is closed."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
             self._sources.on_room.remove(self._push)
-            self._sources.retire(self._session)
-        await self._server.close()
+        left, self._on_close = self._on_close, None
+        if left is not None:
+            left()
 
     def _queue(self, block: bytes) -> None:
         if len(self._waiting) < MAX_WAITING:

@@ -3,6 +3,8 @@
 `LBTRM:host:nak-port:session:group:port` or `LBT-RU:host:port:session`, as documented; the session in hexadecimal.
 """
 
+from collections.abc import Iterable
+
 import attrs
 
 from stablecast.net.address import AddressError, join
@@ -51,3 +53,16 @@ def is_source_string(place: str) -> bool:
 def source_string(place: str) -> str:
     """The source string of a place: one of LBT-TCP is known by `ip:port`."""
     return place if is_source_string(place) else f"TCP:{place}"
+
+
+def ports_of(places: Iterable[str]) -> dict[str, list[int]]:
+    """The ports of places by protocol, for captures."""
+    found: dict[str, set[int]] = {"lbttcp": set()}
+    for place in places:
+        if is_source_string(place):
+            where = Where.parse(place)
+            group = (int(where.group.rpartition(":")[2]),) if where.group else ()
+            found.setdefault("lbtrm" if where.group else "lbtru", set()).update((where.port, *group))
+        else:
+            found["lbttcp"].add(int(place.rpartition(":")[2]))
+    return {kind: sorted(numbers) for kind, numbers in found.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.errors import MisuseError
+from stablecast.net.stream import StreamServer
 from tests.support.network import Network, network
 from tests.support.traffic import send, source_of, take
 
@@ -51,7 +52,7 @@ async def test_what_a_stream_lost_comes_from_a_store(net: Network) -> None:
     await send(source, 2)
     assert await take(receiver, 2) == [0, 1]
     stream = source.stream
-    assert stream is not None
+    assert isinstance(stream, StreamServer)
     mine, _ = stream.subscribers  # the last who joined is the first
     stream.subscribers.remove(mine)
     await send(source, 3)

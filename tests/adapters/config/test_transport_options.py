@@ -22,6 +22,8 @@ DOCUMENTED = {
     "transport_lbtrm_destination_port": "14400",
     "transport_lbtrm_preactivity_timeout": "0",
     "transport_lbtru_client_activity_timeout": "10000",
+    "transport_lbtru_port": "0",
+    "transport_lbtru_maximum_ports": "5",
     "transport_lbtru_connect_interval": "100",
     "transport_lbtru_maximum_connect_attempts": "600",
     "transport_lbtru_acknowledgement_interval": "500",

@@ -12,6 +12,7 @@ from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.messages import SourceInfoRequest
 from stablecast.daemon import inlet
 from stablecast.daemon.inlet import Inlet
+from stablecast.net.ports import PortError
 from stablecast.transports import codec
 from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import lbmc
@@ -44,7 +45,7 @@ class Bench:
         self.fed: list[StoreInput] = []
         self.told: list[ControlMessage] = []
         self.oddities: Counter[str] = Counter()
-        self.inlet = Inlet(self.fed.append, self.told.append, self.oddities)
+        self.inlet = Inlet(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
 
     def joiner(self) -> Any:
         return self.inlet.joiners[LIFE]
@@ -132,3 +133,48 @@ async def test_announcements_on_a_stream_are_fed(bench: Bench) -> None:
 
 def decoded(stored: bytes) -> list[Any]:
     return list(StreamDecoder().feed(stored))
+
+
+class Over:
+    """A session over LBT-RM or LBT-RU that is joined."""
+
+    def __init__(self, *made: Any, patient: bool) -> None:
+        _, self.where, self.settings, self.on_items, self.on_lost, self.on_end = made
+        self.patient = patient
+
+    def abandon(self) -> None:
+        """Nothing is left."""
+
+
+@pytest.mark.parametrize("place", ["LBT-RU:10.0.0.1:5:00000005", "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"])
+async def test_of_a_session_that_sources_share_each_joiner_feeds_its_topic_and_gaps_are_not_losses(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """P-401: the transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""
+    monkeypatch.setattr(inlet, "ReliableJoiner", Over)
+    bench.inlet.join(Join(LIFE, place))
+    over = bench.joiner()
+    assert (str(over.where), over.patient) == (place, True)
+    other = Run(TOPIC_INDEX + 1, 0, 1, 1, b"")
+    over.on_items(SESSION, [run(0, 3), other, run(5, 1), *decoded(codec.encode(SourceInfoRequest(LIFE)))])
+    first, second, told = bench.fed
+    assert isinstance(first, Data)
+    assert isinstance(second, Data)
+    assert (first.count, second.wire_first, told) == (3, 5, Arrived(SourceInfoRequest(LIFE)))
+    over.on_lost(Lost(LIFE + 1, 3, 2))
+    over.on_lost(Lost(LIFE, 3, 2))
+    over.on_end(False)
+    assert bench.fed[3:] == [Lost(LIFE, 3, 2), Ended(LIFE)]
+    assert bench.inlet.traffic[LIFE].lost == 2
+    bench.inlet.leave(Leave(LIFE))
+    over.on_lost(Lost(LIFE, 7, 1))
+    assert bench.inlet.statistics() == {}
+
+
+async def test_a_session_that_cannot_be_joined_is_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deaf(*_: object, **__: object) -> None:
+        raise PortError("this interface cannot hear groups")
+
+    monkeypatch.setattr(inlet, "ReliableJoiner", deaf)
+    bench.inlet.join(Join(LIFE, "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"))
+    assert (bench.oddities, bench.inlet.joiners) == ({"stream-not-joined": 1}, {})

@@ -8,7 +8,6 @@ import pytest
 from stablecast.core.ranges import RangeSet
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net import datagrams
-from stablecast.net.address import AddressError
 from stablecast.net.datagrams import DatagramSocket
 from stablecast.net.reliable_receivers import ReliableReceivers
 from stablecast.net.reliable_sources import ReliableSources
@@ -190,14 +189,16 @@ async def test_sessions_of_one_group_share_a_socket_and_what_is_of_none_is_count
     heard = [Heard(1), Heard(1)]
     try:
         joined = [receivers.join(sources.where(number), one) for number, one in zip(sessions[:2], heard, strict=True)]
-        with pytest.raises(AddressError, match="joined already"):
-            receivers.join(sources.where(sessions[0]), heard[0])
-        joined[0].pause()
+        for other in joined:
+            other.pause()
         for number in sessions:
             sources.submit(number, block(7, 0, 1))
         await asyncio.sleep(0.02)
         assert not any(one.began.is_set() for one in heard)
         joined[1].resume()
+        await asyncio.sleep(0.02)
+        assert not any(one.began.is_set() for one in heard), "the other one still wants nothing"
+        joined[0].resume()
         for one in heard:
             await one.whole.wait()
         await until(lambda: receivers.strange)
@@ -209,6 +210,34 @@ async def test_sessions_of_one_group_share_a_socket_and_what_is_of_none_is_count
         await until(lambda: receivers.strange > known)
         joined[0].close()
         sources.forget(sessions[1], 7)
+    finally:
+        receivers.close()
+        sources.close()
+
+
+async def test_who_joins_a_session_again_shares_it_until_the_last_one_leaves() -> None:
+    """Both hear all of it; a session that is over is joined anew."""
+    sources, receivers = ReliableSources(LbtruSources(), LOOPBACK), ReliableReceivers(LOOPBACK)
+    session = sources.open(settings=QUICK)
+    where = sources.where(session)
+    heard = [Heard(2), Heard(1)]
+    try:
+        first = receivers.join(where, heard[0], PATIENT)
+        second = receivers.join(where, heard[1], attrs.evolve(PATIENT, send_naks=False))
+        assert second.machine is first.machine
+        assert first.statistics()["joined"] == 2
+        await heard[0].began.wait()
+        sources.submit(session, block(7, 0, 1))
+        await heard[1].whole.wait()
+        second.close()
+        sources.submit(session, block(7, 1, 1))
+        await heard[0].whole.wait()
+        assert sources.statistics(session)["num_clients"] == 1
+        await sources.close_session(session)
+        await heard[0].ended.wait()
+        first.close()
+        assert receivers.all_statistics() == {}
+        assert receivers.join(where, heard[0], PATIENT).machine is not first.machine
     finally:
         receivers.close()
         sources.close()

@@ -9,10 +9,9 @@ import attrs
 import pytest
 
 from stablecast.core.units import MILLISECOND
-from stablecast.net import ports, reliable_stream
+from stablecast.net import reliable_stream
 from stablecast.net.reliable_sources import ReliableSources
 from stablecast.net.reliable_stream import ReliableStream
-from stablecast.net.stream import StreamServer
 from stablecast.transports.lbtru import LbtruSources
 from stablecast.transports.reliable.marks import message
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
@@ -34,11 +33,11 @@ class Bench:
         self.held: list[bool] = []
         self.standings = itertools.count(-1)  # the first is told before there is anything to tell
         self.stream = ReliableStream(
-            StreamServer(ports.listen(HOST, 0, "port"), lambda: b""),
             self.sources,
             self.session,
             lambda: message([(7, number)]) if (number := next(self.standings)) >= 0 else b"",
             self.held.append,
+            lambda: self.sources.retire(self.session),
         )
 
     def sent(self) -> int:
@@ -59,7 +58,7 @@ async def bench(rates: RateSettings) -> AsyncIterator[Bench]:
 async def test_what_is_written_leaves_at_once() -> None:
     async with bench(PLENTY) as found:
         found.stream.write(block(7, 0, 3))
-        assert (found.sent(), found.held, found.stream.subscribers) == (1, [], [])
+        assert (found.sent(), found.held) == (1, [])
 
 
 async def test_at_the_rate_limit_the_source_is_held_until_all_has_left() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.net.address import AddressError
-from stablecast.net.where import Where, is_source_string, source_string
+from stablecast.net.where import Where, is_source_string, ports_of, source_string
 
 HOSTS = st.ip_addresses(v=4).map(str)
 PORTS = st.integers(0, 65_535)
@@ -51,3 +51,8 @@ def test_a_tcp_stream_is_known_by_its_address() -> None:
 def test_anything_else_is_refused_with_the_form_that_is_wanted(text: str) -> None:
     with pytest.raises(AddressError, match=r"source string|address"):
         Where.parse(text)
+
+
+def test_the_ports_of_places_are_told_by_protocol() -> None:
+    places = ("10.0.0.1:14371", "LBTRM:10.0.0.1:14390:5:224.1.1.1:14400", "LBT-RU:10.0.0.1:14380:5", "10.0.0.1:14391")
+    assert ports_of(places) == {"lbttcp": [14371, 14391], "lbtrm": [14390, 14400], "lbtru": [14380]}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.places import joinable, otid, place_of, read, split, transport_of, written
+from stablecast.transports.resolution.places import joinable, named, otid, place_of, read, split, transport_of, written
 from stablecast.transports.wire import lbmr
 
 HOSTS = st.ip_addresses(v=4).map(str)
@@ -83,3 +83,14 @@ def test_a_place_that_is_none_is_the_callers_mistake(place: str) -> None:
         transport_of(place, 1)
     with pytest.raises(MisuseError, match="write ip:port"):
         split(place)
+
+
+@pytest.mark.parametrize("source", ["TCP:10.0.0.1:5:7", "LBT-RU:10.0.0.1:5:7", "LBTRM:10.0.0.1:5:7:224.1.1.1:6"])
+def test_an_otid_names_its_transport(source: str) -> None:
+    transport = joinable(read(source))
+    assert transport is not None
+    assert named(otid(transport, 3, bytes(8))) == transport
+
+
+def test_an_otid_of_another_transport_names_none() -> None:
+    assert named(b"\x40" + bytes(31)) is None

@@ -1,7 +1,6 @@
 """LBMC control messages to core messages; the inverse of `encoding`. What does not fit is a WireError."""
 
 from collections.abc import Callable
-from ipaddress import IPv4Address
 from typing import Any
 
 from stablecast.core.messages import (
@@ -28,9 +27,10 @@ from stablecast.core.messages import (
     StableAck,
     StoreEntry,
 )
-from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, find, join, need
+from stablecast.transports.codec.identity import INSTANCE, find, join, need
 from stablecast.transports.codec.lives import decode_lives
 from stablecast.transports.codec.paced import decode_pace
+from stablecast.transports.resolution import places
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -244,10 +244,10 @@ def _store_index(message: lbmc.Message) -> int:
 
 
 def _transport(otid: bytes) -> Address:
-    kind, host, port, _, _ = OTID.unpack(otid)
-    if kind != TCP_TRANSPORT:
-        raise WireError(f"a source on transport {kind:#x}, which is not LBT-TCP")
-    return f"{IPv4Address(host)}:{port}"
+    transport = places.joinable(places.named(otid))
+    if transport is None:
+        raise WireError(f"a source on transport {otid[0]:#x}, which cannot be joined")
+    return places.place_of(transport)
 
 
 _DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {

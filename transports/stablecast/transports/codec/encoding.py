@@ -27,9 +27,10 @@ from stablecast.core.messages import (
     StableAck,
     Wishes,
 )
-from stablecast.transports.codec.identity import INSTANCE, OTID, TCP_TRANSPORT, control, split
+from stablecast.transports.codec.identity import INSTANCE, control, split
 from stablecast.transports.codec.lives import encode_lives
 from stablecast.transports.codec.paced import encode_pace
+from stablecast.transports.resolution import places
 from stablecast.transports.wire import headers as h
 
 CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
@@ -38,6 +39,10 @@ CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
 def encode(message: Message) -> bytes:
     """The control message for a core message."""
     return control(*_ENCODERS[type(message)](message))
+
+
+_NO_INSTANCE = bytes(8)
+"""The instance of the context is said in a header of its own."""
 
 
 def _host_port(address: Address) -> tuple[str, int]:
@@ -50,9 +55,9 @@ def _marker(role: Role, generation: int) -> int:
 
 
 def _otid(transport: Address, incarnation: Incarnation) -> bytes:
-    host, port = _host_port(transport)
+    """The originating transport ID: where the source's stream is joined, and its topic index."""
     session, index = split(incarnation)
-    return OTID.pack(TCP_TRANSPORT, int(IPv4Address(host)), port, session, index)
+    return places.otid(places.transport_of(transport, session), index, _NO_INSTANCE)
 
 
 # Encoders: one for each core message.

@@ -16,9 +16,6 @@ from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
 
-OTID = struct.Struct(">BIHII17x")
-"""Originating transport ID of an LBT-TCP source: transport type 0, address, port, session id, topic index."""
-TCP_TRANSPORT = 0
 INSTANCE = struct.Struct(">Q")
 
 RECOVERED_KINDS = frozenset({lbmc.MessageKind.RETRANSMISSION, lbmc.MessageKind.PROACTIVE})

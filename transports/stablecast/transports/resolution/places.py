@@ -109,6 +109,23 @@ def otid(transport: Joinable, index: int, instance: bytes) -> bytes:
     return _OTID.pack(transport.CODE, address, transport.port, transport.session_id or 0, index, instance)
 
 
+def named(octets: bytes) -> Joinable | None:
+    """The transport that an OTID names; None if it is none that can be joined."""
+    if octets[0] == lbmr.LbtrmTransport.CODE:
+        _, source, nak_port, group, port, session, *_ = _OTID_LBTRM.unpack(octets)
+        addresses = str(ipaddress.IPv4Address(source)), str(ipaddress.IPv4Address(group))
+        return lbmr.LbtrmTransport(*addresses, int.from_bytes(session, "little"), port, nak_port)
+    code, host, port, session_id, *_ = _OTID.unpack(octets)
+    address = str(ipaddress.IPv4Address(host))
+    match code:
+        case lbmr.TcpTransport.CODE:
+            return lbmr.TcpTransport(address, session_id, port)
+        case lbmr.LbtruTransport.CODE:
+            return lbmr.LbtruTransport(address, session_id, port)
+        case _:
+            return None
+
+
 def split(address: str) -> tuple[str, int]:
     """Host and port. Raises MisuseError for an address that is none."""
     host, _, port = address.rpartition(":")
