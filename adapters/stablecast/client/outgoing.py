@@ -31,14 +31,15 @@ class Outgoing:
 
     `try_send`, which is the hottest, puts headers and payloads into `parts` and counts their bytes itself. What is not
     plain is collected in `pieces`, with its payload's bytes, while there are no `parts`; `large` are the first and last
-    numbers of what was cut.
+    numbers of what was cut. `floor`: the bytes of a block.
     """
 
-    __slots__ = ("large", "next", "parts", "parts_bytes", "pieces", "pieces_bytes", "retained", "topic_index")
+    __slots__ = ("floor", "large", "next", "parts", "parts_bytes", "pieces", "pieces_bytes", "retained", "topic_index")
 
     def __init__(self, incarnation: Incarnation) -> None:
         """Nothing was said."""
         self.topic_index = codec.split(incarnation)[1]
+        self.floor = FLUSH_BYTES
         self.next = 0
         self.parts: list[bytes] = []
         self.parts_bytes = 0

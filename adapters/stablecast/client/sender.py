@@ -13,6 +13,7 @@ ones, and never in one block with them (`stablecast.transports.chained`).
 """
 
 import asyncio
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,9 @@ MAX_CUT = 32 * 1024 * 1024
 
 NO_LIMIT = 1 << 62
 
+_PLAIN = struct.Struct(">III").pack
+"""`DATA_HEADER` of a plain message: kind and first header are 0, which leaves the length in the first word."""
+
 
 class Sender(ABC):
     """What a `Source` is to those who send."""
@@ -70,7 +74,7 @@ class Sender(ABC):
         self._out = Outgoing(config.incarnation)
         self._credit = 0
         self._credit_bytes = NO_LIMIT
-        self._floor = self._least = FLUSH_BYTES
+        self._least = FLUSH_BYTES
         self._span_ns = 0
         self._batches = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -81,7 +85,7 @@ class Sender(ABC):
 
     def collect(self, minimum_bytes: int, span_ns: int) -> None:
         """What is sent leaves when it has grown to so much, or after so long; 0 ns: at the end of the loop's turn."""
-        self._floor = self._least = minimum_bytes
+        self._out.floor = self._least = minimum_bytes
         self._span_ns = span_ns
 
     @property
@@ -122,10 +126,10 @@ class Sender(ABC):
         self._credit_bytes -= size
         parts = out.parts
         length = size + 12
-        parts.append(DATA_HEADER.pack(0, 0, length, out.topic_index, number & 0xFFFF_FFFF))
+        parts.append(_PLAIN(length, out.topic_index, number & 0xFFFF_FFFF))
         parts.append(payload)
         out.parts_bytes += length
-        if out.parts_bytes >= self._floor:
+        if out.parts_bytes >= out.floor:
             self.flush()
         elif not self._flush_planned:
             self._plan_flush()
@@ -186,13 +190,13 @@ class Sender(ABC):
         Whoever has to wait inside, for credit or for stability, sends what there is.
         """
         self._batches += 1
-        self._flush_planned, self._floor = True, max(FLUSH_BYTES, self._least)
+        self._flush_planned, self._out.floor = True, max(FLUSH_BYTES, self._least)
         try:
             yield
         finally:
             self._batches -= 1
             if not self._batches:
-                self._flush_planned, self._floor = False, self._least
+                self._flush_planned, self._out.floor = False, self._least
                 self.flush()
 
     def hold(self, held: bool) -> None:
@@ -243,7 +247,7 @@ class Sender(ABC):
                 return None
         number = self._out.cut(payload + block, len(block), self._room)
         self._spend()
-        if self._out.pieces_bytes >= self._floor:
+        if self._out.pieces_bytes >= self._out.floor:
             self.flush()
         elif not self._flush_planned:
             self._plan_flush()

@@ -1,5 +1,6 @@
 """Large messages: which ranges of numbers are whole messages, against the plain definition."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +68,7 @@ def test_the_first_number_of_a_message() -> None:
     large = LargeMessages()
     large.add(3, 5)
     assert [large.first_of(number) for number in range(2, 7)] == [2, 3, 3, 3, 6]
+    large.add(6, 7)
+    large.check_invariants(8)
+    with pytest.raises(AssertionError):
+        large.check_invariants(7)

@@ -312,6 +312,7 @@ class StabilityWindow:
         assert self.retained_bytes == sum(run.size for run in (*self.kept, *self.runs))
         assert self.unsettled_bytes == sum(run.payload_bytes for run in self.runs)
         assert 0 <= self.unsettled_messages <= in_window
+        self.large.check_invariants(self.next)
 
     def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
         """Trail, next, stable ranges and what each store acknowledged: what the stability model sees."""
