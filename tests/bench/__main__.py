@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import bookkeeping, report
+from tests.bench import bookkeeping, peers, report
 from tests.bench.disk import disk
 from tests.bench.latency import latency
 from tests.bench.memory import memory
@@ -27,6 +27,8 @@ SCENARIOS = {
     for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart)
 }
 COST_REPEATS = 5
+FAST = {"messages": 100_000, "rounds": 1}
+"""For a look: all scenarios in a few minutes."""
 
 
 def measure(scenario: Scenario, options: Options, progress: Callable[[str], None]) -> Outcome:
@@ -54,12 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=100, help="bytes of a payload")
     parser.add_argument("--flight", type=int, default=20_000, help="ume_flight_size")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--fast", action="store_true", help="one round, fewer messages: a few minutes for all")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="measure other systems too, with the harness in DIR")
+    parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has their clients")
     parser.add_argument("--trace", action="store_true", help="measure with traces as well")
     parser.add_argument("--directory", type=Path, help="where the disk to measure is; the temporary folder by default")
     parser.add_argument("--output", type=Path, default=Path("bench.json"), help="the results for machines")
     parser.add_argument("--json", action="store_true", help="print these rather than tables")
     given = vars(parser.parse_args(arguments))
     names, output, to_machine = given.pop("scenarios"), given.pop("output"), given.pop("json")
+    harness, python = given.pop("peers"), given.pop("peers_python")
+    given |= FAST if given.pop("fast") else {}
     if unknown := set(names) - set(SCENARIOS):
         parser.error(f"there is no scenario {', '.join(sorted(unknown))}: choose of {', '.join(SCENARIOS)}")
     options = Options(**given)
@@ -68,12 +75,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         chosen = [SCENARIOS[name](options) for name in names or SCENARIOS]
         outcomes = [measure(scenario, options, status.update) for scenario in chosen]
         core = {} if names else costs(options)
-    results = json.dumps(report.as_json(options, outcomes, core), indent=2)
+        status.update("peers")
+        others = None if harness is None else peers.measured(harness, python, options)
+    document = report.as_json(options, outcomes, core)
+    results = json.dumps(document | ({} if others is None else {"peers": peers.as_json(others)}), indent=2)
     output.write_text(results + "\n", encoding="utf-8")
     if to_machine:
         sys.stdout.write(results + "\n")
     else:
-        report.show(Console(), options, outcomes, core)
+        console = Console()
+        report.show(console, options, outcomes, core)
+        if others is not None:
+            peers.show(console, others)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """The benchmarks still run and still check what they measure. No figure that depends on the machine is asserted."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.bench import bookkeeping, latency, memory, pipeline, throughput
+from tests.bench import bookkeeping, latency, memory, peers, pipeline, throughput
 from tests.bench.__main__ import SCENARIOS, main
 from tests.bench.roles import BenchError, Role, Wire, Work, run
 from tests.bench.scenario import Options, Outcome, Scenario, digits
@@ -86,3 +87,39 @@ def test_a_wrong_run_is_no_result(source: Role, complaint: str, tmp_path: Path) 
     roles: Mapping[str, Role] = {**pipeline.ROLES, "source": source}
     with pytest.raises(BenchError, match=complaint):
         run(roles, Work(100, 50, 300, tmp_path))
+
+
+HARNESS = """
+import json, sys
+rows = [
+    {"system": "a broker", "acks": "fsynced", "kind": "throughput", "mode": "sync", "size": 100, "acked_per_s": 5.0,
+     "delivered_per_s": 6.0, "from_call": {"p50_us": 130.0, "p99_us": 990.0}},
+    {"system": "another", "error": "Traceback\\nFileNotFoundError: not installed"},
+]
+document = {"meta": {"versions": {"a broker": "1.2"}}, "peers": rows}
+open(sys.argv[sys.argv.index("--out") + 1], "w").write(json.dumps(document))
+"""
+RAW = 'print(\'{"stable_per_s": 7.0, "delivered_per_s": 8.0}\')'
+
+
+def test_peers_are_measured_by_a_harness_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    harness = tmp_path / "harness"
+    (harness / "peers").mkdir(parents=True)
+    (harness / "peers" / "run_all.py").write_text(HARNESS, encoding="utf-8")
+    (harness / "raw_parallel.py").write_text(RAW, encoding="utf-8")
+    output = tmp_path / "bench.json"
+    main([*FEW, "start", "--fast", "--peers", str(harness), "--output", str(output)])
+    told = capsys.readouterr().out
+    assert "peers, as their harness found them" in told
+    found = json.loads(output.read_text(encoding="utf-8"))
+    assert [row["system"] for row in found["peers"]["rows"]] == ["raw_parallel.py", "a broker", "another"]
+    assert found["peers"]["versions"] == {"a broker": "1.2"}
+    assert found["rounds"] == 1
+
+
+def test_a_harness_that_is_none_or_fails_is_told_of_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"there is no run_all\.py in"):
+        peers.measured(tmp_path, sys.executable, Options())
+    (tmp_path / "run_all.py").write_text("raise SystemExit('no server')", encoding="utf-8")
+    with pytest.raises(BenchError, match=r"run_all\.py failed: no server"):
+        peers.measured(tmp_path, sys.executable, Options())
