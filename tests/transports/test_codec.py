@@ -363,3 +363,39 @@ def test_a_run_sent_again_is_the_same_however_many_are_alike(
             run = codec.decode_series(item).payloads if isinstance(item, lbttcp.Series) else [one.payload]
             found += [((one.wire_number + at) % (1 << 32), content) for at, content in enumerate(run)]
     assert found == [((first + at) % (1 << 32), contents[at]) for at in range(skip, len(contents))]
+
+
+SEGMENTS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 2, 300, (1 << 32) - 3]),
+        st.lists(st.integers(0, 2), min_size=1, max_size=30) | st.integers(1, 30).map(lambda count: [1] * count),
+        st.sampled_from([LIFE, LIFE + 1]),
+        st.booleans(),
+    ),
+    max_size=4,
+)
+
+
+def one_by_one(item: lbmc.Message) -> list[tuple[int, int, bool, int, bytes]]:
+    """The retransmissions of an item of a stream."""
+    one = codec.decode_recovered(item)
+    contents = codec.decode_series(item).payloads if isinstance(item, lbttcp.Series) else [one.payload]
+    name = (one.session, one.incarnation, one.proactive)
+    return [(*name, (one.wire_number + at) % (1 << 32), content) for at, content in enumerate(contents)]
+
+
+@given(SEGMENTS, SEGMENTS)
+def test_series_hold_what_single_retransmissions_do(
+    some: list[tuple[int, list[int], int, bool]], others: list[tuple[int, list[int], int, bool]]
+) -> None:
+    """Numbers that jump, sizes that change, another session, and what is sent unasked end a series."""
+    parts = [codec.greeting(7)]
+    for first, sizes, session, proactive in (*some, *others):
+        block = lbttcp.build(9, first, [bytes((at,)) * size for at, size in enumerate(sizes)])
+        parts.append(codec.encode_again(session, LIFE, block, 0, len(sizes), proactive))
+    stream = b"".join(parts)
+    single, series = (lbttcp.StreamDecoder(series=wanted).feed(stream)[1:] for wanted in (False, True))
+    assert [again for item in series if isinstance(item, lbmc.Message) for again in one_by_one(item)] == [
+        again for item in single if isinstance(item, lbmc.Message) for again in one_by_one(item)
+    ]
+    assert not any(isinstance(item, lbttcp.Series) for item in single)

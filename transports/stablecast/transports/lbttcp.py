@@ -187,19 +187,35 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
 
 
 def _series(data: bytes, position: int) -> tuple[Run | Message | None, int]:
-    """The same, retransmissions of plain messages that are alike as one."""
+    """The same; of retransmissions of plain messages that follow each other, for and of the same lives, one series."""
     item, end = _other(data, position)
     if not isinstance(item, Message) or item.kind not in _AGAIN or len(item.headers) != _AGAIN_HEADERS:
         return item, end
-    length = end - position
-    if len(data) - position < alike.MANY * length:
+    length, head = end - position, end - position - len(item.payload)
+    contents = [item.payload]
+    if len(data) - position >= alike.MANY * length and data[end : end + 4] == data[position : position + 4]:
+        count = alike.count(data, position, head)
+        contents, end = alike.payloads(data, head, length, position, count), position + count * length
+    end = _extended(data, (position, end, head), contents)
+    if len(contents) == 1:
         return item, end
-    head = length - len(item.payload)
-    count = alike.count(data, position, head)
-    contents = alike.payloads(data, head, length, position, count)
-    return Series(
-        item.kind, item.topic_index, item.sequence, item.headers, item.payload, contents
-    ), position + count * length
+    return Series(item.kind, item.topic_index, item.sequence, item.headers, item.payload, contents), end
+
+
+def _extended(data: bytes, place: tuple[int, int, int], contents: list[bytes]) -> int:
+    """Add what follows a series, whatever its length, and return where it ends; `place`: start, end, and head of it."""
+    start, end, head = place
+    unpack, size = struct.Struct(f">HHII{head - DATA_HEADER.size}s").unpack_from, len(data)
+    code, _, topic, first, chain = unpack(data, start)
+    while size - end >= head:
+        its_code, length, its_topic, number, its_chain = unpack(data, end)
+        if number != first + len(contents) & _LAST or (its_code, its_topic, its_chain) != (code, topic, chain):
+            break
+        if not head <= length <= size - end:
+            break
+        contents.append(data[end + head : end + length])
+        end += length
+    return end
 
 
 def _run(data: bytes, position: int) -> tuple[int, int, int, int]:
