@@ -1,4 +1,4 @@
-"""The benchmark of services still runs, and its contexts still find everything. Of figures, memory alone is asserted."""
+"""The benchmark of services still runs, its contexts still find everything, and a source still costs little memory."""
 
 import pytest
 
