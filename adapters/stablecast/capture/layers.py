@@ -15,7 +15,7 @@ from stablecast.capture.verdicts import Verdict
 from stablecast.core.messages import Message as CoreMessage
 from stablecast.transports import codec
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbtrm, lbtru, properties, rsocket, srs
+from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbmr_gateway, lbtrm, lbtru, properties, rsocket, srs
 from stablecast.transports.wire.errors import WireError
 
 
@@ -121,8 +121,21 @@ def _extended(octets: bytes, roundtrip: bool) -> Decoded:
     packet = lbmr_extended.decode(octets)
     parts = tuple("TMR" for _ in packet.body.records) if isinstance(packet.body, lbmr_extended.Management) else ()
     layer = Layer("LBMR", names.LBMR_BODIES[type(packet.body)], packet, parts)
-    decoded = Decoded((layer,), (*_versions(packet.version), *_unknown_trailer(packet.options)))
+    unknown = _unknown_message(packet.body) + _unknown_trailer(packet.options)
+    decoded = Decoded((layer,), (*_versions(packet.version), *unknown))
     return decoded.checked(octets, lambda: lbmr_extended.encode(packet)) if roundtrip else decoded
+
+
+def _unknown_message(body: lbmr_extended.Body) -> list[Problem]:
+    """A gateway's message of a type that is not listed, or with options that are not."""
+    match body:
+        case lbmr_gateway.Gateway(body=lbmr_gateway.UnknownMessage(type=kind)):
+            return [Problem(Verdict.UNKNOWN, f"message {kind} of gateways")]
+        case lbmr_gateway.Gateway(body=lbmr_gateway.GatewayContext(options=options)):
+            unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
+            return [Problem(Verdict.UNKNOWN, f"option {code} of gateways") for code in unknown]
+        case _:
+            return []
 
 
 def _versions(version: int) -> tuple[Problem, ...]:
@@ -302,10 +315,7 @@ def resolution_frame(octets: bytes, frame: rsocket.Frame, payload: bytes, roundt
             layers.append(Layer("RSOCKET", "PARAMETERS", rsocket.parse_setup(frame)))
         said = srs.decode(payload)
     except WireError as error:
-        newer = names.SRS_NEWER.get(int.from_bytes(payload[:2]))
-        if newer is None:
-            return Decoded(tuple(layers), malformed(error).problems)
-        return Decoded(tuple(layers), (Problem(Verdict.UNKNOWN, f"SRS {newer}, of a newer release"),))
+        return Decoded(tuple(layers), malformed(error).problems)
     decoded = Decoded((*layers, *(Layer("SRS", names.SRS[type(one)], one) for one in said)))
     if not roundtrip:
         return decoded

@@ -1,7 +1,7 @@
 """The names of what is found, as dissectors and the tables of the formats write them."""
 
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmr_extended, lbtrm, lbtru, srs
+from stablecast.transports.wire import lbmr_extended, lbmr_gateway, lbtrm, lbtru, srs
 
 HEADERS = {
     1: "FRAG",
@@ -102,7 +102,7 @@ LBTRU = {
 LBMR_BODIES = {
     lbmr_extended.Management: "TOPIC_MANAGEMENT",
     lbmr_extended.Election: "PSER",
-    lbmr_extended.Gateway: "GATEWAY",
+    lbmr_gateway.Gateway: "GATEWAY",
     lbmr_extended.DomainRoute: "DOMAIN_ROUTE",
     lbmr_extended.RemoteContexts: "REMOTE_CONTEXTS",
 }
@@ -123,16 +123,13 @@ SRS = {
     srs.PatternDelete: "WRCV_DELETE",
     srs.PatternEnd: "WRCV_END",
     srs.LeaveInfo: "LEAVE_INFO",
+    srs.RouteInfo: "ROUTE_INFO",
+    srs.RouteEnd: "ROUTE_END",
+    srs.DomainInfo: "DOMAIN_INFO",
+    srs.NameQuery: "CONTEXT_NAME_QUERY",
+    srs.NameInfo: "CONTEXT_NAME_INFO",
+    srs.NameEnd: "CONTEXT_NAME_END",
 }
-SRS_NEWER = {
-    13: "ROUTE_INFO",
-    14: "ROUTE_END",
-    15: "DOMAIN_INFO",
-    16: "CONTEXT_NAME_QUERY",
-    17: "CONTEXT_NAME_INFO",
-    18: "CONTEXT_NAME_END",
-}
-"""Messages that newer services add."""
 
 
 def header(record: h.Header) -> str:

@@ -14,6 +14,7 @@ from stablecast.core import messages as core
 from stablecast.transports import codec
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbtrm, lbtru, rsocket, srs
+from stablecast.transports.wire import lbmr_gateway as g
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support.datagrams import RM_PACKETS, RU_PACKETS
@@ -62,6 +63,22 @@ def test_extended_packets() -> None:
     route = lbmr_extended.DomainRoute(count=1, address="10.0.0.1", port=1, length=20, domains=(7,))
     found = layers.resolution(lbmr_extended.encode(lbmr_extended.Packet(route)), roundtrip=False)
     assert (types(found), verdicts(found)) == (["LBMR DOMAIN_ROUTE"], [])
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (g.GatewayRequest(length=2), []),
+        (g.GatewayInterest(length=4), []),
+        (g.GatewayContext(length=12, flags1=0, options=(g.DomainOption(flags=0, domain=1),)), []),
+        (g.GatewayContext(length=12, flags1=0, options=(lbmr.UnknownOption(9, b"xx"),)), [Verdict.UNKNOWN]),
+        (g.UnknownMessage(type=3, body=b"x"), [Verdict.UNKNOWN]),
+    ],
+)
+def test_messages_of_gateways(body: g.GatewayBody, expected: list[Verdict]) -> None:
+    packet = lbmr_extended.Packet(g.Gateway(length=6, body=body))
+    found = layers.resolution(lbmr_extended.encode(packet), roundtrip=True)
+    assert (types(found), verdicts(found)) == (["LBMR GATEWAY"], expected)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +231,24 @@ def test_frames_carry_messages() -> None:
     assert layers.resolution_frame(rsocket.encode(frame), frame, payload, roundtrip=False) == found
 
 
+def test_messages_of_newer_services_are_read() -> None:
+    """Routes, domains and names of stores, which tshark 4.0.17 refuses."""
+    at = {"address": "10.0.0.1", "port": 1, "instance": b"CTXINST1"}
+    said: list[srs.Message] = [
+        srs.RouteInfo(domains=(1, 2), **at),  # type: ignore[arg-type]
+        srs.DomainInfo(domain=1, instance=b"CTXINST1"),
+        srs.NameQuery(name="store-A", instance=b"CTXINST1"),
+        srs.NameEnd(name="store-A", origin=b"CTXINST2", **at),  # type: ignore[arg-type]
+    ]
+    found = framed(rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"".join(map(srs.encode, said))))
+    kinds = ["ROUTE_INFO", "DOMAIN_INFO", "CONTEXT_NAME_QUERY", "CONTEXT_NAME_END"]
+    assert (types(found), verdicts(found)) == (["RSOCKET PAYLOAD", *(f"SRS {kind}" for kind in kinds)], [])
+
+
 @pytest.mark.parametrize(
     ("frame", "verdict"),
     [
-        (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x0d\0\0"), Verdict.UNKNOWN),
+        (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x0d\0\1"), Verdict.MALFORMED),
         (rsocket.Frame(rsocket.FrameKind.PAYLOAD, 1, payload=b"\0\x63\0\0"), Verdict.MALFORMED),
         (rsocket.Frame(rsocket.FrameKind.SETUP, payload=b"short"), Verdict.MALFORMED),
     ],

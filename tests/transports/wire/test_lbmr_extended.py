@@ -41,7 +41,6 @@ BODIES: st.SearchStrategy[x.Body] = st.one_of(
         store_port=SHORT,
         topic=NAMES,
     ),
-    records(x.Gateway),
     records(x.DomainRoute),
     st.builds(
         x.RemoteContexts,

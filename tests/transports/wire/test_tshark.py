@@ -7,7 +7,8 @@ import attrs
 import pytest
 
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc, lbmr, options
+from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, options
+from stablecast.transports.wire import lbmr_gateway as g
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support.layouts import sample
 from tests.support.pcap import Capture
@@ -124,6 +125,52 @@ def test_every_declared_record_is_judged() -> None:
     assert set(NAMES) == set(h.HEADERS.classes.values())
     registries = (options.TIR_OPTIONS, options.PACKET_OPTIONS, options.TRANSPORTS)
     assert set(OPTIONS) == {record for registry in registries for record in registry.classes.values()}
+
+
+GATEWAYS: list[tuple[g.GatewayBody, dict[str, list[str]]]] = [
+    (
+        g.GatewayInterest(length=14, records=(g.InterestRecord(g.InterestRecord.PATTERN, 1, 7, b"^a"),)),
+        {"interest_rec.flags.pattern": ["1"], "interest_rec.domain_id": ["7"], "interest_rec.symbol": ["^a"]},
+    ),
+    (
+        g.GatewayContext(length=24, flags1=0, options=(g.InstanceOption(flags=0, instance=b"CTXINST1"),)),
+        {"opt_ctxinst.instance": [b"CTXINST1".hex(":")]},
+    ),
+    (
+        g.GatewayContext(
+            length=24,
+            hop_count=3,
+            flags1=g.GatewayContext.QUERY,
+            options=(g.AddressOption(flags=0, port=14567, address="10.0.0.3"),),
+        ),
+        {
+            "ctxinfo.hop_count": ["3"],
+            "ctxinfo.flags1.query": ["1"],
+            "opt_address.port": ["14567"],
+            "opt_address.ip": ["10.0.0.3"],
+        },
+    ),
+    (
+        g.GatewayContext(length=20, flags1=0, options=(g.DomainOption(flags=0, domain=7),)),
+        {"opt_domain.domain_id": ["7"]},
+    ),
+    (
+        g.GatewayContext(length=24, flags1=0, options=(g.NameOption(flags=0, name=b"store-A\0"),)),
+        {"opt_name.name": ["store-A"]},
+    ),
+    (g.GatewayRequest(length=2), {"type": ["2"]}),
+]
+"""What this tshark shows; of several options it looks for the third one at a wrong place."""
+
+
+def test_messages_of_gateways(tmp_path: Path) -> None:
+    capture = Capture()
+    for body, _ in GATEWAYS:
+        message = lbmr_extended.Packet(g.Gateway(length=6, body=body))
+        capture.udp(SOURCE, RESOLVER, lbmr_extended.encode(message))
+    for (_, expected), packet in zip(GATEWAYS, judge(capture, tmp_path / "gateways.pcap"), strict=True):
+        found = {name: packet.fields.get(f"lbmr.tnwg.{name}") for name in expected}
+        assert found == expected, sorted(name for name in packet.fields if "tnwg" in name)
 
 
 def test_headers(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import dotted, octets_of, packed
 from stablecast.transports.wire.options import (
     LENGTH_OPTION,
-    PACKET_LENGTH,
     PACKET_OPTIONS,
     ContextInstance,
     Cost,
@@ -37,8 +36,8 @@ from stablecast.transports.wire.options import (
     UnknownOption,
     UnknownTransport,
     Version,
-    length_option,
-    pack_options,
+    pack_trailer,
+    trailer_start,
     unpack_options,
 )
 from stablecast.transports.wire.packets import (
@@ -140,10 +139,7 @@ def encode(packet: AnyPacket) -> bytes:
         raise WireError(f"there is no version {packet.version}")
     lead = packet.version << 4 | (_OPTIONS_PRESENT if packet.options else 0)
     try:
-        octets = _encode_body(packet, lead)
-        if packet.options:
-            trailer = pack_options(PACKET_OPTIONS, packet.options)
-            octets += trailer + length_option(PACKET_LENGTH, trailer)
+        octets = _encode_body(packet, lead) + pack_trailer(packet.options)
     except struct.error as error:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
     if len(octets) > MAX_DATAGRAM:
@@ -257,7 +253,7 @@ def _decode_frame(data: bytes) -> _Frame:
     if not data[0] & _OPTIONS_PRESENT:
         return _Frame(version, end)
     try:
-        end = _trailer_start(data)
+        end = trailer_start(data, _HEADER.size)
         return _Frame(version, end, unpack_options(PACKET_OPTIONS, data[end : -LENGTH_OPTION.size]))
     except WireError as error:
         return _Frame(version, end, fault=error)
@@ -286,16 +282,6 @@ def _decode_plain(records: RecordReader, frame: _Frame) -> Reading:
         raise fault
     packet = Packet(kind, tuple(asked), tuple(told), frame.options, frame.version)
     return Reading(packet, fault)
-
-
-def _trailer_start(data: bytes) -> int:
-    """Where the trailer starts, which is told at its end."""
-    end = len(data) - LENGTH_OPTION.size
-    code, length, total = LENGTH_OPTION.unpack_from(data, end)
-    start = len(data) - int(total)
-    if code != PACKET_LENGTH or length != LENGTH_OPTION.size or not _HEADER.size <= start <= end:
-        raise WireError("the packet does not end with the length of its options")
-    return start
 
 
 def _decode_context(records: RecordReader, frame: _Frame) -> ContextInfo:

@@ -23,14 +23,15 @@ from stablecast.transports.wire.fields import (
     octets_of,
     text_of,
 )
+from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
 from stablecast.transports.wire.options import (
     LENGTH_OPTION,
-    PACKET_LENGTH,
     PACKET_OPTIONS,
     PacketOption,
     UnknownOption,
-    length_option,
     pack_options,
+    pack_trailer,
+    trailer_start,
     unpack_options,
 )
 
@@ -103,17 +104,6 @@ class Election:
     store_port: int
     topic: str
     instances: tuple[tuple[int, bytes], ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class Gateway:
-    """What gateways say to each other: 0 interest, 1 context information, 2 a request to resolve; kept by its bytes."""
-
-    EXTENSION: ClassVar[int] = 5
-    length: U16
-    type: U16
-    reserved: U16 = 0
-    body: Rest
 
 
 @attrs.frozen(kw_only=True)
@@ -210,8 +200,7 @@ class Packet:
     version: int = VERSION
 
 
-_ELECTION, _GATEWAY = Layout(_ElectionHead), Layout(Gateway)
-_ROUTE, _REMOTE = Layout(DomainRoute), Layout(_RemoteHead)
+_ELECTION, _ROUTE, _REMOTE = Layout(_ElectionHead), Layout(DomainRoute), Layout(_RemoteHead)
 
 
 def is_queueing(data: bytes) -> bool:
@@ -234,10 +223,7 @@ def encode(packet: Packet) -> bytes:
     """
     lead = packet.version << 4 | (_OPTIONS_PRESENT if packet.options else 0)
     try:
-        octets = _encode_body(packet.body, lead)
-        if packet.options:
-            trailer = pack_options(PACKET_OPTIONS, packet.options)
-            octets += trailer + length_option(PACKET_LENGTH, trailer)
+        octets = _encode_body(packet.body, lead) + pack_trailer(packet.options)
     except struct.error as error:
         raise WireError(f"a field of {type(packet.body).__name__} does not fit: {error}") from error
     return octets
@@ -250,7 +236,7 @@ def _encode_body(body: Body, lead: int) -> bytes:
         case Election():
             octets = _encode_election(body)
         case Gateway():
-            octets = _GATEWAY.pack(body)
+            octets = encode_gateway(body)
         case DomainRoute():
             octets = _ROUTE.pack(body)
         case RemoteContexts():
@@ -306,21 +292,13 @@ def decode(data: bytes) -> Packet:
         raise WireError(f"type {data[0] & _KIND_MASK}, extension {data[1]} is not read here")
     end, options = len(data), tuple[PacketOption, ...]()
     if data[0] & _OPTIONS_PRESENT:
-        end, options = _decode_trailer(data)
+        end = trailer_start(data, _LEAD.size)
+        options = unpack_options(PACKET_OPTIONS, data[end : -LENGTH_OPTION.size])
     if data[0] & _KIND_MASK == MANAGEMENT:
         body: Body = _decode_management(data[1:end])
     else:
         body = _DECODERS[data[1]](data[_LEAD.size : end])
     return Packet(body, options, data[0] >> 4)
-
-
-def _decode_trailer(data: bytes) -> tuple[int, tuple[PacketOption, ...]]:
-    end = len(data) - LENGTH_OPTION.size
-    code, length, total = LENGTH_OPTION.unpack_from(data, end) if end > 0 else (0, 0, 0)
-    start = len(data) - total
-    if code != PACKET_LENGTH or length != LENGTH_OPTION.size or not _LEAD.size <= start <= end:
-        raise WireError("the packet does not end with the length of its options")
-    return start, unpack_options(PACKET_OPTIONS, data[start:end])
 
 
 def _decode_management(octets: bytes) -> Management:
@@ -393,7 +371,7 @@ def _decode_remote(octets: bytes) -> RemoteContexts:
 
 _DECODERS: dict[int, Callable[[bytes], Body]] = {
     Election.EXTENSION: _decode_election,
-    Gateway.EXTENSION: _GATEWAY.unpack,
+    Gateway.EXTENSION: decode_gateway,
     DomainRoute.EXTENSION: _ROUTE.unpack,
     RemoteContexts.EXTENSION: _decode_remote,
 }

@@ -305,3 +305,19 @@ def unpack_options(registry: Registry[OptionT], octets: bytes) -> tuple[OptionT,
     if position < len(octets) or not options:
         raise WireError(f"{len(octets) - position} bytes stand where an option must")
     return tuple(options)
+
+
+def pack_trailer(options: Iterable[PacketOption]) -> bytes:
+    """What ends a packet that has options; empty if it has none."""
+    octets = pack_options(PACKET_OPTIONS, options)
+    return octets and octets + length_option(PACKET_LENGTH, octets)
+
+
+def trailer_start(data: bytes, least: int) -> int:
+    """Where the trailer of a packet starts, which is told at its end; behind the first `least` bytes."""
+    end = len(data) - LENGTH_OPTION.size
+    code, length, total = LENGTH_OPTION.unpack_from(data, end) if end > 0 else (0, 0, 0)
+    start = len(data) - int(total)
+    if code != PACKET_LENGTH or length != LENGTH_OPTION.size or not least <= start <= end:
+        raise WireError("the packet does not end with the length of its options")
+    return start

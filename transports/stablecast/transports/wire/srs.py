@@ -1,8 +1,8 @@
 """SRS: the messages of topic resolution over TCP, which travel in RSocket frames.
 
 A message is a 16-bit ID and a fixed layout in which texts stand behind a length byte that counts their NUL. IDs 1 to 3
-stand alone in a frame, 4 to 12 may follow each other. As in `fields`, an attrs class with annotations is all there is
-about a message; here the texts stand among the numbers, so the classes have a codec of their own.
+stand alone in a frame, the others may follow each other. As in `fields`, an attrs class with annotations is all there
+is about a message; here the texts stand among the numbers, so the classes have a codec of their own.
 
 One small text rides in the metadata of the registration and of its answer, where dissectors let it pass: a context's
 *hello* says which of its connections this is (formal design, 7.10).
@@ -10,24 +10,74 @@ One small text rides in the metadata of the registration and of its answer, wher
 
 import struct
 from itertools import groupby
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Any, get_args
 
 import attrs
 
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.fields import (
-    I32,
-    U8,
-    U16,
-    U32,
-    U64,
-    Fixed,
-    Ipv4,
-    Octets8,
-    Octets32,
-    octets_of,
-    text_of,
+from stablecast.transports.wire.fields import WORD, Fixed, octets_of, text_of
+from stablecast.transports.wire.srs_messages import (
+    ENDED,
+    FILTER,
+    FLOOD,
+    RELEASE,
+    CountedText,
+    CountedWords,
+    DomainInfo,
+    LeaveInfo,
+    Message,
+    NameEnd,
+    NameInfo,
+    NameQuery,
+    PatternDelete,
+    PatternEnd,
+    PatternInfo,
+    ReceiverDelete,
+    ReceiverEnd,
+    ReceiverInfo,
+    RegistrationRequest,
+    RegistrationResponse,
+    RouteEnd,
+    RouteInfo,
+    SourceDelete,
+    SourceInfo,
+    StreamRequest,
 )
+
+__all__ = [
+    "ENDED",
+    "FILTER",
+    "FLOOD",
+    "MAX_DIGITS",
+    "MAX_TEXT",
+    "RELEASE",
+    "CountedText",
+    "CountedWords",
+    "DomainInfo",
+    "LeaveInfo",
+    "Message",
+    "NameEnd",
+    "NameInfo",
+    "NameQuery",
+    "PatternDelete",
+    "PatternEnd",
+    "PatternInfo",
+    "ReceiverDelete",
+    "ReceiverEnd",
+    "ReceiverInfo",
+    "RegistrationRequest",
+    "RegistrationResponse",
+    "RouteEnd",
+    "RouteInfo",
+    "SourceDelete",
+    "SourceInfo",
+    "StreamRequest",
+    "decode",
+    "encode",
+    "ended",
+    "hello",
+    "parse_hello",
+]
 
 MAX_TEXT = 254
 """Bytes of a text without its NUL."""
@@ -35,179 +85,7 @@ MAX_TEXT = 254
 MAX_DIGITS = 18
 """Digits of the number of a connection."""
 
-ENDED = -1
-"""The cost in a source's record that says: it is no more (SER)."""
-
-RELEASE = 0x060E0000
-"""The release whose messages these are, 6.14.0.0."""
-
-FLOOD, FILTER = 0, 1
-"""Interest modes: all sources are sent to a context, or those that match its interest."""
-
-
-@attrs.frozen
-class CountedText:
-    """A field that is a text behind the length byte that counts it and its NUL."""
-
-
-Counted = Annotated[str, CountedText()]
-
-
-@attrs.frozen(kw_only=True)
-class RegistrationRequest:
-    """A context's first words; address and port are those of its connection, the two IDs together name it."""
-
-    ID: ClassVar[int] = 1
-    APPLICATION: ClassVar[int] = 0
-    app_type: U8 = 0
-    address: Ipv4
-    port: U16
-    session_id: U32
-    host_id: U32
-    version: U8 = 1
-    interest_mode: U8 = FILTER
-    domain: U32 = 0
-
-
-@attrs.frozen(kw_only=True)
-class RegistrationResponse:
-    """The service's answer."""
-
-    ID: ClassVar[int] = 2
-    client_id: U64
-    domain: U32 = 0
-    version: U8 = 1
-
-
-@attrs.frozen(kw_only=True)
-class StreamRequest:
-    """The context has told all, and wants to be told. The service sends it back when it has told all."""
-
-    ID: ClassVar[int] = 3
-    unused: U8 = 0
-
-
-@attrs.frozen(kw_only=True)
-class SourceInfo:
-    """A source is there (SIR), or, with the cost `ENDED`, is no more (SER)."""
-
-    ID: ClassVar[int] = 4
-    otid: Octets32
-    topic: Counted
-    source: Counted
-    host_id: U32 = 0
-    topic_index: U32
-    functionality: U32
-    request_address: Ipv4
-    request_port: U16
-    domain: U32 = 0
-    encryption: U8 = 0
-    compression: U8 = 0
-    ulb_source_id: U32 = 0
-    ulb_queue_id: U32 = 0
-    ulb_registration_id: U64 = 0
-    instance: Octets8
-    context_type: U8 = 0
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    ttl: U16 = 60
-    cost: I32 = 0
-
-
-@attrs.frozen(kw_only=True)
-class SourceDelete:
-    """A source is no more (SDR), says its context."""
-
-    ID: ClassVar[int] = 5
-    otid: Octets32
-    topic: Counted
-
-
-@attrs.frozen(kw_only=True)
-class _Interest:
-    """What all records of interest hold; `name` is a topic or a pattern."""
-
-    name: Counted
-    domain: U32 = 0
-    instance: Octets8
-    context_type: U8 = 0
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    reserved: U32 = 0
-
-
-@attrs.frozen(kw_only=True)
-class ReceiverInfo(_Interest):
-    """A context has receivers of a topic (RIR)."""
-
-    ID: ClassVar[int] = 6
-
-
-@attrs.frozen(kw_only=True)
-class ReceiverDelete(_Interest):
-    """A context has no receiver of a topic any more (RDR). The service sends it back: nothing of before follows."""
-
-    ID: ClassVar[int] = 7
-
-
-@attrs.frozen(kw_only=True)
-class ReceiverEnd(_Interest):
-    """Nobody has a receiver of a topic (RER), for routers."""
-
-    ID: ClassVar[int] = 8
-
-
-@attrs.frozen(kw_only=True)
-class PatternInfo(_Interest):
-    """A context has wildcard receivers of a pattern (WIR)."""
-
-    ID: ClassVar[int] = 9
-
-
-@attrs.frozen(kw_only=True)
-class PatternDelete(_Interest):
-    """A context has no wildcard receiver of a pattern any more (WDR); sent back like `ReceiverDelete`."""
-
-    ID: ClassVar[int] = 10
-
-
-@attrs.frozen(kw_only=True)
-class PatternEnd(_Interest):
-    """Nobody has a wildcard receiver of a pattern (WER), for routers."""
-
-    ID: ClassVar[int] = 11
-
-
-@attrs.frozen(kw_only=True)
-class LeaveInfo:
-    """A context has lost the transport of a source (SLR)."""
-
-    ID: ClassVar[int] = 12
-    otid: Octets32
-    topic: Counted
-    source: Counted
-    instance: Octets8
-    context_type: U8 = 0
-    version: U32 = RELEASE
-    version_flags: U32 = 0
-    reserved: U32 = 0
-
-
-Message = (
-    RegistrationRequest
-    | RegistrationResponse
-    | StreamRequest
-    | SourceInfo
-    | SourceDelete
-    | ReceiverInfo
-    | ReceiverDelete
-    | ReceiverEnd
-    | PatternInfo
-    | PatternDelete
-    | PatternEnd
-    | LeaveInfo
-)
-_ID = struct.Struct(">H")
+_ID = _COUNT = struct.Struct(">H")
 _COST = struct.Struct(">i")
 _HELLO = b"stablecast connection "
 _ALONE = (RegistrationRequest, RegistrationResponse, StreamRequest)
@@ -258,13 +136,41 @@ class _Name:
         return bytes((len(octets) + 1,)) + octets + b"\0"
 
 
-def _parts(record: type[Message]) -> list[_Numbers | _Name]:
-    parts: list[_Numbers | _Name] = []
+class _Words:
+    """Numbers behind their count."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def take(self, octets: bytes, at: int, into: dict[str, Any]) -> int:
+        start = at + _COUNT.size
+        end = start + WORD.size * int.from_bytes(octets[at:start])
+        if end > len(octets):
+            raise WireError("a message goes on behind its frame")
+        into[self._name] = tuple(word for (word,) in WORD.iter_unpack(octets[start:end]))
+        return end
+
+    def give(self, record: Message) -> bytes:
+        words = getattr(record, self._name)
+        try:
+            return _COUNT.pack(len(words)) + b"".join(map(WORD.pack, words))
+        except struct.error as error:
+            raise WireError(f"{record!r} does not fit its layout: {error}") from error
+
+
+_Part = _Numbers | _Name | _Words
+
+
+def _parts(record: type[Message]) -> list[_Part]:
+    parts: list[_Part] = []
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
     kinds = [(field.name, field.type.__metadata__[0]) for field in fields]  # type: ignore[union-attr]
     for fixed, run in groupby(kinds, lambda pair: isinstance(pair[1], Fixed)):
         members = list(run)
-        parts += [_Numbers(members)] if fixed else [_Name(name) for name, _ in members]
+        if fixed:
+            parts.append(_Numbers(members))
+        else:
+            parts += (_Words(name) if isinstance(kind, CountedWords) else _Name(name) for name, kind in members)
     return parts
 
 
