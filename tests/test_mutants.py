@@ -1,4 +1,4 @@
-"""The table of planted faults fits the core; a few of them are planted here, `make mutants` plants all."""
+"""The table of planted faults fits the code; a few of them are planted here, `make mutants` plants all."""
 
 from collections import Counter
 from typing import Final
@@ -28,6 +28,7 @@ SAMPLE: Final = (
     "copies-go-before-they-are-stable",
     "the-same-store-is-asked-again",
     "acknowledged-before-it-is-synced",
+    "a-removed-source-is-not-told",
 )
 
 
@@ -48,7 +49,7 @@ def test_names_are_unique() -> None:
 def test_there_are_faults_in_every_module_with_rules() -> None:
     assert len(MUTANTS) >= LEAST
     modules = (path for path in CORE.rglob("*.py") if path.stem not in WORDS)
-    assert {mutant.module for mutant in MUTANTS} == {
+    assert {mutant.module for mutant in MUTANTS if mutant.package == CORE} == {
         path.relative_to(CORE).with_suffix("").as_posix() for path in modules
     }
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mutants.mutant import CORE, Mutant, Test, Worlds, run, run_tests
+from tests.mutants.mutant import CORE, Graph, Mutant, Test, Worlds, run, run_tests
 from tests.mutants.table import MUTANTS
 
 
@@ -19,7 +19,9 @@ def false_alarms(mutants: Sequence[Mutant]) -> list[str]:
     killers = {mutant.killer for mutant in mutants}
     tests = sorted((killer for killer in killers if isinstance(killer, Test)), key=str)
     worlds = {(killer.first, killer.count): killer for killer in killers if isinstance(killer, Worlds)}
-    commands = [killer.command(core) for killer in worlds.values()]
+    graphs = sorted((killer for killer in killers if isinstance(killer, Graph)), key=str)
+    others: list[Worlds | Graph] = [*worlds.values(), *graphs]
+    commands = [killer.command(core) for killer in others]
     if tests:
         commands.append(run_tests(core, *tests))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -42,7 +44,7 @@ def main(names: list[str]) -> int:
         for mutant, why in zip(chosen, pool.map(Mutant.survives, chosen), strict=True):
             survivors += bool(why)
             verdict = f"SURVIVED ({why})" if why else "killed"
-            print(f"{mutant.name:50} {mutant.module:14} {verdict:8} {mutant.killer}", flush=True)
+            print(f"{mutant.name:50} {mutant.module:34} {verdict:8} {mutant.killer}", flush=True)
     killed = len(chosen) - survivors
     seconds = time.monotonic() - began
     print(f"kill rate {100 * killed // len(chosen)} %: {killed} of {len(chosen)} mutants in {seconds:.0f} s")

@@ -1,6 +1,7 @@
-"""Faults planted in the source text of the core, each with the simulation or the test that must find it.
+"""Faults planted in the source text of machines, each with the simulation, the test or the model that must find it.
 
-`make mutants` plants them one by one in a copy of the core and prints the kill rate; a survivor is a hole in the tests.
+`make mutants` plants them one by one in a copy of the core, or of the transports, and prints the kill
+rate; a survivor is a hole in the tests.
 """
 
 import os
@@ -17,6 +18,7 @@ import attrs
 from tests.support.tree import ROOT
 
 CORE: Final = ROOT / "core" / "stablecast" / "core"
+TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
 
 FOUND: Final = 1
 """Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
@@ -61,27 +63,54 @@ class Test:
 
 
 @attrs.frozen
+class Graph:
+    """A configuration of a model, whose graph the machines must not have any more."""
+
+    configuration: str
+
+    def command(self, _: Path) -> tuple[str, ...]:
+        """What to run, for `python -m`."""
+        return ("stablecast.cli.main", "model", "equal", self.configuration)
+
+    def __str__(self) -> str:
+        return f"graph, {self.configuration}"
+
+
+@attrs.frozen
 class Mutant:
-    """In `module` of the core, `before`, which is there once, becomes `after`."""
+    """In `module` of the core, `before`, which is there once, becomes `after`.
+
+    A module of the transports is named with `transports/` in front.
+    """
 
     name: str
     module: str
     before: str
     after: str
-    killer: Worlds | Test
+    killer: Worlds | Test | Graph
+
+    @property
+    def package(self) -> Path:
+        """The package that the module is in."""
+        return TRANSPORTS if self.module.startswith("transports/") else CORE
+
+    @property
+    def file(self) -> str:
+        """The module's file, below its package."""
+        return f"{self.module.removeprefix('transports/')}.py"
 
     def text(self) -> str:
         """The module with the fault. Raises ValueError unless `before` is there exactly once."""
-        text = (CORE / f"{self.module}.py").read_text(encoding="utf-8")
+        text = (self.package / self.file).read_text(encoding="utf-8")
         if text.count(self.before) != 1:
             raise ValueError(f"its text is {text.count(self.before)} times in {self.module}.py")
         return text.replace(self.before, self.after)
 
     def plant(self, directory: Path) -> None:
-        """Make a copy of the core with the fault. Raises ValueError as `text` does."""
-        target = directory / "stablecast" / "core"
-        shutil.copytree(CORE, target, ignore=shutil.ignore_patterns("__pycache__"))
-        (target / f"{self.module}.py").write_text(self.text(), encoding="utf-8")
+        """Make a copy of the package with the fault. Raises ValueError as `text` does."""
+        target = directory / "stablecast" / self.package.name
+        shutil.copytree(self.package, target, ignore=shutil.ignore_patterns("__pycache__"))
+        (target / self.file).write_text(self.text(), encoding="utf-8")
 
     def survives(self) -> str:
         """Why the fault is not found, or nothing if it is."""
@@ -98,14 +127,14 @@ class Mutant:
 
 
 def run_tests(core: Path, *tests: Test) -> tuple[str, ...]:
-    """What to run, for `python -m`; pytest puts its own paths first, so it must be told where the core is."""
-    paths = f"pythonpath={core} . transports adapters"
+    """What to run, for `python -m`; pytest puts its own paths first, so it must be told where the copy is."""
+    paths = f"pythonpath={core} . core transports adapters"
     nodes = (f"tests/{test.node}" for test in tests)
     return ("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-o", paths, *nodes)
 
 
 def run(command: Sequence[str], core: Path) -> tuple[int, str]:
-    """Exit status and last line of a killer, with the core below a directory. Raises TimeoutExpired."""
+    """Exit status and last line of a killer, with a copy of a package below a directory. Raises TimeoutExpired."""
     # A killer's lines are those of a copy that is gone when the report is made: they must not be counted.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(MEASURING)}
     done = subprocess.run(

@@ -1,0 +1,153 @@
+"""Faults in resolution: the phases over UDP, and lifetimes at a service and at its contexts."""
+
+from typing import Final
+
+from tests.mutants.mutant import Graph, Mutant
+
+PHASES: Final = Graph("ResolutionPhases/graph_safe")
+WIDE: Final = Graph("ResolutionPhases/graph_wide")
+SRS: Final = Graph("SrsLifetime/graph_small")
+
+
+def fault(name: str, module: str, before: str, after: str, killer: Graph) -> Mutant:
+    """A fault in a module of resolution."""
+    return Mutant(name, f"transports/resolution/{module}", before, after, killer)
+
+
+RESOLUTION: Final = (
+    fault(
+        "the-planned-turn-at-the-end-of-a-phase-does-not-come",
+        "phases",
+        "self.planned >= self.ends",
+        "self.planned + self.interval >= self.ends",
+        PHASES,
+    ),
+    fault("intervals-treble", "phases", "min(2 * self.interval, longest)", "min(3 * self.interval, longest)", WIDE),
+    fault(
+        "an-answer-is-no-turn-of-the-sustaining-phase",
+        "phases",
+        "        if answered:\n            self.planned += self.interval\n",
+        "        if False:\n            self.planned += self.interval\n",
+        PHASES,
+    ),
+    fault(
+        "a-turn-that-is-asked-for-goes-on-from-the-longest-interval",
+        "phases",
+        "if self.gap and self.planned - now > self.gap // 2:",
+        "if self.gap and self.planned - now < self.gap // 2:",
+        WIDE,
+    ),
+    fault(
+        "who-waits-is-woken-by-answers-only",
+        "schedule",
+        "if topic.seen != NEVER and not answered:",
+        "if not answered:",
+        PHASES,
+    ),
+    fault(
+        "answers-are-no-turns",
+        "advertiser",
+        "answered=key in answered",
+        "answered=False",
+        PHASES,
+    ),
+    fault(
+        "who-has-no-session-rests",
+        "querier",
+        "resolved = interest.options.until_resolved and interest.since is None",
+        "resolved = interest.options.until_resolved",
+        PHASES,
+    ),
+    fault(
+        "one-source-more-is-needed",
+        "querier",
+        "if len(interest.known) >= interest.options.enough:",
+        "if len(interest.known) > interest.options.enough:",
+        Graph("ResolutionPhases/graph_enough"),
+    ),
+    fault(
+        "a-lifetime-ends-when-it-begins",
+        "srs_client",
+        "return span > 0 and lost_at is not None and now >= lost_at + span",
+        "return span > 0 and lost_at is not None",
+        SRS,
+    ),
+    fault(
+        "every-record-is-of-this-connection",
+        "srs_client",
+        "return self._drop(lambda mark: mark != self.connection, lambda mark: mark != self.connection)",
+        "return Dropped()",
+        SRS,
+    ),
+    fault(
+        "the-same-hello-again-is-not-late",
+        "srs_client",
+        "0 < counter <= self.counter",
+        "False",
+        Graph("SrsLifetime/graph_late"),
+    ),
+    fault(
+        "a-removed-source-is-not-told",
+        "srs_service",
+        "        self._tell(source, srs.ended(source.octets))\n",
+        "",
+        SRS,
+    ),
+    fault(
+        "who-took-over-shares-with-who-was-before",
+        "srs_service",
+        "            before.client = None\n",
+        "",
+        Graph("SrsLifetime/graph_silence"),
+    ),
+    fault(
+        "a-context-hears-of-its-own-sources",
+        "srs_directory",
+        "        told.pop(source.owner, None)\n",
+        "",
+        Graph("SrsLifetime/graph_both"),
+    ),
+    fault("what-is-no-news-is-told", "srs_directory", "            return False\n", "            return True\n", SRS),
+    fault(
+        "silence-may-be-longer-than-agreed",
+        "srs_session",
+        "max(setup.lifetime_ms * MILLISECOND, MIN_LIFETIME)",
+        "max(2 * setup.lifetime_ms * MILLISECOND, MIN_LIFETIME)",
+        Graph("SrsLifetime/graph_silence"),
+    ),
+    fault(
+        "what-is-put-forward-stays-where-it-was",
+        "srs_agenda",
+        "if present is None or due < present:",
+        "if present is None:",
+        Graph("SrsLifetime/graph_silence"),
+    ),
+    fault(
+        "every-life-of-a-service-is-believed",
+        "srs_link",
+        "self.settled = self.settled or self.epoch",
+        "self.settled = self.epoch",
+        Graph("SrsLifetime/graph_restart"),
+    ),
+    fault(
+        "withdrawals-are-not-counted",
+        "srs_link",
+        "self.unanswered[interest] = self.unanswered.get(interest, 0) + 1",
+        "self.unanswered[interest] = 0",
+        Graph("SrsLifetime/graph_interest"),
+    ),
+    fault(
+        "what-is-named-again-keeps-its-connection",
+        "srs_known",
+        "present.holders[holder] = connection",
+        "present.holders.setdefault(holder, connection)",
+        SRS,
+    ),
+    fault(
+        "words-from-before-an-answer-count",
+        "srs_context",
+        "if exact in self.topics and exact not in late:",
+        "if exact in self.topics:",
+        Graph("SrsLifetime/graph_interest"),
+    ),
+)
