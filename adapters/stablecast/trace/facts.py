@@ -48,7 +48,8 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.frames import LIMIT
-from stablecast.trace.rules import asked_for, by_life, extended, may_pace
+from stablecast.trace.quorums import asked_for, extended
+from stablecast.trace.rules import by_life, may_pace
 
 RANGES: Final = ("sent", "acked", "stable", "held", "said", "cut", "delivered")
 """Kinds that speak of the numbers from `first` to `last`."""

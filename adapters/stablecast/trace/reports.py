@@ -96,6 +96,16 @@ class FileReport:
         }
 
 
+NOT_JUDGED: Final = {
+    "R1": "who holds a RegID at one instant: clocks of hosts are their own (captures and the simulator judge it)",
+    "P1": "of stores that may be paced by receivers: an acknowledgement there may mean less than a sync",
+    "D1": "of one receiver in arrival order: there is no order to keep",
+    "S1": "across endpoints in turns (round robin): two lives may have stores of their own; S2 and S3 neither",
+    "L1": "a trace ends when it ends",
+}
+"""What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""
+
+
 @attrs.define
 class Summary:
     """The reports of all files; `untold` is what nobody can tell, for traces are missing or incomplete."""
@@ -138,6 +148,7 @@ class Summary:
             "truncated": [str(report.path) for report in self.files if report.truncated],
             "errors": [report.error for report in self.files if report.error is not None],
             "untold": self.untold,
+            "not_judged": NOT_JUDGED,
         }
 
 

@@ -6,7 +6,9 @@
 | D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
 | A1 | receiver | nothing is consumed that was not delivered, nothing acknowledged that was not consumed |
 | F1 | source | a source that blocks has no more in flight than its flight size (`stablecast.trace.flight`) |
+| C1 | source | what is let go is stable, or forced out (`stablecast.trace.keeping`) |
 | P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
+| P2 | store | a store that receivers pace lets go of what those who block have consumed (`stablecast.trace.keeping`) |
 
 D1 is for receivers that deliver in order, P1 for stores that let no source do with less (RPP). What the application
 acknowledges itself need not be consumed. A rule learns from the snapshot that the trace starts with what was so before,
@@ -17,20 +19,20 @@ from typing import ClassVar, Protocol, assert_never
 
 import attrs
 
-from stablecast.core import serial
 from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Send
 from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent
 from stablecast.core.messages import ConsumptionAck, StableAck
-from stablecast.core.quorum import Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.settings import Ordering, SourceConfig, StoreBehavior, StoreConfig
+from stablecast.core.settings import Ordering, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.flight import FlightKept
+from stablecast.trace.keeping import RetainedUntilConsumed, RetainedUntilStable
+from stablecast.trace.quorums import Acknowledged, extended
 
 
 class Rule(Protocol):
@@ -53,82 +55,33 @@ class Rule(Protocol):
 
 @attrs.define
 class StableByQuorum:
-    """S1. What a store acknowledged it holds, whatever becomes of its registration.
+    """S1."""
 
-    `groups`: the stores of each and how many of them must hold a number; in `enough` groups it must be so. Rules that
-    speak of active stores ask for no less.
-    """
-
-    incarnation: int
-    groups: list[tuple[list[int], int]]
-    enough: int
-    next: int
-    acked: list[RangeSet]
+    stores: Acknowledged
     name: str = "S1"
     watches: ClassVar[tuple[type, ...]] = (Sent, Arrived, Notify)
 
-    @classmethod
-    def begin(cls, source: SourceEndpoint) -> "StableByQuorum":
-        """From here on."""
-        window, config = source.window, source.config
-        acked = [held.copy() for held in window.acked]
-        return cls(config.incarnation, *asked_for(config), window.next, acked)
-
     def on_input(self, event: Input) -> str | None:
         """Counts what is sent and acknowledged."""
-        match event:
-            case Sent():
-                self.next = event.first + event.count
-            case Arrived(StableAck() as ack) if ack.incarnation == self.incarnation:
-                if 0 <= ack.store_index < len(self.acked):
-                    first, last = extended(ack.first, self.next), extended(ack.last, self.next)
-                    self.acked[ack.store_index].add(first, min(last + 1, self.next))
+        self.stores.take(event)
         return None
 
     def on_effect(self, effect: Effect) -> str | None:
         """Judges stability, and learns where this life begins."""
         match effect:
             case Notify(RegistrationComplete() as complete):
-                self.next = complete.number
+                self.stores.next = complete.number
             case Notify(Stable() as stable):
                 return self._judge(stable)
         return None
 
     def _judge(self, stable: Stable) -> str | None:
-        at, stop = stable.first, stable.last + 1
-        while at < stop:
-            holders = [store for store, held in enumerate(self.acked) if at in held]
+        for first, holders in self.stores.pieces(stable.first, stable.last + 1):
             if StableFlag.STORE in stable.flags and stable.store_index not in holders:
-                return f"number {at} is reported as held by store {stable.store_index}, which never acknowledged it"
-            if StableFlag.STABLE in stable.flags and not self._suffice(holders):
-                return f"number {at} is reported stable, and acknowledged by stores {holders} only"
-            at = min((self.acked[store].contiguous_from(at) for store in holders), default=stop)
+                return f"number {first} is reported as held by store {stable.store_index}, which never acknowledged it"
+            if StableFlag.STABLE in stable.flags and not self.stores.suffice(holders):
+                return f"number {first} is reported stable, and acknowledged by stores {holders} only"
         return None
-
-    def _suffice(self, holders: list[int]) -> bool:
-        met = [len(set(stores).intersection(holders)) >= needed for stores, needed in self.groups]
-        return sum(met) >= self.enough
-
-
-def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
-    """What must hold a number at least: stores of each group, and groups."""
-    stores = list(range(len(config.stores)))
-    if config.behavior is StoreBehavior.RR:
-        return [(stores, 1)], 1
-    every = config.groups.intragroup is Intragroup.ALL
-    groups = [
-        ([store for store in stores if config.stores[store].group == group], size if every else size // 2 + 1)
-        for group, size in enumerate(config.groups.sizes)
-    ]
-    match config.groups.intergroup:
-        case Intergroup.ALL:
-            return groups, len(groups)
-        case Intergroup.MAJORITY:
-            return groups, len(groups) // 2 + 1
-        case Intergroup.ANY | Intergroup.ALL_ACTIVE:
-            return groups, 1
-        case _:
-            assert_never(config.groups.intergroup)
 
 
 @attrs.define
@@ -284,12 +237,13 @@ def begin(machine: Endpoint) -> list[Rule]:
     match machine:
         case SourceEndpoint():
             flight = [FlightKept.begin(machine)] if FlightKept.judges(machine) else []
-            return [StableByQuorum.begin(machine), *flight]
+            stores = Acknowledged.begin(machine)
+            return [StableByQuorum(stores), *flight, RetainedUntilStable.begin(machine, stores)]
         case ReceiverSession():
             in_order = machine.config.ordering is Ordering.ORDERED
             return [*([InOrder.begin(machine)] if in_order else []), NothingUnread.begin(machine)]
         case StoreEndpoint():
-            return [] if may_pace(machine.config) else [SyncedFirst.begin(machine)]
+            return [RetainedUntilConsumed.begin(machine) if may_pace(machine.config) else SyncedFirst.begin(machine)]
         case _:
             assert_never(machine)
 
@@ -313,8 +267,3 @@ def may_pace(config: StoreConfig) -> bool:
     """Whether a store lets sources do with less than a sync (RPP)."""
     kept = [rule.repository for rule in config.topics] + [config.repository]
     return any(one is not None and one.allow_rpp for one in kept)
-
-
-def extended(number: int, near: int) -> int:
-    """A number of a message, whatever a forged trace says it is."""
-    return serial.extend(serial.wire(number), near)

@@ -339,7 +339,7 @@ def test_a_wrong_core_is_found_although_replay_agrees_with_it(tmp_path: Path, mo
     play(TracedWorld(wrap=tapping(tmp_path)))
     violations = verify_paths(tmp_path.glob("source-*")).violations
     assert violations
-    assert {violation.rule for violation in violations} == {"S1"}
+    assert {violation.rule for violation in violations} == {"S1", "C1"}
 
 
 def test_a_flood_of_violations_is_bounded(traces: Path, tmp_path: Path) -> None:

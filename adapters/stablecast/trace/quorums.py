@@ -1,0 +1,86 @@
+"""How many stores are enough, by the acknowledgements that a source got: what S1 and C1 count with."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+import attrs
+
+from stablecast.core import serial
+from stablecast.core.inputs import Arrived, Input, Sent
+from stablecast.core.messages import StableAck
+from stablecast.core.quorum import Intergroup, Intragroup
+from stablecast.core.ranges import RangeSet
+from stablecast.core.settings import SourceConfig, StoreBehavior
+from stablecast.core.source import SourceEndpoint
+
+
+@attrs.define
+class Acknowledged:
+    """What each store acknowledged. What it once did it holds, whatever becomes of its registration.
+
+    `groups`: the stores of each and how many of them must hold a number; in `enough` groups it must be so. Rules that
+    speak of active stores ask for no less.
+    """
+
+    incarnation: int
+    groups: list[tuple[list[int], int]]
+    enough: int
+    next: int
+    acked: list[RangeSet]
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint) -> "Acknowledged":
+        """From here on."""
+        window, config = source.window, source.config
+        acked = [held.copy() for held in window.acked]
+        return cls(config.incarnation, *asked_for(config), window.next, acked)
+
+    def take(self, event: Input) -> None:
+        """Counts what is sent and acknowledged."""
+        match event:
+            case Sent():
+                self.next = event.first + event.count
+            case Arrived(StableAck() as ack) if ack.incarnation == self.incarnation:
+                if 0 <= ack.store_index < len(self.acked):
+                    first, last = extended(ack.first, self.next), extended(ack.last, self.next)
+                    self.acked[ack.store_index].add(first, min(last + 1, self.next))
+
+    def pieces(self, first: int, stop: int) -> Iterator[tuple[int, list[int]]]:
+        """Where [first, stop) has the same holders: the first number of each part, and the stores."""
+        at = first
+        while at < stop:
+            holders = [store for store, held in enumerate(self.acked) if at in held]
+            yield at, holders
+            # Where nobody holds it the first number decides what is said of the rest.
+            at = min((self.acked[store].contiguous_from(at) for store in holders), default=stop)
+
+    def suffice(self, holders: list[int]) -> bool:
+        """Whether these stores are enough."""
+        met = [len(set(stores).intersection(holders)) >= needed for stores, needed in self.groups]
+        return sum(met) >= self.enough
+
+
+def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
+    """What must hold a number at least: stores of each group, and groups."""
+    stores = list(range(len(config.stores)))
+    if config.behavior is StoreBehavior.RR:
+        return [(stores, 1)], 1
+    every = config.groups.intragroup is Intragroup.ALL
+    groups = [
+        ([store for store in stores if config.stores[store].group == group], size if every else size // 2 + 1)
+        for group, size in enumerate(config.groups.sizes)
+    ]
+    match config.groups.intergroup:
+        case Intergroup.ALL:
+            return groups, len(groups)
+        case Intergroup.MAJORITY:
+            return groups, len(groups) // 2 + 1
+        case Intergroup.ANY | Intergroup.ALL_ACTIVE:
+            return groups, 1
+        case _:
+            assert_never(config.groups.intergroup)
+
+
+def extended(number: int, near: int) -> int:
+    """A number of a message, whatever a forged trace says it is."""
+    return serial.extend(serial.wire(number), near)
