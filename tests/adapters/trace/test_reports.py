@@ -8,7 +8,16 @@ import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from stablecast.trace.errors import TraceError
-from stablecast.trace.reports import MAX_VIOLATIONS, TABLE, FileReport, Summary, Violation, rows_of, write_table
+from stablecast.trace.reports import (
+    MAX_VIOLATIONS,
+    NOT_JUDGED,
+    TABLE,
+    FileReport,
+    Summary,
+    Violation,
+    rows_of,
+    write_table,
+)
 
 PATH = Path("a.sct")
 VIOLATION = Violation(PATH, 7, "S1", "number 3 is reported stable too soon", None, {"_": "Notify"})
@@ -67,6 +76,7 @@ def test_a_summary_is_plain_json() -> None:
         "truncated": ["b.sct"],
         "errors": ["b.sct is truncated at byte 7"],
         "untold": ["S1 cannot be told"],
+        "not_judged": NOT_JUDGED,
     }
 
 
