@@ -53,6 +53,7 @@ Profile = Annotated[str, typer.Option("--profile", help=f"Defaults of the option
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", help="name=value of a documented option; several times.")
 ]
+Statistics = Annotated[bool, typer.Option("--statistics", help="At the end the counters of each session, as JSON.")]
 Trace = Annotated[Path | None, typer.Option("--trace", help="Directory for traces.")]
 Session = Annotated[
     int, typer.Option("--session-id", help="Stands for registration IDs; 0: none.", min=0, max=MAX_SESSION_ID)
@@ -169,6 +170,7 @@ def send_command(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for enough stores.", min=0)] = 10,
     linger: Annotated[float, typer.Option(help="Seconds to stay after the last message is stable.", min=0)] = 1,
     trace: Trace = None,
+    statistics: Statistics = False,
     as_json: Json = False,
 ) -> None:
     """Send lines as messages and wait until they are stable."""
@@ -178,7 +180,7 @@ def send_command(
     joining = Joining(
         resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
     )
-    job = send.Job(topic, store or [], joining, file, timeout, linger, as_json)
+    job = send.Job(topic, store or [], joining, file, timeout, linger, as_json, statistics)
     raise typer.Exit(send.run(job))
 
 
@@ -196,6 +198,7 @@ def receive_command(
     option: Options = None,
     profile: Profile = SAFE,
     trace: Trace = None,
+    statistics: Statistics = False,
     as_json: Json = False,
 ) -> None:
     """Print messages as they come; acknowledged once printed."""
@@ -208,7 +211,7 @@ def receive_command(
     if source is None and not joining.finds():
         places = "--resolver ip:port, --resolver-service host:port, --multicast interface or --source ip:port"
         raise typer.BadParameter(f"nothing says where sources are: give {places}")
-    raise typer.Exit(receive.run(receive.Job(topic, joining, source, count, as_json)))
+    raise typer.Exit(receive.run(receive.Job(topic, joining, source, count, as_json, statistics)))
 
 
 @app.command("sim")

@@ -21,6 +21,7 @@ class Job:
     source: str | None
     count: int
     as_json: bool
+    statistics: bool = False
 
 
 def run(job: Job) -> int:
@@ -40,6 +41,8 @@ async def _receive(job: Job) -> int:
             await _print(receiver, job)
         except asyncio.CancelledError:
             task.uncancel()
+        if job.statistics:
+            say({"statistics": context.transports.statistics()})
     return 0
 
 

@@ -31,6 +31,7 @@ class Job:
     timeout: float
     linger: float
     as_json: bool
+    statistics: bool = False
 
 
 def run(job: Job) -> int:
@@ -61,7 +62,10 @@ async def _send(job: Job, descriptor: int) -> int:
         if last is not None and job.stores:
             await source.wait_stable_through(last)
         await asyncio.sleep(job.linger)
+        counters = context.transports.statistics()
     summary = {"topic": job.topic, "sent": sent, "first": first, "last": last, "stable": sent if job.stores else 0}
+    if job.statistics:
+        say({"statistics": counters})
     if job.as_json:
         say({**summary, "seconds": round(time.monotonic() - started, 3)})
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -57,6 +58,8 @@ class Transports:
         self._interface = interface
         self._sources: dict[Transport, tuple[ReliableSources, Berths]] = {}
         self._receivers: ReliableReceivers | None = None
+        self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
+        self._joiners: WeakValueDictionary[str, Joiner] = WeakValueDictionary()
         self.unusable = 0
 
     def close(self) -> None:
@@ -73,14 +76,21 @@ class Transports:
             found |= sources.all_statistics()
         if self._receivers is not None:
             found |= self._receivers.all_statistics()
-        return found
+        found |= {f"source TCP:{place}": server.statistics() for place, server in self._servers.items()}
+        return found | {f"receiver TCP:{place}": joiner.statistics() for place, joiner in self._joiners.items()}
 
     def berth(self, config: SourceConfig, transport: TransportConfig) -> Berth:
         """Where a new source sends. Raises PortError."""
         if transport.kind is Transport.TCP:
             listening = ports.listen_in_range(self._interface, ports.SOURCE_PORTS)
             config = attrs.evolve(config, transport=address.join(self._interface, listening.getsockname()[1]))
-            return Berth(config, lambda source: StreamServer(listening, source.greeting), listening.close, transport)
+
+            def make_server(source: Source) -> StreamServer:
+                hold = source.hold if transport.tcp_blocks else None
+                server = self._servers[source.place] = StreamServer(listening, source.greeting, transport.buffer, hold)
+                return server
+
+            return Berth(config, make_server, listening.close, transport)
         chosen = transport.chosen
         sources, berths = self._of(transport)
         place = self._group if transport.kind is Transport.LBTRM else self._port
@@ -126,7 +136,8 @@ class Transports:
     ) -> Joiner | ReliableJoiner:
         """Joins what a source writes to: `ip:port`, or a source string. Raises PortError, AddressError."""
         if not is_source_string(transport):
-            return Joiner(transport, session_id, on_items, on_end)
+            joiner = self._joiners[transport] = Joiner(transport, session_id, on_items, on_end)
+            return joiner
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)
         where = Where.parse(transport)

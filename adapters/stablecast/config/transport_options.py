@@ -9,11 +9,12 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.config.kinds import Flag, Value, Whole, words
+from stablecast.config.kinds import Choice, Flag, Value, Whole, words
 from stablecast.config.option import Option
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net.address import check_ip
 from stablecast.net.multicast import DEFAULT_GROUPS
+from stablecast.net.stream import MAX_QUEUED_BYTES
 from stablecast.transports.reliable.settings import (
     LBTRM_RATES,
     LBTRM_RECEIVER,
@@ -30,6 +31,8 @@ from stablecast.transports.reliable.settings import (
 MAX_UINT32 = 0xFFFF_FFFF
 MAX_SIZE = 1 << 62
 MAX_BITS = 1 << 40
+MIN_BUFFER, MAX_BUFFER = 65_536, 1 << 30
+"""Bytes that may be set to wait for a slow receiver over TCP; the least is the documented default."""
 
 
 class Transport(IntEnum):
@@ -71,6 +74,8 @@ class TransportConfig:
 
     Attributes:
         group, port: Where an LBT-RM source sends to ("": of the pool).
+        tcp_blocks: A receiver over TCP that does not keep up holds the source; else it is dropped, and joins again.
+        buffer: Bytes that wait for it before either.
         lbtru_port: Where an LBT-RU source is (0: of the pool), and how many sessions the pool has.
     """
 
@@ -79,6 +84,8 @@ class TransportConfig:
     port: int = 14_400
     lbtru_port: int = 0
     lbtru_ports: int = 5
+    tcp_blocks: bool = False
+    buffer: int = MAX_QUEUED_BYTES
     lbtrm: KindConfig = KindConfig()
     lbtru: KindConfig = KindConfig(receiver=LBTRU_RECEIVER, rates=LBTRU_RATES)
     batching: Batching = Batching()
@@ -166,6 +173,18 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
         SPAN,
         "so long a message waits for others; 0: until the end of the loop's turn",
         "the documented default is 200",
+    ),
+    Option(
+        "transport_tcp_multiple_receiver_behavior",
+        "tcp_blocks",
+        Choice((("normal", True), ("source_paced", False))),
+        "normal: who does not keep up holds the source; else it is dropped, joins again and recovers",
+    ),
+    Option(
+        "transport_session_maximum_buffer",
+        "buffer",
+        Whole(MIN_BUFFER, MAX_BUFFER, "bytes"),
+        "what waits for a receiver over TCP before it counts as one that does not keep up",
     ),
     Option("transport_lbtrm_multicast_address", "group", Group(), "where data goes; 0.0.0.0: one of the pool"),
     Option("transport_lbtrm_destination_port", "port", Whole(1, 65_535), "the port of the group"),

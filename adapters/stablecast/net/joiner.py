@@ -40,6 +40,7 @@ class Joiner:
         self._greeted = False
         self._over = False
         self._paused = False
+        self._bytes = self._messages = 0
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def pause(self) -> None:
@@ -53,6 +54,11 @@ class Joiner:
         self._paused = False
         if self._reader is not None:
             self._reader.resume()
+
+    def statistics(self) -> dict[str, int]:
+        """What came since it was joined for the first time."""
+        reader = self._reader
+        return {"bytes_rcved": self._bytes + (reader.bytes_rcved if reader else 0), "lbmc_msgs_rcved": self._messages}
 
     async def close(self) -> None:
         """Leave, and wait until nothing is left running."""
@@ -89,6 +95,7 @@ class Joiner:
             return  # Out of reach: the life may go on, and so do we.
         finally:
             self._reader = None
+            self._bytes += reader.bytes_rcved
             reader.abort()
             if connected:  # A connection cancelled while it was made may never report its end.
                 await reader.ended.wait()
@@ -96,6 +103,7 @@ class Joiner:
             self._on_end(False)
 
     def _on_read(self, items: list[Item]) -> None:
+        self._messages += sum(item.count if isinstance(item, Run) else 1 for item in items)
         if not self._greeted:
             if not self._greet(items[0]):
                 return

@@ -1,6 +1,7 @@
 """The source's data stream over TCP: one server for all who join, and the joiner's side.
 
-A joiner that does not keep up is dropped, never waited for (P-011): it joins again and recovers from the stores.
+A joiner that does not keep up is dropped, never waited for (P-011): it joins again and recovers from the stores. Or the
+source is held until the slowest has room, where that is asked for (transport_tcp_multiple_receiver_behavior normal).
 
 Who joined last is written to first. Stores join when the source registers, receivers as a rule later; where cores are
 few, a store that is woken first takes the core that the receiver needs (measured on two: half of the way to it).
@@ -17,7 +18,10 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import Message
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
-"""Bytes waiting for one slow joiner; beyond that it is dropped."""
+"""Bytes waiting for one slow joiner, unless told otherwise; beyond that it is dropped."""
+
+OVERHANG = 64 * 1024 * 1024
+"""Bytes that may wait beyond that where the source is held: what it says while it sends nothing."""
 
 MAX_JOINERS = 4096
 """Joiners of one stream; one more is hung up on."""
@@ -44,8 +48,18 @@ class Subscriber(asyncio.Protocol):
         if self._server.full:
             transport.abort()
             return
+        if self._server.hold is not None:
+            transport.set_write_buffer_limits(high=self._server.maximum)
         transport.write(self._server.greet())
         self._server.subscribers.insert(0, self)
+
+    def pause_writing(self) -> None:
+        """It does not keep up."""
+        self._server.on_slow(self, True)
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._server.on_slow(self, False)
 
     def data_received(self, data: bytes) -> None:
         """Joiners say nothing on the stream; what they ask for goes to the request port."""
@@ -54,6 +68,7 @@ class Subscriber(asyncio.Protocol):
         """It left."""
         self.transport = None
         self.ended.set()
+        self._server.on_slow(self, False)
         if self in self._server.subscribers:
             self._server.subscribers.remove(self)
 
@@ -61,13 +76,27 @@ class Subscriber(asyncio.Protocol):
 class StreamServer:
     """Everybody who joined a source's stream, the last first."""
 
-    def __init__(self, listening: socket.socket, greet: Callable[[], bytes]) -> None:
-        """Serve joiners on a listening socket, which is ours from now on; `greet` says what each hears first."""
+    def __init__(
+        self,
+        listening: socket.socket,
+        greet: Callable[[], bytes],
+        maximum: int = MAX_QUEUED_BYTES,
+        hold: Callable[[bool], None] | None = None,
+    ) -> None:
+        """Serve joiners on a listening socket, which is ours from now on; `greet` says what each hears first.
+
+        `maximum` bytes wait for a slow joiner; `hold` is told then whether the source must wait. None: the joiner is
+        dropped.
+        """
         self._listening = listening
         self.greet = greet
+        self.maximum = maximum
+        self.hold = hold
+        self._slow: set[Subscriber] = set()
         self.subscribers: list[Subscriber] = []
         self._server: asyncio.Server | None = None
         self._closed = False
+        self.dropped = 0
 
     async def start(self) -> None:
         """Accept joiners."""
@@ -88,13 +117,27 @@ class StreamServer:
 
     def write(self, block: bytes) -> None:
         """Send to everybody who keeps up."""
+        most = self.maximum if self.hold is None else self.maximum + OVERHANG
         for subscriber in tuple(self.subscribers):
             transport = subscriber.transport
             if transport is None:
                 continue
             transport.write(block)
-            if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
+            if transport.get_write_buffer_size() > most:
+                self.dropped += 1
                 transport.abort()
+
+    def on_slow(self, subscriber: Subscriber, slow: bool) -> None:
+        """A joiner does not keep up, or does again."""
+        before = bool(self._slow)
+        (self._slow.add if slow else self._slow.discard)(subscriber)
+        if self.hold is not None and bool(self._slow) != before:
+            self.hold(slow)
+
+    def statistics(self) -> dict[str, int]:
+        """Who joined, what waits for them in all, and how many were dropped for being slow."""
+        waiting = [one.transport.get_write_buffer_size() for one in self.subscribers if one.transport is not None]
+        return {"num_clients": len(waiting), "bytes_buffered": sum(waiting), "clients_dropped": self.dropped}
 
     async def close(self) -> None:
         """Stop accepting, end every stream after what was written; who does not take that in time is hung up on."""
@@ -136,6 +179,7 @@ class StreamReader(asyncio.Protocol):
         self._closing = False
         self._transport: asyncio.Transport | None = None
         self.error = ""
+        self.bytes_rcved = 0
         self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
@@ -147,6 +191,7 @@ class StreamReader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes that are not the protocol end the connection; they never end the program."""
+        self.bytes_rcved += len(data)
         try:
             items = self._decoder.feed(data)
         except WireError as error:

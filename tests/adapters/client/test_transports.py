@@ -270,3 +270,38 @@ async def test_an_option_of_a_transport_is_checked_like_any_other(net: Network) 
     context: Context = await net.context()
     with pytest.raises(OptionError, match="transport must be one of"):
         await context.source("orders", options={"transport": "pigeon"})
+
+
+@pytest.mark.parametrize("behavior", ["normal", "source_paced"])
+async def test_a_slow_receiver_over_tcp_holds_the_source_or_is_dropped_and_loses_nothing(
+    net: Network, behavior: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-011: what waits for it is bounded either way; who is dropped joins again and recovers from the store."""
+    monkeypatch.setattr("stablecast.client.inbox.MAX_QUEUED_BYTES", 20_000)
+    sending, hearing = await net.context(), await net.context()
+    slow: dict[str, Value] = {
+        "transport_tcp_multiple_receiver_behavior": behavior,
+        "transport_session_maximum_buffer": 65_536,
+        "ume_flight_size": 10_000,
+    }
+    source = await sending.source("orders", stores=[await net.store()], options=slow)
+    receiver = hearing.receiver("orders")
+    await ready(source, receiver)
+    payload = bytes(10_000)
+    counters = sending.transports.statistics()[f"source TCP:{source.place}"]
+    sent = 0
+    while not counters["clients_dropped"] and source.try_send(payload) is not None:
+        sent += 1
+        source.flush()
+        await asyncio.sleep(0)
+        counters = sending.transports.statistics()[f"source TCP:{source.place}"]
+        assert counters["bytes_buffered"] < 4 * 65_536
+    assert bool(counters["clients_dropped"]) == (behavior == "source_paced")
+    assert len(await first(receiver, sent)) == sent
+    ((name, heard),) = hearing.transports.statistics().items()
+    assert name == f"receiver TCP:{source.place}"
+    assert heard["lbmc_msgs_rcved"] > 0 < heard["bytes_rcved"]
+    if behavior == "normal":
+        await source.send(payload)
+        assert await first(receiver, 1) == [payload]
+    await source.close()

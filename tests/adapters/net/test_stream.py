@@ -167,3 +167,65 @@ async def test_a_reader_that_was_closed_before_its_connection_hangs_up() -> None
         await asyncio.get_running_loop().create_connection(lambda: reader, LOCAL, int(peer.address.rpartition(":")[2]))
         await reader.ended.wait()
         assert not reader.items
+
+
+async def test_where_it_is_asked_for_a_slow_joiner_holds_the_source_until_it_has_room() -> None:
+    """P-011 the other way: documented as normal; what waits is bounded, and nobody is dropped."""
+    held: list[bool] = []
+    listening = ports.listen(LOCAL, 0, "port")
+    server = StreamServer(listening, lambda: hello(5), 100_000, held.append)
+    await server.start()
+    slow, quick = await reader_at(listening.getsockname()), await reader_at(listening.getsockname())
+    for reader in (slow, quick):
+        await reader.read(1)
+    slow.pause()
+    written = 0
+    while not held:
+        server.write(data(written, bytes(10_000)))
+        written += 1
+        await asyncio.sleep(0)
+    assert held == [True]
+    assert 100_000 < server.statistics()["bytes_buffered"] < 2 * 120_000
+    slow.resume()
+    while len(held) < 2:  # noqa: ASYNC110  # the loop's turns are what is waited for
+        await asyncio.sleep(0)
+    for reader in (slow, quick):
+        while sum(item.count for item in reader.items if isinstance(item, Run)) < written:
+            await reader.read(len(reader.items) + 1)
+    assert held == [True, False]
+    assert server.statistics() == {"num_clients": 2, "bytes_buffered": 0, "clients_dropped": 0}
+    await server.close()
+
+
+async def test_a_slow_joiner_that_leaves_holds_nobody_any_more() -> None:
+    held: list[bool] = []
+    listening = ports.listen(LOCAL, 0, "port")
+    server = StreamServer(listening, lambda: hello(5), 100_000, held.append)
+    await server.start()
+    slow = await reader_at(listening.getsockname())
+    await slow.read(1)
+    slow.pause()
+    while not held:
+        server.write(data(0, bytes(10_000)))
+        await asyncio.sleep(0)
+    await slow.close()
+    while len(held) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert held == [True, False]
+    await server.close()
+
+
+async def test_while_the_source_is_held_what_it_says_is_bounded_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OVERHANG", 200_000)
+    listening = ports.listen(LOCAL, 0, "port")
+    server = StreamServer(listening, lambda: hello(5), 100_000, lambda _: None)
+    await server.start()
+    slow = await reader_at(listening.getsockname())
+    await slow.read(1)
+    slow.pause()
+    while not server.dropped:
+        server.write(data(0, bytes(10_000)))
+        await asyncio.sleep(0)
+    assert server.statistics()["clients_dropped"] == 1
+    await slow.close()
+    await server.close()
