@@ -13,6 +13,8 @@ OURS = {
     "transport_lbtrm_loss_rate": "0",
     "transport_lbtru_loss_rate": "0",
     "implicit_batching_minimum_length": "32768",
+    "transport_tcp_multiple_receiver_behavior": "source_paced",
+    "transport_session_maximum_buffer": "67108864",
     "implicit_batching_interval": "0",
 }
 """Not documented, or with defaults of ours."""
@@ -62,6 +64,8 @@ OTHER: dict[str, Value] = {
     "multicast_address": "239.1.2.3",
     "send_naks": 0,
     "loss_rate": 50,
+    "receiver_behavior": "normal",
+    "session_maximum_buffer": 77_777,
     "transmission_window_size": 77_777,
 }
 """Values that are not the defaults, by the end of the option's name; 777 for all others."""

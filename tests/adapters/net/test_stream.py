@@ -86,10 +86,10 @@ async def test_a_joiner_that_left_is_forgotten() -> None:
     await server.close()
 
 
-async def test_a_joiner_that_does_not_keep_up_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_joiner_that_does_not_keep_up_is_dropped() -> None:
     """P-011: the others do not wait for it."""
-    monkeypatch.setattr(module, "MAX_QUEUED_BYTES", 1 << 20)
     server, at = await server_of()
+    server.maximum = 1 << 20
     deaf = await connected(at[1])
     reader = await reader_at(at)
     await reader.read(1)
