@@ -1,6 +1,7 @@
 """What several commands share."""
 
 import asyncio
+import gc
 import json
 import signal
 import sys
@@ -24,6 +25,15 @@ def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run a coroutine, on uvloop where it is installed."""
     with asyncio.Runner(loop_factory=NEW_LOOP) as runner:
         return runner.run(main)
+
+
+def run_for_good(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run the coroutine of a daemon.
+
+    What was loaded by now is never garbage, and not looked through for any: that would hold up everything for 30 ms.
+    """
+    gc.freeze()
+    return run_loop(main)
 
 
 async def until_interrupted() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.cli.common import note, run_loop, say, until_interrupted
+from stablecast.cli.common import note, run_for_good, say, until_interrupted
 from stablecast.logs import ConsoleLog, Log, PlainLog, Rolling
 from stablecast.net import address
 from stablecast.resolver import RelayDaemon
@@ -50,7 +50,7 @@ def run(job: LbmrdJob) -> int:
         return 0
     if settings.ttl < settings.activity:
         note(f"silent clients are looked for every {settings.activity} ms only: keep activity below ttl")
-    return run_loop(serve(settings, job.statistics, job.as_json))
+    return run_for_good(serve(settings, job.statistics, job.as_json))
 
 
 def configured(job: LbmrdJob) -> LbmrdConfig:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from stablecast.cli.common import NEW_LOOP, note, parse_options, run_loop, say
+from stablecast.cli.common import NEW_LOOP, note, parse_options, run_for_good, say
 from stablecast.cli.main import FAILED, INTERRUPTED
 from stablecast.config import options
 from stablecast.config.outline import ConfigFileError
@@ -107,7 +107,7 @@ def run_store(job: StoreJob) -> int:
         resolver_service=parse_services(job.services),
         reads=disk.reads,
     )
-    return run_loop(serve(Store(settings), job.as_json))
+    return run_for_good(serve(Store(settings), job.as_json))
 
 
 def run_daemon(job: DaemonJob) -> int:
@@ -128,7 +128,7 @@ def run_daemon(job: DaemonJob) -> int:
         stack.callback(log.close)
         become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
         try:
-            return run_loop(serve_daemon(plan, job, log))
+            return run_for_good(serve_daemon(plan, job, log))
         except (StablecastError, OSError) as error:
             log.write(Severity.ERROR, "", "daemon-failed", str(error))
             raise

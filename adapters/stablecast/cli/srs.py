@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import run_loop, say, until_interrupted
+from stablecast.cli.common import run_for_good, say, until_interrupted
 from stablecast.logs import Compression, ConsoleLog, Frequency, Log, PlainLog
 from stablecast.srs import SrsConfig, SrsDaemon, load
 from stablecast.srs.xml_config import XSD, load_xml
@@ -28,7 +28,7 @@ def run(
     if validate:
         say({"valid": True} if as_json else "the configuration is valid")
         return 0
-    return run_loop(serve(settings, as_json))
+    return run_for_good(serve(settings, as_json))
 
 
 def read(config: Path) -> SrsConfig:

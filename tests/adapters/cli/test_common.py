@@ -1,5 +1,8 @@
 """What the commands share."""
 
+import subprocess
+import sys
+
 import pytest
 
 from stablecast.cli import common
@@ -18,3 +21,14 @@ def test_a_line_is_a_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     common.say({"ready": True})
     common.note("waiting")
     assert capsys.readouterr() == ('ready\n{"ready": true}\n', "waiting\n")
+
+
+def test_what_a_daemon_loaded_is_not_looked_through_for_garbage() -> None:
+    """In a process of its own: a frozen object is never collected."""
+    program = (
+        "import asyncio, gc\n"
+        "from stablecast.cli.common import run_for_good\n"
+        "run_for_good(asyncio.sleep(0))\n"
+        "assert gc.get_freeze_count() > 1000\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
