@@ -6,5 +6,6 @@ endpoints as the client and the daemon do; `cluster` puts them together. `schedu
 wrong from a seed, `checkers` watches by the `rules`, `runner` runs a schedule, `shrink` makes a failing one small,
 `coverage` says what was visited, and `command` does it for many seeds.
 
-Not simulated: topic resolution. Sources tell receivers where they listen as often as they would advertise it.
+In part of the worlds receivers find sources by topic resolution (`resolving`); in the others sources tell receivers
+where they listen as often as they would advertise it, as stores do that have a name.
 """

@@ -23,7 +23,8 @@ from stablecast.sim.facts import Facts
 from stablecast.sim.network import Network
 from stablecast.sim.process import Process
 from stablecast.sim.proxy import Proxy
-from stablecast.sim.receiver import Found, ReceiverProcess
+from stablecast.sim.receiver import ReceiverProcess
+from stablecast.sim.resolving import Air, Found, Resolving
 from stablecast.sim.schedule import Act, Fault
 from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Leaving, Setup
 from stablecast.sim.source import SourceProcess
@@ -32,6 +33,7 @@ from stablecast.sim.world import Clock, World
 from stablecast.trace import Recorder
 from stablecast.trace.converter import Endpoint
 from stablecast.transports import codec
+from stablecast.transports.resolution.inputs import AddReceiver
 
 STORE_PORTS = (14567, 14580)
 SOURCE_PORTS = (14371, 14390)
@@ -53,6 +55,7 @@ class Cluster:
         self.network = Network(world)
         self.disks = {store: Disk() for store in STORES}
         self.checkers = Checkers.of(Facts(lambda: world.now, self.disks, self.setup))
+        self.air = Air(self.setup.resolution)
         self.processes: dict[str, Process] = {}
         self._old: list[Process] = []
         self._everybody: list[Process] = []
@@ -209,10 +212,19 @@ class Cluster:
         self.processes[name] = receiver
         self.checkers.clients.append(receiver)
         receiver.start()
+        if self.setup.resolution:
+            receiver.resolving = Resolving(receiver, self.air, receiver.found)
+            receiver.resolving.feed(AddReceiver(config.topic))
 
     def _advertise(self, source: SourceProcess | Proxy) -> None:
-        """What topic resolution does: tell every receiver, again and again; what is lost is told again."""
+        """What topic resolution does, unless it is there itself: tell every receiver, again and again."""
         teller = source.process if isinstance(source, Proxy) else source
+        if self.setup.resolution:
+            resolving = Resolving(teller, self.air)
+            resolving.advertise(source.config)
+            if isinstance(source, Proxy):
+                source.on_close = partial(resolving.withdraw, source.config)
+            return
         if not (source.alive and teller.alive):
             return
         config = source.config

@@ -24,6 +24,10 @@ PROXY_PORTS = range(14_411, 14_431)
 Advertise = Callable[["Proxy"], None]
 
 
+def _nobody() -> None:
+    """Nobody asked to be told."""
+
+
 class Proxy:
     """It lives until it is closed, or with its process."""
 
@@ -43,6 +47,7 @@ class Proxy:
         self.process = process
         self._checkers = checkers
         self.alive = True
+        self.on_close = _nobody
         self._machine = SourceEndpoint.create(self.config)
         self._subscribers: list[Connection] = []
         self._accepted: list[Connection] = []
@@ -56,6 +61,7 @@ class Proxy:
     def close(self) -> None:
         """Say nothing more, and hang up."""
         self.alive = False
+        self.on_close()
         self.driver.close()
         for address in (self.config.reply_to, self.config.transport):
             self.process.leave(address)

@@ -41,6 +41,7 @@ from stablecast.sim.coding import NO_MESSAGE, Item, encode
 from stablecast.sim.lossy import Lossy
 from stablecast.sim.network import Network
 from stablecast.sim.process import Driver, Joiner, Process, serve
+from stablecast.sim.resolving import Found, Resolving
 from stablecast.sim.setup import Leaving, Setup
 from stablecast.sim.source import HESITATE_NS, PAYLOAD
 from stablecast.sim.world import Clock
@@ -49,6 +50,7 @@ from stablecast.trace.recording import Recorder
 from stablecast.transports import codec
 from stablecast.transports.fragments import Reassembly
 from stablecast.transports.lbttcp import Run, payloads
+from stablecast.transports.resolution.inputs import Resolved, Unresolved
 
 DRAIN_NS = 300 * MILLISECOND
 """How long a new life of a source waits for the application to finish what an earlier one delivered."""
@@ -58,15 +60,6 @@ CONSUME_NS = 10 * MILLISECOND
 
 ACKNOWLEDGE_SHARE = 0.5
 """How often an application that acknowledges itself does so after a run."""
-
-
-@attrs.frozen
-class Found:
-    """Where a life of the source listens."""
-
-    transport: str
-    session_id: int
-    request: str
 
 
 @attrs.frozen
@@ -102,6 +95,7 @@ class ReceiverProcess(Process):
         self.lossy = setup.lossy
         self.hesitates = setup.leaving is Leaving.RECEIVER
         self.leaving = False
+        self.resolving: Resolving | None = None
         self.sessions: dict[int, Session] = {}
         self._joiners: dict[str, Joiner] = {}
         self._plans: dict[str, Found] = {}
@@ -173,6 +167,8 @@ class ReceiverProcess(Process):
             del self.sessions[session.incarnation]
             self._finished.append(session)
         self._settle()
+        if self.resolving is not None:
+            self.resolving.feed(Unresolved(self.config.topic))
 
     def _settle(self) -> None:
         """Let go of finished sessions whose messages are all consumed; when none is left, join what waits."""
@@ -207,6 +203,8 @@ class ReceiverProcess(Process):
             session = self.sessions[info.incarnation] = Session(self, config, where.transport)
             for finished in self._finished:
                 self._history.update(finished.history())
+            if self.resolving is not None:
+                self.resolving.feed(Resolved(self.config.topic))
             session.start(self._history)
             if self.leaving:
                 session.driver.feed(Withdraw())

@@ -36,6 +36,12 @@ LARGE_SHARE: Final = 0.4
 LARGE: Final = (2, 8)
 """in so many pieces at most."""
 
+RESOLUTION_SHARE: Final = 0.3
+"""In how many worlds that are not plain sources are found by topic resolution,"""
+
+RESOLUTION_LOSS: Final = (1, 10, 40)
+"""which loses one of these shares of its datagrams, in percent."""
+
 MESSAGE_BYTES: Final = 24
 """What a message counts against a limit: 12 bytes of payload and its header; of the payload alone under RPP."""
 
@@ -70,6 +76,7 @@ class Setup:
     in up to so many pieces.
     Of the receivers: the last is `non_blocking`, or comes `late_ms`; all deliver in `arrival` order, acknowledge by
     `ack_mode`; the stream is `lossy` for so many percent of its runs. And who is `leaving` in the end.
+    Sources are found by `resolution` whose datagrams are lost for so many percent; 0: the world tells where they are.
     """
 
     rules: GroupRules = GroupRules((3,))
@@ -99,6 +106,7 @@ class Setup:
     lossy: int = 0
     leaving: Leaving = Leaving.NOBODY
     large: int = 0
+    resolution: int = 0
 
     @property
     def groups(self) -> list[int]:
@@ -166,13 +174,19 @@ def draw_setup(seed: int) -> Setup:
     if found.get("paced"):
         found.pop("notify", None)  # What is sent at once beyond the flight may be more than a store has room for.
         found.pop("unique", None)  # What goes while there are no receivers nobody ever confirms.
-    return Setup(**found, large=_pieces(seed))
+    return Setup(**found, large=_pieces(seed), resolution=_resolution(seed))
 
 
 def _pieces(seed: int) -> int:
     """How many pieces messages have at most; drawn by itself, so that all else of a seed is as it was."""
     rng = Random(f"large {seed}")  # noqa: S311  # not a secret
     return rng.randint(*LARGE) if rng.random() < LARGE_SHARE else 0
+
+
+def _resolution(seed: int) -> int:
+    """How many percent of the datagrams of topic resolution are lost, if it is there; drawn by itself likewise."""
+    rng = Random(f"resolution {seed}")  # noqa: S311  # not a secret
+    return rng.choice(RESOLUTION_LOSS) if rng.random() < RESOLUTION_SHARE else 0
 
 
 def _deviations(setup: Setup) -> list[tuple[str, Any]]:
