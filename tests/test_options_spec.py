@@ -9,6 +9,7 @@ from stablecast.config.option import Option
 from stablecast.config.options import ALIASES
 from stablecast.config.profiles import DIFFERENCES, REASONS, profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
+from stablecast.config.transport_options import TRANSPORT_OPTIONS
 from tests.support.tree import ROOT
 
 CHAPTER = ROOT / "spec" / "options.md"
@@ -19,6 +20,7 @@ SECTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "store": ("store", STORE_OPTIONS),
     "topic": ("store", tuple(option.below("repository") for option in TOPIC_OPTIONS)),
     "disk": ("disk", DISK_OPTIONS),
+    "transport": ("transport", TRANSPORT_OPTIONS),
 }
 """Each section: the scope whose configuration has the options, and the options."""
 
@@ -33,7 +35,8 @@ where a model or a trap refutes them (see the end). `5.3` is the guide of that r
 later documentation, both without the [repairs](decisions.md); `stablecast.config.profiles.profile(name)` gives them.
 The options of *topic* and *disk* may be set for a store as well: then they are for all topics that have none of their
 own. Those of *disk* are documented for topics, and count for the one journal of a store: of what its topics ask for the
-largest buffer, the most reads, and a yes of one is a yes for all.
+largest buffer, the most reads, and a yes of one is a yes for all. Those of *transport* may be given to sources and to
+receivers; each follows what concerns it ([transports](transports.md#options-and-timers)).
 
 This chapter is made from the option table; `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py` writes it again.
 Which test shows what an option of a store does is in [the chapter of the daemon](store_daemon.md#options-and-tests).

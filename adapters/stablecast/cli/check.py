@@ -14,6 +14,7 @@ from stablecast.config.options import apply
 from stablecast.config.outline import Place, Problem
 from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
+from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
 
 DAEMONS = (".xml", ".toml")
@@ -39,15 +40,17 @@ def _notice(plan: Plan, notice: Problem) -> Advice:
 
 
 def _client(path: Path, profile_name: str) -> Client:
-    """The source and the receiver of an option file. Raises StablecastError with the line that is wrong."""
+    """What an option file makes of a client. Raises StablecastError with the line that is wrong."""
     defaults = profile(profile_name)
     source, receiver = attrs.evolve(defaults.source, topic="topic"), defaults.receiver
+    transport = defaults.transport
     for setting in read(path):
         try:
+            transport, others = split({setting.name: setting.value}, transport)
             if setting.scope == "source":
-                source = apply("source", source, {setting.name: setting.value})
+                source = apply("source", source, others)
             elif setting.scope == "receiver":
-                receiver = apply("receiver", receiver, {setting.name: setting.value})
+                receiver = apply("receiver", receiver, others)
         except StablecastError as error:
             raise StablecastError(f"{path}:{Place(setting.line, setting.name)}: {error}") from error
-    return Client(str(path), source, receiver)
+    return Client(str(path), source, receiver, transport)

@@ -164,7 +164,7 @@ class Context:
         self._check_open()
         check_topic(topic)
         advertise, options = own(self.resolution.config.advertise, options or {})
-        transport, options = split(options)
+        transport, options = split(options, self._defaults.transport)
         config = self._with("source", self._source_config(topic, stores, session_id), options)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
@@ -257,7 +257,7 @@ class Context:
         )
         where = None if source is None else checked(source)
         query, options = own(self.resolution.config.query, options or {})
-        transport, options = split(options)
+        transport, options = split(options, self._defaults.transport)
         receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
         receiver.transport = transport
         self._receivers[topic] = receiver

@@ -13,6 +13,7 @@ import attrs
 
 from stablecast.config.liveness import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.relations import recovery_relations, relations
 from stablecast.core.settings import PatternType, ReceiverConfig, RepositoryType, SourceConfig
 from stablecast.core.units import MILLISECOND, SECOND
@@ -51,11 +52,12 @@ class Advice:
 
 @attrs.frozen
 class Client:
-    """What an option file makes of a source and of a receiver."""
+    """What an option file makes of a source, of a receiver, and of what carries the data."""
 
     path: str
     source: SourceConfig
     receiver: ReceiverConfig
+    transport: TransportConfig = TransportConfig()
 
 
 Found = Iterator[tuple[str, Level, str]]
@@ -203,6 +205,10 @@ def _client(client: Client) -> Found:
     if len(source.groups.sizes) > 1 and source.groups.intergroup.name == "ANY":
         text = "stable in any one of several groups: a restart that meets another group resumes below (formal, 7.2)"
         yield ("any-of-groups", Level.WARNING, text)
+    batching = client.transport.batching
+    if batching.span_ns and 0 < source.flight_bytes < batching.minimum_bytes:
+        text = f"a batch of {batching.minimum_bytes} bytes does not fit the flight of {source.flight_bytes}"
+        yield ("batch-above-flight", Level.WARNING, f"{text}: it leaves when the flight is full")
 
 
 def _between(store: StorePlan, topic: TopicPlan, client: Client) -> Found:

@@ -13,12 +13,13 @@ from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig
 from stablecast.config.kinds import OptionError, Value
 from stablecast.config.option import Option
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
+from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
 from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 
 __all__ = ["ALIASES", "SCOPES", "Config", "Option", "OptionError", "Value", "apply", "disk_options", "notices"]
 
-Config = SourceConfig | ReceiverConfig | StoreConfig | RepositoryConfig | DiskConfig
-ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig, RepositoryConfig, DiskConfig)
+Config = SourceConfig | ReceiverConfig | StoreConfig | RepositoryConfig | DiskConfig | TransportConfig
+ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig, RepositoryConfig, DiskConfig, TransportConfig)
 
 _DISK_ELSEWHERE = tuple(option.elsewhere() for option in DISK_OPTIONS)
 
@@ -28,6 +29,7 @@ SCOPES: Mapping[str, tuple[Option, ...]] = {
     "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS), *_DISK_ELSEWHERE),
     "topic": (*TOPIC_OPTIONS, *_DISK_ELSEWHERE),
     "disk": DISK_OPTIONS,
+    "transport": TRANSPORT_OPTIONS,
 }
 """The options of each scope. Those of a topic, given for a store, are for the topics that have none of their own.
 
@@ -54,6 +56,7 @@ ALIASES: Mapping[str, Mapping[str, str]] = {
     "store": _OLD_DISK_NAMES,
     "topic": _OLD_DISK_NAMES,
     "disk": _OLD_DISK_NAMES,
+    "transport": {},
 }
 """Old names; they are taken with a notice."""
 

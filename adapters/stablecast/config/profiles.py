@@ -12,6 +12,7 @@ import attrs
 from stablecast.config.disk_options import DiskConfig
 from stablecast.config.names import SAFE
 from stablecast.config.options import OptionError, Value, apply
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig
 
@@ -24,10 +25,13 @@ class Profile:
     receiver: ReceiverConfig = ReceiverConfig("", 0, "")
     store: StoreConfig = StoreConfig("", 0)
     disk: DiskConfig = DiskConfig()
+    transport: TransportConfig = TransportConfig()
 
+
+_BATCHING: Mapping[str, Value] = {"implicit_batching_minimum_length": 2048, "implicit_batching_interval": 200}
 
 DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
-    SAFE: {"source": {}, "receiver": {}, "store": {}, "disk": {}},
+    SAFE: {"source": {}, "receiver": {}, "store": {}, "disk": {}, "transport": {}},
     "5.3": {
         "source": {
             "ume_store_behavior": "rr",
@@ -53,6 +57,7 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "repository-disk-max-write-async-cbs": 16,
             "repository-disk-message-checksum": 0,
         },
+        "transport": _BATCHING,
     },
     "6.17": {
         "source": {
@@ -84,6 +89,7 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "repository-disk-max-read-async-cbs": 10_000,
             "repository-disk-message-checksum": 0,
         },
+        "transport": _BATCHING,
     },
 }
 """What each profile has otherwise than `safe`, by scope."""
@@ -112,6 +118,8 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("disk", "repository-disk-max-read-async-cbs"): "recovery from the disk is as fast as the disk",
     ("disk", "repository-disk-max-write-async-cbs"): "writes that overtake each other cannot be trusted after a crash",
     ("disk", "repository-disk-message-checksum"): "a store should know at its start what it has lost",
+    ("transport", "implicit_batching_minimum_length"): "what is sent in one turn of the event loop leaves together",
+    ("transport", "implicit_batching_interval"): "a message that none follows waits in vain",
 }
 """Why `safe` is not `5.3`, by scope and option."""
 
@@ -128,4 +136,5 @@ def profile(name: str) -> Profile:
         attrs.evolve(apply("receiver", safe.receiver, differences["receiver"]), repairs=repairs),
         attrs.evolve(apply("store", safe.store, differences["store"]), repairs=repairs),
         apply("disk", safe.disk, differences["disk"]),
+        apply("transport", safe.transport, differences["transport"]),
     )

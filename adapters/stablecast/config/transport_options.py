@@ -165,14 +165,13 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
         "batching.minimum_bytes",
         Whole(1, MAX_BATCH, "bytes"),
         "what is sent leaves when it has grown to this",
-        "the documented default is 2048",
     ),
     Option(
         "implicit_batching_interval",
         "batching.span_ns",
         SPAN,
         "so long a message waits for others; 0: until the end of the loop's turn",
-        "the documented default is 200",
+        "with 0 the minimum length matters for what is sent in one turn of the event loop only",
     ),
     Option(
         "transport_tcp_multiple_receiver_behavior",
@@ -218,9 +217,11 @@ OF_RECEIVERS = frozenset(option.name for option in TRANSPORT_OPTIONS if "receive
 """The names of those that a receiver follows; others are passed over there."""
 
 
-def split(options: Mapping[str, Value]) -> tuple[TransportConfig, dict[str, Value]]:
-    """The transports' configuration, and the options that are not theirs. Raises OptionError, AddressError."""
-    config, others = TransportConfig(), dict[str, Value]()
+def split(
+    options: Mapping[str, Value], config: TransportConfig = TransportConfig()
+) -> tuple[TransportConfig, dict[str, Value]]:
+    """The transports' configuration with its options, and those that are not its. Raises OptionError, AddressError."""
+    others: dict[str, Value] = {}
     for name, value in options.items():
         option = _TABLE.get(name)
         if option is None:

@@ -9,6 +9,7 @@ from stablecast.client import Context, Source
 from stablecast.client.outgoing import FLUSH_BYTES
 from stablecast.config.kinds import OptionError
 from stablecast.config.options import Value
+from stablecast.core.units import MILLISECOND
 from tests.support.network import Network, until
 
 HOUR = 3_600_000
@@ -168,3 +169,12 @@ async def test_nobody_waits_for_what_was_not_sent(net: Network, wait: Callable[[
 async def test_what_cannot_be_is_refused(net: Network, options: dict[str, Value]) -> None:
     with pytest.raises(OptionError, match="implicit_batching"):
         await (await net.context()).source("orders", options=options)
+
+
+async def test_a_documented_profile_batches_as_documented(net: Network) -> None:
+    """2048 bytes and 200 ms, to the letter; what is set explicitly wins."""
+    context = await net.context(profile="6.17")
+    source = await context.source("orders")
+    assert (source._least, source._span_ns) == (2048, 200 * MILLISECOND)
+    other = await context.source("quotes", options={"implicit_batching_interval": 0})
+    assert (other._least, other._span_ns) == (2048, 0)

@@ -11,6 +11,7 @@ from stablecast.config.checks import Advice, Client, Level, check
 from stablecast.config.options import apply
 from stablecast.config.profiles import profile
 from stablecast.config.toml_file import outline
+from stablecast.config.transport_options import split
 from stablecast.core.settings import ReceiverConfig, SourceConfig
 from tests.support.tree import ROOT
 
@@ -113,6 +114,16 @@ def test_relations_of_a_client(source: dict[str, Any], code: str, level: Level) 
     found = check([], [client(**source)])
     assert (code, level) in {(one.code, one.level) for one in found}
     assert {one.where for one in found} == {"c.cfg"}
+
+
+@pytest.mark.parametrize(("length", "interval", "told"), [(2000, 5, True), (2000, 0, False), (1000, 5, False)])
+def test_a_batch_that_the_flight_has_no_room_for(length: int, interval: int, told: bool) -> None:
+    options: dict[str, Any] = {
+        "implicit_batching_minimum_length": length,
+        "implicit_batching_interval": interval,
+    }
+    batching = attrs.evolve(client(ume_flight_size_bytes=1000), transport=split(options)[0])
+    assert ("batch-above-flight" in {one.code for one in check([], [batching])}) is told
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stablecast.config.disk_options import DiskConfig, together
 from stablecast.config.options import ALIASES, SCOPES, Option, OptionError, Value, apply, disk_options, notices
 from stablecast.config.stores import StoreListError
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
 from stablecast.core.quorum import GroupRules, Intergroup
 from stablecast.core.settings import (
@@ -34,6 +35,7 @@ CONFIGS: dict[str, Any] = {
     "store": StoreConfig("", 0),
     "topic": RepositoryConfig(),
     "disk": DiskConfig(),
+    "transport": TransportConfig(),
 }
 TABLE = [(scope, option) for scope, options in SCOPES.items() for option in options]
 EACH = pytest.mark.parametrize(("scope", "option"), TABLE, ids=[f"{s}-{o.name}" for s, o in TABLE])
@@ -61,7 +63,7 @@ def flat(config: Any, prefix: str = "") -> dict[str, object]:
 def acceptable(option: Option, config: Any) -> list[Value]:
     """Values of any kind that this option takes."""
     words = [word.strip() for word in option.kind.allowed.split(",")]
-    candidates: list[Value] = [0, 1, 2, 7, 1234, 200_000, "10.0.0.1:14567", "NEWYORK-1", "0:3", *words]
+    candidates: list[Value] = [0, 1, 2, 7, 1234, 200_000, "10.0.0.1:14567", "NEWYORK-1", "0:3", "239.1.2.3", *words]
     taken: list[Value] = []
     for candidate in candidates:
         try:
@@ -108,14 +110,16 @@ def test_what_is_shown_gives_the_same_again(scope: str, option: Option) -> None:
 def test_spans_become_nanoseconds(scope: str, option: Option) -> None:
     factor = {"ms": MILLISECOND, "s": SECOND}.get(option.kind.unit)
     if factor is not None and option.field is not None:
-        config = apply(scope, CONFIGS[scope], {option.name: "1234"})
-        assert value_of(config, option) == 1234 * (1 if option.field.endswith("_ms") else factor)
+        number = 999 if scope == "transport" else 1234
+        config = apply(scope, CONFIGS[scope], {option.name: str(number)})
+        assert value_of(config, option) == number * (1 if option.field.endswith("_ms") else factor)
 
 
 @EACH
 def test_an_option_has_a_documented_name_and_a_summary(scope: str, option: Option) -> None:
     library = r"(ume|retransmit|use|otr|late|ordered|delivery)(_[a-z]+)+"
     pattern = rf"[a-z]+(-[a-z]+)+|{library}" if scope in ("store", "topic", "disk") else library
+    pattern = r"(transport|implicit)(_[a-z]+)*" if scope == "transport" else pattern
     assert re.fullmatch(pattern, option.name)
     assert option.summary
     assert NAMES[scope].count(option.name) == 1
@@ -133,7 +137,7 @@ def test_any_value_is_taken_or_refused_in_one_sentence(place: tuple[str, Option]
         assert flat(config).keys() == flat(CONFIGS[scope]).keys()
     if refused is not None:
         reasons = "wants a whole number, not '|must be one of |must be 0 or 1, not '|must lie between"
-        entry = option.kind.type == "list" and "' is not a|group \\d+ "
+        entry = option.kind.type in ("list", "address") and "' is not a|group \\d+ |address"
         assert re.search(entry or f"option {option.name} ({reasons})", str(refused))
 
 

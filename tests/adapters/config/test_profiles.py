@@ -8,7 +8,7 @@ from stablecast.config.profiles import DIFFERENCES, REASONS, Profile, profile
 from stablecast.core.repairs import Repair
 
 ENDPOINTS = ("source", "receiver", "store")
-SCOPE_NAMES = (*ENDPOINTS, "disk")
+SCOPE_NAMES = (*ENDPOINTS, "disk", "transport")
 
 
 def values(name: str) -> dict[tuple[str, str], str]:
