@@ -23,7 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from stablecast.spark.plan import Piece
 from stablecast.trace.errors import TraceError, TruncatedError
 from stablecast.trace.frames import Frame, unread_frames
-from stablecast.trace.judge import FrameJudge
+from stablecast.trace.judge import FrameJudge, Known
 from stablecast.trace.names import part_of
 from stablecast.trace.verify import Link
 
@@ -87,20 +87,20 @@ def judge_piece(piece: Piece) -> Iterator[list[Row]]:
     path = Path(piece.path)
     trace, part = part_of(path)
     same: Row = {"trace": trace, "path": piece.path, "part": part}
-    offset = piece.start
+    offset, known = piece.start, Known()
     try:
         for frame, offset in unread_frames(path, piece.start):
             if offset >= piece.stop:
                 return
-            yield [{**same, "offset": offset, **row} for row in _judge(path, frame, offset)]
+            yield [{**same, "offset": offset, **row} for row in _judge(path, frame, offset, known)]
     except TraceError as error:
         truncated = isinstance(error, TruncatedError)
         yield [{**same, "what": "error", "offset": offset, "text": str(error), "truncated": truncated}]
 
 
-def _judge(path: Path, frame: Frame, offset: int) -> Iterator[Row]:
+def _judge(path: Path, frame: Frame, offset: int, known: Known) -> Iterator[Row]:
     head = frame.head
-    judge = FrameJudge(path, frame, offset == 0 or head.gap > 0)
+    judge = FrameJudge(path, frame, offset == 0 or head.gap > 0, known=known)
     judge.run(None)
     begin, behind = Link.before(frame), Link.behind(frame)
     yield {

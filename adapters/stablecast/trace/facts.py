@@ -40,7 +40,7 @@ from stablecast.core.effects import (
 )
 from stablecast.core.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
 from stablecast.core.inputs import Arrived, Data, Input, Persisted, Sent
-from stablecast.core.messages import Address, ConsumptionAck, Incarnation, Role, StableAck
+from stablecast.core.messages import Address, ConsumptionAck, Incarnation, Register, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.settings import StoreBehavior
@@ -119,8 +119,9 @@ class Book:
 class SourceFacts:
     """Of a source. `stores` are the addresses of its stores as far as they are known, by index.
 
-    In `turns` (round robin) two lives may have stores of their own, and nobody knows which is right: what is stable is
-    no fact for others then.
+    While the source tries to register with one of them at another address (`moving`), nobody knows from where that
+    store acknowledges. In `turns` (round robin) two lives may have stores of their own, and nobody knows which is
+    right: what is stable is no fact for others then.
     """
 
     life: Incarnation
@@ -128,7 +129,8 @@ class SourceFacts:
     stores: dict[int, Address]
     groups: dict[int, int]
     turns: bool = False
-    watches: ClassVar[frozenset[type]] = frozenset((Sent, Arrived, Notify))
+    moving: set[int] = attrs.field(factory=set)
+    watches: ClassVar[frozenset[type]] = frozenset((Sent, Arrived, Send, Notify))
 
     @classmethod
     def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
@@ -158,10 +160,15 @@ class SourceFacts:
                 book.note("sent", self.life, event.first, self.next - 1)
             case Arrived(StableAck(nack=False) as ack) if ack.incarnation == self.life:
                 first, last = extended(ack.first, self.next), extended(ack.last, self.next)
-                if ack.store_index in self.stores:
+                if ack.store_index in self.stores and ack.store_index not in self.moving:
                     book.note("acked", self.life, first, last, self.stores[ack.store_index])
         for effect in effects:
             match effect:
+                case Send(message=Register() as request) if self.stores.get(request.store_index) not in (
+                    None,
+                    effect.to,
+                ):
+                    self.moving.add(request.store_index)
                 case Notify(RegistrationComplete() as complete):
                     self.next = complete.number
                 case Notify(RegistrationSuccess() as success):
@@ -171,6 +178,7 @@ class SourceFacts:
 
     def _on_registered(self, success: RegistrationSuccess, book: Book) -> None:
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+        self.moving.discard(success.store_index)
         if success.store_index in self.groups and self.stores.get(success.store_index) != success.store:
             self.stores[success.store_index] = success.store
             self._note_member(success.store_index, book)

@@ -12,6 +12,7 @@ that the next frame starts with. `closed` marks the last frame of a trace that i
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -31,12 +32,23 @@ VERSION: Final = 2
 LIMIT: Final = 1 << 62
 """Numbers and times of a trace lie below it, and above its negative: tables have columns of 64 bits."""
 
+_SNAPSHOT: Final = b',"snapshot":'
+_FIELDS: Final = {"frame", "version", "role", "endpoint", "first", "gap", "time"}
+"""The fields of the first line, but for the snapshot."""
+
 ROLES: Final = {role.name.lower(): role for role in Role}
+
+
+def _text(snapshot: "Json | bytes") -> bytes:
+    return snapshot if isinstance(snapshot, bytes) else _line(snapshot)
 
 
 @attrs.frozen
 class Head:
-    """The first line: whose frame this is, where in the trace it stands and what it starts from."""
+    """The first line: whose frame this is, where in the trace it stands and what it starts from.
+
+    `text` is the snapshot as it stands there: who knows the state already need not read it.
+    """
 
     frame: int
     role: Role
@@ -44,7 +56,17 @@ class Head:
     first: int
     gap: int
     time: int
-    snapshot: Json
+    text: bytes = attrs.field(converter=_text)
+
+    @cached_property
+    def snapshot(self) -> Json:
+        """What it starts from. Raises TraceError if that is not JSON."""
+        return _object(self.text)
+
+    @cached_property
+    def digest(self) -> str:
+        """What stands for the snapshot."""
+        return sha256(self.text).hexdigest()
 
 
 @attrs.frozen
@@ -107,10 +129,9 @@ def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
         "first": head.first,
         "gap": head.gap,
         "time": head.time,
-        "snapshot": head.snapshot,
     }
     last = {"end": head.frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}
-    return b"%b\n%b%b\n" % (_line(first), body, _line(last))
+    return b"%b%b%b}\n%b%b\n" % (_line(first)[:-1], _SNAPSHOT, head.text, body, _line(last))
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
@@ -127,12 +148,12 @@ def read_frames(path: Path) -> Iterator[Frame]:
 def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
     """Yields the frames of a trace file from the one at byte `start` on, and where each begins. Raises as above."""
     for frame, offset in unread_frames(path, start):
-        _ = frame.records
+        _ = frame.head.snapshot, frame.records
         yield frame, offset
 
 
 def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
-    """The same; whether a frame's records are JSON is told when they are asked for."""
+    """The same; whether a frame's snapshot and records are JSON is told when they are asked for."""
     for number, (offset, text) in enumerate(container.texts_from(path, start)):
         place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
         try:
@@ -150,7 +171,8 @@ def parse_frame(text: bytes, place: str = "") -> Frame:
     begin, end = text.find(b"\n") + 1, text.rfind(b"\n", 0, -1) + 1
     if not 0 < begin <= end:
         raise TraceError(f"a frame has a first and a last line, this one has {len(text.splitlines())}")
-    first, last = _object(text[:begin]), _object(text[end:])
+    first, snapshot = _first_line(text[:begin])
+    last = _object(text[end:])
     if first.get("version") != VERSION:
         raise TraceError(
             f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
@@ -163,12 +185,23 @@ def parse_frame(text: bytes, place: str = "") -> Frame:
         _field(first, "first", int),
         _field(first, "gap", int),
         _field(first, "time", int),
-        _field(first, "snapshot", dict),
+        snapshot or _line(_field(first, "snapshot", dict)),
     )
     if _field(last, "end", int) != head.frame:
         raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
     foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
     return Frame(head, text[begin:end], foot, place)
+
+
+def _first_line(line: bytes) -> tuple[Json, bytes]:
+    """Its fields, and if it is as the recorder wrote it the text of the snapshot, which is not read then."""
+    before, found, text = line.rstrip().partition(_SNAPSHOT)
+    if found and text.startswith(b"{") and text.endswith(b"}}"):
+        with suppress(TraceError):
+            fields = _object(before + b"}")
+            if fields.keys() == _FIELDS:
+                return fields, text[:-1]
+    return _object(line), b""
 
 
 def _line(value: Json) -> bytes:

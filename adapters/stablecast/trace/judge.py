@@ -15,6 +15,7 @@ from stablecast.core.messages import Role
 from stablecast.trace import rules
 from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import (
+    MACHINES,
     Endpoint,
     Json,
     decode_effects,
@@ -26,7 +27,7 @@ from stablecast.trace.converter import (
 )
 from stablecast.trace.errors import SchemaError
 from stablecast.trace.facts import Book, Gatherer, gatherer, identity
-from stablecast.trace.frames import LIMIT, Frame, digest
+from stablecast.trace.frames import LIMIT, Frame, Head, digest
 from stablecast.trace.replay import Step, replayed
 from stablecast.trace.reports import Violation
 from stablecast.trace.rules import Rule
@@ -39,11 +40,30 @@ SHOWN: Final = 300
 
 
 @attrs.define
+class Known:
+    """A machine whose state is known: that of the digest. Frame after frame it need not be restored."""
+
+    digest: str = ""
+    machine: Endpoint | None = None
+
+    def take(self, head: Head) -> Endpoint:
+        """The machine as a frame begins, which may change now. Raises SchemaError if the snapshot is none."""
+        machine, self.machine = self.machine, None
+        if isinstance(machine, MACHINES[head.role]) and head.digest == self.digest:
+            return machine
+        return restore(head.role, head.snapshot)
+
+    def learn(self, machine: Endpoint, digest: str) -> None:
+        """The machine as a frame ends."""
+        self.machine, self.digest = machine, digest
+
+
+@attrs.define
 class FrameJudge:
     """One pass over one frame. `found` keeps the first violation of each rule, `book` what the frame tells of others.
 
     `fresh`: no frame of its trace told what this one begins with. `address`, `life` and `patience` are those of a
-    witness (`stablecast.trace.across`), once the frame has been judged.
+    witness (`stablecast.trace.across`), once the frame has been judged. `known` is what the frame before left.
     """
 
     path: Path
@@ -54,6 +74,7 @@ class FrameJudge:
     address: str = ""
     life: int = 0
     patience: int = 0
+    known: Known = attrs.field(factory=Known)
 
     def run(self, standing: list[Rule] | None) -> list[Rule] | None:
         """Judges the frame; returns the rules with what they remember now.
@@ -67,7 +88,7 @@ class FrameJudge:
     def _run(self, standing: list[Rule] | None) -> list[Rule] | None:
         head = self.frame.head
         try:
-            machine = restore(head.role, head.snapshot)
+            machine = self.known.take(head)
         except SchemaError as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
             return None
@@ -81,7 +102,9 @@ class FrameJudge:
         steps = self._doubt() if replay is None else replay
         self._judge(steps, standing)
         self._gather(steps, gatherer)
-        if replay is None:
+        if replay is not None:
+            self.known.learn(machine, self.frame.foot.digest)
+        else:
             self._replay(restore(head.role, head.snapshot), steps)
         return standing
 

@@ -143,7 +143,9 @@ class NothingUnread:
         consumed = _consumed_before(receiver)
         for first, stop in (*window.consumed, (window.acked, window.acked + 1)):
             consumed.add(first, stop)
-        return cls(window.next or 0, consumed)
+        # In arrival order what was delivered may be ahead of what is next.
+        newest = window.have.last if receiver.config.ordering is Ordering.ARRIVAL else None
+        return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed)
 
     def on_input(self, event: Input) -> str | None:
         """Judges what the application consumes."""

@@ -20,8 +20,8 @@ import attrs
 
 from stablecast.trace.across import Told, Witness, judge_across
 from stablecast.trace.errors import TraceError, TruncatedError
-from stablecast.trace.frames import Frame, digest, unread_frames
-from stablecast.trace.judge import FrameJudge
+from stablecast.trace.frames import Frame, unread_frames
+from stablecast.trace.judge import FrameJudge, Known
 from stablecast.trace.locate import violation
 from stablecast.trace.names import part_of, traces_of
 from stablecast.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
@@ -56,7 +56,7 @@ class Link:
     def before(cls, frame: Frame) -> "Link":
         """What this frame begins with."""
         head = frame.head
-        return cls(head.frame, head.first, digest(head.snapshot), head.time, *owner_of(frame))
+        return cls(head.frame, head.first, head.digest, head.time, *owner_of(frame))
 
     def broken_by(self, begin: "Link", gap: int) -> Iterator[Broken]:
         """What is wrong with a frame that begins like this, behind what ended so."""
@@ -89,7 +89,7 @@ def owner_of(frame: Frame) -> tuple[str, str]:
 
 @attrs.define
 class TraceJudge:
-    """Judges one trace, part by part: `link` and `standing` are what the frame before left, `told` its facts."""
+    """Judges one trace, part by part: `link`, `standing` and `known` are left by the frame before, `told` its facts."""
 
     link: Link | None = None
     standing: list[Rule] | None = None
@@ -97,6 +97,7 @@ class TraceJudge:
     reports: list[FileReport] = attrs.field(factory=list)
     told: list[Told] = attrs.field(factory=list)
     witness: Witness | None = None
+    known: Known = attrs.field(factory=Known)
 
     def read(self, path: Path, progress: Progress | None = None) -> FileReport:
         """Judges one file as far as it can be read."""
@@ -118,7 +119,7 @@ class TraceJudge:
 
     def _judge(self, path: Path, frame: Frame, offset: int, report: FileReport) -> None:
         begin, gap = Link.before(frame), frame.head.gap
-        judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0)
+        judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0, known=self.known)
         if self.link is not None:
             judge.note(self.link.broken_by(begin, gap))
         elif part_of(path)[1] == 0:

@@ -19,7 +19,7 @@ from stablecast.core.effects import (
 )
 from stablecast.core.events import RegistrationComplete, RegistrationFlag, RegistrationSuccess, Stable, StableFlag
 from stablecast.core.inputs import Arrived, Data, Input, Persisted, Sent, Start, Tick
-from stablecast.core.messages import ConsumptionAck, ElectionToken, Role, StableAck, StoreEntry
+from stablecast.core.messages import ConsumptionAck, ElectionToken, Register, Role, StableAck, StoreEntry
 from stablecast.core.ranges import RangeSet
 from stablecast.core.settings import RepositoryConfig, StoreBehavior, StoreConfig
 from stablecast.core.source import SourceEndpoint
@@ -205,6 +205,19 @@ def test_what_is_delivered_is_ascribed_to_who_sent_it() -> None:
     unknown = Deliver(7, 0, 2, 5, recovered=False, done=True)
     assert told(receiver(), (data, [deliver]), (TICK, [unknown])) == [("delivered", LIFE - 1, "", 3, 4)]
     assert told(receiver(), (Start(), [])) == []
+
+
+def test_while_a_store_moves_nobody_knows_who_acknowledges() -> None:
+    """P1, seed 385: the acknowledgement of the new place is there before its grant."""
+    ack: tuple[Input, list[Effect]] = (Arrived(StableAck(0, LIFE, 0, 0)), [])
+    request = Register(Role.SOURCE, 0, 2, 5, LIFE, 0, "orders", 0, "a:1", "a:2", 0, 0)
+    moving = (TICK, [Send("s:0", request)])
+    moved = (TICK, [Send("n:0", request)])
+    there = (TICK, [success(0, "n:0", 5)])
+    assert [row for row in told(source(), moving, ack, moved, ack, there, ack) if row[0] == "acked"] == [
+        ("acked", LIFE, "s:0", 0, 0),
+        ("acked", LIFE, "n:0", 0, 0),
+    ]
 
 
 def test_facts_that_make_no_sense_are_none() -> None:

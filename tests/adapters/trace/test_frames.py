@@ -97,3 +97,16 @@ def test_frames_from_the_middle_name_their_place(traces: Path, tmp_path: Path) -
     assert [offset for _, offset in frames_from(path, starts[3])] == starts[3:-1]
     with pytest.raises(TraceError, match=f"odd.sct, the frame at byte {starts[2]}: role 'oracle' is unknown"):
         list(frames_from(path, starts[2]))
+
+
+def test_a_snapshot_is_read_when_it_is_asked_for() -> None:
+    """However the line is written; only the recorder's own form is not read at once."""
+    text = write_frame(HEAD, BODY, FOOT)
+    spaced = text.replace(b',"snapshot":', b', "snapshot": ')
+    moved = text.replace(b'{"frame":3,', b"{").replace(b"}},\n", b"}}\n").replace(b'}}\n{"n"', b'},"frame":3}\n{"n"')
+    for one in (text, spaced, moved):
+        found = parse_frame(one).head
+        assert (found, found.snapshot, found.digest) == (HEAD, HEAD.snapshot, digest(HEAD.snapshot))
+    broken = parse_frame(text.replace(b'{"config":', b'{"config",'))
+    with pytest.raises(TraceError, match="a line is not JSON"):
+        _ = broken.head.snapshot

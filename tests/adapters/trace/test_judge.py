@@ -5,10 +5,11 @@ from pathlib import Path
 import attrs
 import pytest
 
+from stablecast.core.messages import Role
 from stablecast.trace import judge
-from stablecast.trace.converter import Json
+from stablecast.trace.converter import Endpoint, Json, restore
 from stablecast.trace.frames import Frame, read_frames
-from stablecast.trace.judge import FrameJudge
+from stablecast.trace.judge import FrameJudge, Known
 from stablecast.trace.reports import Violation
 
 PATH = Path("somewhere.sct")
@@ -48,7 +49,7 @@ def test_rules_remember_the_frames_before(frames: list[Frame]) -> None:
 
 
 def test_a_snapshot_that_is_none_ends_the_judging(frames: list[Frame]) -> None:
-    frame = attrs.evolve(frames[2], head=attrs.evolve(frames[2].head, snapshot={}))
+    frame = attrs.evolve(frames[2], head=attrs.evolve(frames[2].head, text={}))
     one = FrameJudge(PATH, frame)
     assert one.run(None) is None
     (violation,) = one.found.values()
@@ -111,3 +112,26 @@ def test_a_time_that_no_table_can_hold_is_no_record(frames: list[Frame]) -> None
     (violation, *_) = found(with_record(busy(frames), 3, t=1 << 70))
     assert (violation.record, violation.rule) == (busy(frames).head.first + 3, "schema")
     assert "does not fit 64 bits" in violation.text
+
+
+def test_a_machine_that_is_known_is_not_restored(frames: list[Frame], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the snapshot read that says what it is; but for one of another role, or another state."""
+    restored: list[Role] = []
+
+    def counted(role: Role, value: Json) -> Endpoint:
+        restored.append(role)
+        return restore(role, value)
+
+    monkeypatch.setattr(judge, "restore", counted)
+    known = Known()
+    for frame in frames:
+        one = FrameJudge(PATH, frame, known=known)
+        one.run(None)
+        assert one.found == {}
+    assert len(restored) == 1
+    FrameJudge(PATH, frames[-2], known=known).run(None)
+    assert len(restored) == 2
+    other = attrs.evolve(frames[-1], head=attrs.evolve(frames[-1].head, role=Role.SOURCE))
+    wrong = FrameJudge(PATH, other, known=known)
+    wrong.run(None)
+    assert [*wrong.found] == ["schema"]

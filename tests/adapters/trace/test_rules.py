@@ -278,6 +278,17 @@ def test_s1_has_no_opinion_on_other_effects() -> None:
     assert judged(source(), Release(3), Tick()) == []
 
 
+def test_in_arrival_order_what_was_delivered_is_ahead() -> None:
+    """A1, seed 227: a trace that begins between a delivery and its consumption."""
+    machine = receiver(ordering=Ordering.ARRIVAL)
+    machine.window.next = 32
+    assert judged(machine, Consumed(31, 31)) == []
+    assert judged(machine, Consumed(32, 32))[0][0] == "A1"
+    machine.window.have.add(96, 144)
+    assert judged(machine, Consumed(141, 143)) == []
+    assert judged(machine, Consumed(144, 144))[0][0] == "A1"
+
+
 def test_receivers_know_what_older_sessions_consumed() -> None:
     machine = receiver()
     machine.lives.consumed[LIFE - 1] = RangeSet([(0, 5)])
