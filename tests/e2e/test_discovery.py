@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.meeting import RECEIVERS
 from tests.support.namespaces import one_network, reason_to_skip
+from tests.support.network import unused_port
 from tests.support.program import Program, running
 
 WHY_NOT = reason_to_skip()
@@ -24,7 +25,7 @@ def met(stack: ExitStack, left: tuple[str, str], right: tuple[str, str]) -> list
     """Which receivers on the left got data of sources on the right; daemons are on the left. Namespaces, addresses."""
     relay = start(stack, left[0], "stablecast.cli.main", "lbmrd", "--listen", f"{left[1]}:0", "--json")
     service = start(stack, left[0], "stablecast.cli.main", "srs", "--interface", left[1], "--port", "0", "--json")
-    where = (f"{left[1]}:{relay.said()['port']}", service.said()["address"])
+    where = (str(unused_port()), f"{left[1]}:{relay.said()['port']}", service.said()["address"])
     receiver = start(stack, left[0], "tests.support.meeting", "receiver", left[1], *where)
     source = start(stack, right[0], "tests.support.meeting", "source", right[1], *where)
     assert (receiver.line(), source.line()) == ("ready", "ready")

@@ -1,10 +1,10 @@
 """Sources and receivers that meet by each kind of resolution and by pairs of kinds, a process of each.
 
-    python -m tests.support.meeting source IP RELAY SERVICE    send, until killed
-    python -m tests.support.meeting receiver IP RELAY SERVICE  a line for each receiver that got data, then the end
+    python -m tests.support.meeting source IP PORT RELAY SERVICE    send, until killed
+    python -m tests.support.meeting receiver IP PORT RELAY SERVICE  a line for each receiver that got data, then the end
 
-A topic is called by the kinds that its source uses, a receiver by those that its context uses. Multicast is that of the
-interface `IP`.
+A topic is called by the kinds that its source uses, a receiver by those that its context uses. The group is heard
+at `PORT` on the interface `IP`.
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from contextlib import AsyncExitStack
 
 from stablecast.client import Context, Receiver, resolution
 
-GROUP = "239.255.77.79:12977"
-"""Not the documented one: other tests may run."""
+GROUP = "239.255.77.79"
 
 RECEIVERS: Mapping[str, tuple[str, ...]] = {
     "multicast": ("multicast", "multicast+srs"),
@@ -33,11 +32,10 @@ MESSAGES = 3
 PAUSE_SECONDS = 0.02
 
 
-def context(kinds: str, interface: str, relay: str, service: str) -> Context:
+def context(kinds: str, interface: str, port: str, relay: str, service: str) -> Context:
     """A context that uses these kinds."""
-    address, _, port = GROUP.partition(":")
     group = {
-        "resolver_multicast_address": address,
+        "resolver_multicast_address": GROUP,
         "resolver_multicast_port": port,
         "resolver_multicast_interface": interface,
         "resolver_multicast_ttl": "1",
