@@ -21,7 +21,7 @@ def clone(value: T) -> T:
     return copy
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Shared(Generic[T]):
     """A machine that copies of a world have in common until one of them changes it."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.model.clone import clone
+from stablecast.model.clone import Shared, clone
 
 
 class Colour(IntEnum):
@@ -56,6 +56,14 @@ def test_an_endpoint_can_be_copied() -> None:
     assert copy == store
     assert copy.clients.seeded is not store.clients.seeded
     assert copy.config is store.config
+
+
+def test_what_copies_have_in_common_is_copied_by_who_changes_it() -> None:
+    shared = Shared(Machine(Fixed(1)))
+    assert clone([shared]) == [shared]
+    own = shared.own()
+    own.machine.table[1] = [2]
+    assert shared.machine.table == {}
 
 
 def test_what_is_no_state_of_a_machine_is_refused() -> None:

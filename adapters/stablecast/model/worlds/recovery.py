@@ -25,6 +25,7 @@ from stablecast.core.requests import Asked
 from stablecast.core.settings import AckMode, Ordering, OtrTimes, ReceiverConfig, UseOtr
 from stablecast.core.units import MILLISECOND
 from stablecast.model.canonical import Fn, Value, record
+from stablecast.model.clone import Shared
 from stablecast.model.explorer import Action, Invariant, State
 from stablecast.model.worlds.recovery_store import (
     LIFE,
@@ -33,7 +34,6 @@ from stablecast.model.worlds.recovery_store import (
     STORES,
     Constants,
     Node,
-    Shared,
     address_of,
     source_info,
 )
@@ -167,7 +167,7 @@ class World:
     def _session(self) -> ReceiverSession:
         """The receiver's machine, to let it do something."""
         assert self.shared is not None
-        self.shared = self.shared.copy()
+        self.shared = self.shared.own()
         return self.shared.machine
 
     def _tell(self, event: ReceiverInput) -> None:

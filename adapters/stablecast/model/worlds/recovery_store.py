@@ -4,8 +4,6 @@ It holds the messages of one source, which has sent them all. What it does for t
 knows of: only what it tells a receiver, takes from it and sends to it counts here.
 """
 
-from typing import Generic, TypeVar
-
 import attrs
 
 from stablecast.core.effects import Client, PersistClient, Send, SendStored
@@ -23,7 +21,7 @@ from stablecast.core.messages import (
 from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.units import SECOND
-from stablecast.model.clone import clone
+from stablecast.model.clone import Shared
 
 NEVER_NS = 1_000_000 * SECOND
 """A span that no run of the model comes to the end of."""
@@ -33,7 +31,6 @@ MESSAGE_BYTES = 100
 
 _SOURCE_REG_ID = 1
 _SOURCE = "source"
-_Machine = TypeVar("_Machine")
 
 
 @attrs.frozen
@@ -58,17 +55,6 @@ class Constants:
         """What a store has."""
         lacks = self.Lacks1 if store == 1 else self.Lacks2
         return [number for number in range(1, self.Messages + 1) if number not in lacks]
-
-
-@attrs.frozen(eq=False)
-class Shared(Generic[_Machine]):
-    """A machine that copies of the world share: who lets it do something makes a copy first."""
-
-    machine: _Machine
-
-    def copy(self) -> "Shared[_Machine]":
-        """One that may change."""
-        return Shared(clone(self.machine))
 
 
 @attrs.define
@@ -157,7 +143,7 @@ class Node:
     def _machine(self) -> StoreEndpoint:
         """The store's machine, to let it do something."""
         assert self.shared is not None
-        self.shared = self.shared.copy()
+        self.shared = self.shared.own()
         return self.shared.machine
 
     def _perform(self) -> list[Registered]:

@@ -29,6 +29,7 @@ from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.model.canonical import Fn, Value, record
+from stablecast.model.clone import Shared
 from stablecast.model.errors import ModelError
 from stablecast.model.explorer import Action, State
 from stablecast.model.worlds.rpp_parts import (
@@ -42,7 +43,6 @@ from stablecast.model.worlds.rpp_parts import (
     Constants,
     Journal,
     Reader,
-    Shared,
     farewell,
     new_source,
     receiver_request,

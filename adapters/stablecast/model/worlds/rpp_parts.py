@@ -1,7 +1,6 @@
 """What the world of `tla/Rpp` is made of: its constants, the store's journal, receivers, and who is told what."""
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
 
 import attrs
 
@@ -20,7 +19,6 @@ from stablecast.core.repairs import Repair
 from stablecast.core.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.units import SECOND
-from stablecast.model.clone import clone
 
 SOURCE, STORE = "source:1", "store:1"
 SOURCE_ID, RECEIVER_ID = 50, 70
@@ -30,20 +28,6 @@ NEVER_NS = 10**15
 """No timer of this length ever runs out."""
 DELAY_NS = 1
 SILENCE_NS = SECOND
-
-
-MachineT = TypeVar("MachineT")
-
-
-@attrs.frozen
-class Shared(Generic[MachineT]):
-    """A machine that copies of a world have in common until one of them changes it."""
-
-    machine: MachineT
-
-    def own(self) -> "Shared[MachineT]":
-        """One to change."""
-        return Shared(clone(self.machine))
 
 
 @attrs.frozen

@@ -165,12 +165,15 @@ class World:
             case "Connect":
                 self._connect(node)
             case "ToService":
-                self._read(node.wire.number, node.wire.there.pop(0))
+                said, *rest = node.wire.there
+                node.wire = attrs.evolve(node.wire, there=tuple(rest))
+                self._read(node.wire.number, said)
             case "FromFormer":
                 self._from_former(node)
             case "ToClient":
-                number = node.context.links[0].connection
-                self._feed(node, Received(number, node.wire.back.pop(0).octets))
+                said, *rest = node.wire.back
+                node.wire = attrs.evolve(node.wire, back=tuple(rest))
+                self._feed(node, Received(node.context.links[0].connection, said.octets))
             case "ContextTimer":
                 self._run(node)
             case "Hang":
@@ -221,7 +224,9 @@ class World:
 
     def _from_former(self, node: Node) -> None:
         if node.former.there:
-            self._read(node.former.number, node.former.there.pop(0))
+            said, *rest = node.former.there
+            node.former = attrs.evolve(node.former, there=tuple(rest))
+            self._read(node.former.number, said)
         else:
             number, node.former = node.former.number, Former()
             self._tell_service(Closed(number))
@@ -260,14 +265,14 @@ class World:
         """What is written in one step goes as one."""
         octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, Write))
         if octets and not node.wire.hung:
-            node.wire.there.append(to_service(octets))
+            node.wire = attrs.evolve(node.wire, there=(*node.wire.there, to_service(octets)))
 
     def _perform_service(self) -> None:
         """What is written to connections that their contexts have left is lost."""
         for effect in self.service.take_effects():
             for node in self.nodes:
                 if isinstance(effect, Write) and effect.connection == node.wire.number and not node.wire.hung:
-                    node.wire.back.append(to_context(effect.data))
+                    node.wire = attrs.evolve(node.wire, back=(*node.wire.back, to_context(effect.data)))
                 elif isinstance(effect, Cut) and effect.connection == node.former.number:
                     node.former = Former(node.former.number)
 

@@ -1,5 +1,7 @@
 """What the world of `tla/SrsLifetime` is made of: constants, what is said on connections, and each context's part."""
 
+from functools import lru_cache
+
 import attrs
 
 from stablecast.core.units import SECOND
@@ -16,6 +18,8 @@ SERVICE = "10.0.0.9:27000"
 LOCAL = "10.0.0.1:41000"
 NONE = -1
 """A timer that is not armed, as the model writes it."""
+MOST_WORDS = 4_096
+"""Writes whose meaning is remembered: they recur."""
 
 
 @attrs.frozen
@@ -61,6 +65,7 @@ class Said:
     seen: Fn
 
 
+@lru_cache(MOST_WORDS)
 def to_service(octets: bytes) -> Said:
     """What a context wrote."""
     frames = rsocket.Decoder().feed(octets)
@@ -74,6 +79,7 @@ def to_service(octets: bytes) -> Said:
     return Said(octets, record(kind=_ASKED[tuple(messages)], source=False, want=False))
 
 
+@lru_cache(MOST_WORDS)
 def to_context(octets: bytes) -> Said:
     """What the service wrote."""
     messages = [message for frame in rsocket.Decoder().feed(octets) if frame.payload for message in _decoded(frame)]
@@ -103,22 +109,22 @@ def _decoded(frame: rsocket.Frame) -> list[srs.Message]:
     return [] if frame.kind is FrameKind.SETUP else srs.decode(frame.payload)
 
 
-@attrs.define
+@attrs.frozen
 class Wire:
     """A connection. `number`: its name at the service; `hung`: nothing passes, and nobody is told."""
 
     number: int = 0
-    there: list[Said] = attrs.field(factory=list)
-    back: list[Said] = attrs.field(factory=list)
+    there: tuple[Said, ...] = ()
+    back: tuple[Said, ...] = ()
     hung: bool = False
 
 
-@attrs.define
+@attrs.frozen
 class Former:
     """A connection that the context has left; `ends`: the service will read its end."""
 
     number: int = 0
-    there: list[Said] = attrs.field(factory=list)
+    there: tuple[Said, ...] = ()
     ends: bool = False
 
 
@@ -129,8 +135,8 @@ class Node:
     number: int
     app: str
     shared: Shared[SrsContext] | None = None
-    wire: Wire = attrs.field(factory=Wire)
-    former: Former = attrs.field(factory=Former)
+    wire: Wire = Wire()
+    former: Former = Former()
 
     @property
     def context(self) -> SrsContext:

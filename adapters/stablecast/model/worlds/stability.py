@@ -8,7 +8,7 @@ Numbers begin at 1 in the model and at 0 in the core (`stability_view`).
 """
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Self
 
 import attrs
 
@@ -21,7 +21,7 @@ from stablecast.core.registration import Registration, RegistrationState
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.core.store import StoreEndpoint
 from stablecast.model.canonical import Value
-from stablecast.model.clone import clone
+from stablecast.model.clone import Shared
 from stablecast.model.explorer import Action, State
 from stablecast.model.worlds.stability_stores import (
     INTERVAL_NS,
@@ -46,17 +46,8 @@ from stablecast.model.worlds.stability_view import (
 
 __all__ = ["INVARIANTS", "World"]
 
-T = TypeVar("T")
-
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
 """A request to the store is not answered yet."""
-
-
-@attrs.frozen(eq=False)
-class Shared(Generic[T]):
-    """What copies of a world have in common until one of them changes it, and takes a copy of its own."""
-
-    it: T
 
 
 @attrs.define
@@ -81,18 +72,17 @@ class World:
     @property
     def stores(self) -> list[Process]:
         """To look at."""
-        return [shared.it for shared in self.shared_stores]
+        return [shared.machine for shared in self.shared_stores]
 
     @property
     def source(self) -> SourceEndpoint | None:
         """To look at."""
-        return None if self.shared_source is None else self.shared_source.it
+        return None if self.shared_source is None else self.shared_source.machine
 
     def _own(self, index: int) -> Process:
         """A store to change."""
-        process = clone(self.shared_stores[index].it)
-        self.shared_stores[index] = Shared(process)
-        return process
+        shared = self.shared_stores[index] = self.shared_stores[index].own()
+        return shared.machine
 
     # What can happen.
 
@@ -298,10 +288,10 @@ class World:
 
     def _hear(self, event: SourceInput) -> list[LateJoinInfo | Resend]:
         """Let the source have it, if it runs; returns what it sends to a store that asked."""
-        if self.source is None:
+        if self.shared_source is None:
             return []
-        source = clone(self.source)
-        self.shared_source = Shared(source)
+        self.shared_source = self.shared_source.own()
+        source = self.shared_source.machine
         source.receive(event, self.now)
         told: list[LateJoinInfo | Resend] = []
         for effect in source.take_effects():
