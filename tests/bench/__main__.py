@@ -21,10 +21,11 @@ from tests.bench.restart import restart
 from tests.bench.scenario import Figures, Options, Outcome, Scenario, Spread
 from tests.bench.starting import starting
 from tests.bench.throughput import flushes, quorum, throughput
+from tests.bench.transports import transports
 
 SCENARIOS = {
     make(Options()).name: make
-    for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart)
+    for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart, transports)
 }
 COST_REPEATS = 5
 FAST = {"messages": 100_000, "rounds": 1}

@@ -16,6 +16,9 @@ from stablecast.net.ports import PortError
 READ_DATAGRAMS = 64
 """Datagrams of one read; then others have their turn."""
 
+READ_BYTES = 96 * 1024
+"""The same in bytes: what is read and put together goes through memory that is at hand."""
+
 MAX_DATAGRAM = 65_535
 """Bytes that a read has room for."""
 
@@ -27,6 +30,9 @@ SEND_BUFFER = 1024 * 1024
 
 Datagram = tuple[bytes, str]
 """Bytes, and who sent them: `ip:port`."""
+
+_BUFFER = memoryview(bytearray(MAX_DATAGRAM))
+"""Where each datagram is read, to be copied at its own size: memory that is as large as the largest costs more."""
 
 _parsed = lru_cache(maxsize=4_096)(parse)
 _joined = lru_cache(maxsize=4_096)(join)
@@ -110,15 +116,19 @@ class DatagramSocket:
 
     def _read(self) -> None:
         found: list[Datagram] = []
-        receive = self._sock.recvfrom
+        total = 0
+        receive, buffer = self._sock.recvfrom_into, _BUFFER
         for _ in range(READ_DATAGRAMS):
             try:
-                octets, sender = receive(MAX_DATAGRAM)
+                size, sender = receive(buffer)
             except BlockingIOError:
                 break
             except OSError:  # The network's answer to something that we sent.
                 self.errors += 1
                 continue
-            found.append((octets, _joined(*sender)))
+            found.append((bytes(buffer[:size]), _joined(*sender)))
+            total += size
+            if total >= READ_BYTES:
+                break
         if found:
             self._on_read(found)

@@ -13,7 +13,7 @@ from stablecast.net.datagrams import Datagram, DatagramSocket
 from stablecast.net.ports import PortError
 from stablecast.net.timed import Timed
 from stablecast.net.where import Where
-from stablecast.transports.lbtrm import LbtrmReceiver, transport_of
+from stablecast.transports.lbtrm import NAME, LbtrmReceiver, name_of
 from stablecast.transports.lbtru import LbtruReceiver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
@@ -124,10 +124,10 @@ class _Session:
 
 @attrs.define
 class _Group:
-    """A group that is heard, and the sessions of it by host, port for NAKs, and session ID."""
+    """A group that is heard, and the sessions of it by host and by how their datagrams name them."""
 
     socket: DatagramSocket
-    sessions: dict[tuple[str, int, int], _Session] = attrs.field(factory=dict)
+    sessions: dict[tuple[str, bytes], _Session] = attrs.field(factory=dict)
 
 
 class ReliableReceivers:
@@ -178,7 +178,7 @@ class ReliableReceivers:
         group = self._groups.get(where.group)
         if group is None:
             group = self._groups[where.group] = self._hear(where.group)
-        key = (where.host, where.port, where.session_id)
+        key = (where.host, name_of(where.port, where.session_id))
 
         def closed() -> None:
             del self._sessions[where]
@@ -194,13 +194,11 @@ class ReliableReceivers:
 
     def _hear(self, address: str) -> _Group:
         def read(found: list[Datagram]) -> None:
-            sorted_out: dict[tuple[str, int, int], list[bytes]] = {}
+            sorted_out: dict[tuple[str, bytes], list[bytes]] = {}
             for octets, sender in found:
-                named = transport_of(octets)
-                key = (sender.rpartition(":")[0], *named) if named else ("", 0, 0)
-                sorted_out.setdefault(key, []).append(octets)
-            for key, those in sorted_out.items():
-                session = group.sessions.get(key)
+                sorted_out.setdefault((sender, octets[NAME]), []).append(octets)
+            for (sender, name), those in sorted_out.items():
+                session = group.sessions.get((sender.rpartition(":")[0], name))
                 if session is None:
                     self.strange += len(those)
                 else:

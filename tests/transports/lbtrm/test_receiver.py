@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.transports.lbtrm import LbtrmReceiver, transport_of
+from stablecast.transports.lbtrm import NAME, LbtrmReceiver, name_of
 from stablecast.transports.lbtrm.receiver import LISTENING, ListeningChart, ListeningEvent, ListeningState
+from stablecast.transports.lbttcp import Run
 from stablecast.transports.reliable.effects import (
     Began,
     Received,
@@ -150,7 +151,20 @@ def test_artificial_loss_looks_like_loss() -> None:
     assert 30 < found.lost < 70
 
 
-def test_a_datagram_names_its_transport() -> None:
-    assert transport_of(data(0)) == (NAK_PORT, SESSION_ID)
-    assert transport_of(b"\x10" + bytes(7)) is None
-    assert transport_of(bytes(7)) is None
+def test_a_datagram_names_its_session() -> None:
+    assert data(0)[NAME] == name_of(NAK_PORT, SESSION_ID)
+    assert data(0, session_id=9)[NAME] != name_of(NAK_PORT, SESSION_ID)
+
+
+def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:
+    """A repair, a gap and a session message among data: the same comes up, and is counted, as one at a time."""
+    datagrams = [data(0), data(1), data(2), data(4), data(3, again=True), standing(4), data(5), data(6, trail=2)]
+    together, apart = receiver(), receiver()
+    effects = hear(together, *datagrams)
+    for octets in datagrams:
+        hear(apart, octets)
+    assert together.abstract() == apart.abstract() == ("ACTIVE", 6, ())
+    assert together.statistics == apart.statistics
+    assert together.session.gaps.trail == 2
+    (received,) = [effect for effect in effects if isinstance(effect, Received)]
+    assert sum(item.count for item in received.items if isinstance(item, Run)) == 7

@@ -52,6 +52,14 @@ class Plain(ReceiverMachine):
             case _:
                 return Refused(0, 1, (number,))
 
+    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+        found: list[memoryview] = []
+        for place, octets in enumerate(datagrams):
+            if octets != b"D%d" % (number + place):
+                break
+            found.append(memoryview(block(7, number + place, 1)))
+        return found, 0
+
     def nak(self, numbers: tuple[int, ...]) -> bytes:
         return repr(numbers).encode()
 
@@ -129,3 +137,14 @@ def test_artificial_loss_is_counted_before_anything_is_read() -> None:
     machine = Plain("a:1", 5, 1, 0, ReceiverSettings(drop_permille=1000))
     assert hear(machine, b"D0") == []
     assert (machine.statistics.dgrams_dropped_test, machine.statistics.msgs_rcved) == (1, 0)
+
+
+def test_what_follows_what_was_heard_last_is_taken_at_once() -> None:
+    """Until the series breaks; then each datagram is looked at."""
+    machine = Plain("a:1", 5, 1, 0)
+    hear(machine, b"D0", now=1)
+    (received,) = hear(machine, b"D1", b"D2", b"S3", b"D3", now=2)
+    assert isinstance(received, Received)
+    assert machine.abstract() == ("HERE", 3, ())
+    assert (machine.statistics.msgs_rcved, machine.statistics.bytes_rcved, machine.heard_at) == (5, 10, 2)
+    assert machine.signs == [1, 2, 2], "the series is no change of its state"

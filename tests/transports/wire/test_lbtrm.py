@@ -1,10 +1,13 @@
 """LBT-RM datagrams: encode and decode are inverse both ways, and nothing but WireError comes out of bad bytes."""
 
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbtrm import Data, Nak, Ncf, Option, Packet, Reason, SessionMessage, decode, encode
 from tests.support.datagrams import RM_PACKETS
@@ -78,3 +81,43 @@ def test_malformed_packets_are_refused(octets: str) -> None:
 def test_packets_that_cannot_be_are_refused(packet: Packet) -> None:
     with pytest.raises(WireError):
         encode(packet)
+
+
+X = memoryview(b"x")
+
+
+def plain(sqn: int, **other: object) -> lbtrm.Data:
+    fields: dict[str, Any] = {
+        "nak_port": 5,
+        "session_id": 9,
+        "trail": 3,
+        "payload": b"x",
+        "symbol": lbtrm.Data.fill(sqn),
+    }
+    return lbtrm.Data(**{**fields, "sqn": sqn, "symbol": lbtrm.Data.fill(sqn), **other})
+
+
+def test_the_quick_ways_to_write_and_read_data_do_the_same() -> None:
+    octets = lbtrm.encode(plain(4))
+    assert lbtrm.encode_data(5, 9, 4, 3, lbtrm.Data.UNICAST_NAKS, b"x") == octets
+    assert lbtrm.read_data(octets) == (5, 9, 4, 3, lbtrm.Data.UNICAST_NAKS, X)
+    assert lbtrm.read_data(octets[:19]) is None
+    assert lbtrm.read_data(lbtrm.encode(plain(4, options=(lbtrm.Option(7, b"ab"),)))) is None
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        plain(0, flags=lbtrm.Data.UNICAST_NAKS | lbtrm.Data.RETRANSMISSION),
+        plain(1),
+        plain(0, session_id=8),
+        plain(0, options=(lbtrm.Option(7, b"ab"),)),
+        lbtrm.SessionMessage(nak_port=5, session_id=9, sm_sqn=0, lead=0, trail=0),
+    ],
+)
+def test_a_series_ends_with_what_is_not_of_it(strange: lbtrm.Packet) -> None:
+    """Numbers wrap; the trail is that of the last one."""
+    datagrams = [lbtrm.encode(packet) for packet in (plain(0xFFFF_FFFF, trail=7), strange, plain(0))]
+    name = datagrams[0][2:8]
+    assert lbtrm.read_series(datagrams, name, 0xFFFF_FFFF) == ([X], 7)
+    assert lbtrm.read_series([datagrams[0], datagrams[2], b"short"], name, 0xFFFF_FFFF) == ([X, X], 3)

@@ -1,10 +1,13 @@
 """LBT-RU datagrams: encode and decode are inverse both ways, and nothing but WireError comes out of bad bytes."""
 
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbtru import (
     Ack,
@@ -107,3 +110,39 @@ def test_malformed_packets_are_refused(octets: str) -> None:
 def test_packets_that_cannot_be_are_refused(packet: Packet) -> None:
     with pytest.raises(WireError):
         encode(packet)
+
+
+X = memoryview(b"x")
+NINE = (lbtru.SessionId(session_id=9),)
+
+
+def plain(sqn: int, **other: object) -> lbtru.Data:
+    fields: dict[str, Any] = {"trail": 3, "payload": b"x", "options": NINE}
+    return lbtru.Data(**{**fields, "sqn": sqn, **other})
+
+
+def test_the_quick_ways_to_write_and_read_data_do_the_same() -> None:
+    octets = lbtru.encode(plain(4, flags=lbtru.Data.RETRANSMISSION))
+    assert lbtru.encode_data(lbtru.Data.RETRANSMISSION, 4, 3, 9, b"x") == octets
+    assert lbtru.encode_data(0, 4, 3, 0, b"x") == lbtru.encode(plain(4, options=()))
+    assert lbtru.read_data(octets) == (9, lbtru.Data.RETRANSMISSION, 4, 3, X)
+    assert lbtru.read_data(octets[:19]) is None
+    assert lbtru.read_data(lbtru.encode(plain(4, options=()))[:20] + bytes(20)) is None
+    assert lbtru.read_data(lbtru.encode(plain(4, options=(*NINE, lbtru.ClientId(client_id=1))))) is None
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        plain(0, flags=lbtru.Data.RETRANSMISSION),
+        plain(1),
+        plain(0, options=(lbtru.SessionId(session_id=8),)),
+        plain(0, options=()),
+        lbtru.SessionMessage(sm_sqn=0, lead=0, trail=0, options=NINE),
+    ],
+)
+def test_a_series_ends_with_what_is_not_of_it(strange: lbtru.Packet) -> None:
+    """Numbers wrap; the trail is that of the last one."""
+    datagrams = [lbtru.encode(packet) for packet in (plain(0xFFFF_FFFF, trail=7), strange, plain(0))]
+    assert lbtru.read_series(datagrams, 9, 0xFFFF_FFFF) == ([X], 7)
+    assert lbtru.read_series([datagrams[0], datagrams[2], b"short"], 9, 0xFFFF_FFFF) == ([X, X], 3)

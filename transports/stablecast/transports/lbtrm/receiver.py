@@ -46,15 +46,13 @@ class ListeningChart(Chart):
     leave = states.OVER.from_(states.WAITING, states.ACTIVE, on="drop_all")
 
 
-def transport_of(datagram: bytes) -> tuple[int, int] | None:
-    """Port for NAKs and session ID that a datagram names: with its sender's host they say whose session it is of.
+NAME = slice(2, lbtrm.HEADER.size)
+"""Where a datagram names its session."""
 
-    None: it is no datagram of LBT-RM.
-    """
-    if len(datagram) < lbtrm.HEADER.size:
-        return None
-    version_kind, _, port, session_id = lbtrm.HEADER.unpack_from(datagram)
-    return None if version_kind >> 4 else (port, session_id)
+
+def name_of(nak_port: int, session_id: int) -> bytes:
+    """What stands there: with the host of their sender it says whose session datagrams are of."""
+    return lbtrm.HEADER.pack(0, 0, nak_port, session_id)[NAME]
 
 
 @attrs.define
@@ -64,10 +62,12 @@ class LbtrmReceiver(ReceiverMachine):
     settings: ReceiverSettings = LBTRM_RECEIVER
     state: ListeningState = attrs.field(default=ListeningState.WAITING, init=False)
     nak_port: int = attrs.field(init=False)
+    name: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         self.nak_port = int(self.source.rpartition(":")[2])
+        self.name = name_of(self.nak_port, self.session_id)
 
     @property
     def phase(self) -> ListeningState:
@@ -100,6 +100,10 @@ class LbtrmReceiver(ReceiverMachine):
                 return Refused(packet.trail, packet.reason, packet.sqns)
             case _:  # NAKs of others, where those are multicast; parity, which nobody here asked for
                 return Aside.OTHER
+
+    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+        """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
+        return lbtrm.read_series(datagrams, self.name, number)
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:
         """The datagram that asks for these wire numbers."""

@@ -112,6 +112,10 @@ class LbtruReceiver(ReceiverMachine):
             case _:
                 return Aside.OTHER
 
+    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+        """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
+        return lbtru.read_series(datagrams, self.session_id, number)
+
     def nak(self, numbers: tuple[int, ...]) -> bytes:
         """The datagram that asks for these wire numbers."""
         return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))

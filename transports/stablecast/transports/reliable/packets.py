@@ -9,7 +9,7 @@ class Data:
 
     number: int
     trail: int
-    payload: bytes
+    payload: bytes | memoryview
     again: bool = False
 
 

@@ -24,7 +24,7 @@ class Verdict(IntEnum):
     SHED = 2
 
 
-@attrs.frozen
+@attrs.define
 class Queued:
     """A datagram of a session that waits: its number and size in bytes.
 

@@ -67,6 +67,13 @@ class ReceiverMachine(ABC):
         """What a datagram says. Raises WireError."""
 
     @abstractmethod
+    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+        """Messages of the first datagrams that are data of the session with this wire number and the next ones.
+
+        And the trail that the last of them tells. Nothing is sent again, and nothing has options beside the session.
+        """
+
+    @abstractmethod
     def nak(self, numbers: tuple[int, ...]) -> bytes:
         """The datagram that asks for these wire numbers."""
 
@@ -101,7 +108,7 @@ class ReceiverMachine(ABC):
         """Feeds one input; what comes after the end is passed over."""
         match event:
             case Arrived(datagrams):
-                for octets in datagrams:
+                for octets in datagrams[self._take_series(datagrams, now) :]:
                     if not self.over:
                         self._on_datagram(octets, now)
                 if not self.over:
@@ -140,6 +147,21 @@ class ReceiverMachine(ABC):
     def send(self, *datagrams: bytes) -> None:
         """Says something to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
+
+    def _take_series(self, datagrams: tuple[bytes, ...], now: int) -> int:
+        """The usual case, all at once: datagrams that follow what was heard last. Returns how many those are."""
+        session = self.session
+        expected = session.expected()
+        if self.over or expected is None:
+            return 0
+        payloads, trail = self.series(datagrams, expected)
+        if payloads:
+            statistics = session.statistics
+            statistics.msgs_rcved += len(payloads)
+            statistics.bytes_rcved += sum(map(len, datagrams[: len(payloads)]))
+            session.on_series(payloads, trail)
+            self.heard_at = now
+        return len(payloads)
 
     def _settle(self, now: int) -> None:
         naks = self.session.settle(now)

@@ -38,7 +38,7 @@ class Receiving:
     topics: Topics
     statistics: ReceiverStatistics
     out: list[ReceiverEffect] = attrs.field(factory=list)
-    arrived: list[bytes] = attrs.field(factory=list)
+    arrived: list[bytes | memoryview] = attrs.field(factory=list)
 
     @classmethod
     def of(cls, settings: ReceiverSettings, seed: int) -> "Receiving":
@@ -61,7 +61,20 @@ class Receiving:
         self.statistics.dgrams_dropped_test += 1
         return True
 
-    def on_data(self, sqn: int, trail: int, payload: bytes, again: bool, now: int) -> None:
+    def expected(self) -> int | None:
+        """The wire number behind the newest; None: nothing was heard yet, or artificial loss looks at each datagram."""
+        high = self.gaps.high
+        return None if high is None or self.settings.drop_permille else serial.wire(high + 1)
+
+    def on_series(self, payloads: list[memoryview], trail: int) -> None:
+        """Datagrams of messages with the expected number and those behind it; the trail is that of the last."""
+        gaps = self.gaps
+        assert gaps.high is not None
+        gaps.high += len(payloads)
+        gaps.advance(serial.extend(trail, gaps.high), self.out)
+        self.arrived += payloads
+
+    def on_data(self, sqn: int, trail: int, payload: bytes | memoryview, again: bool, now: int) -> None:
         """A datagram of messages; numbers are those of the wire."""
         gaps = self.gaps
         if gaps.high is None:
@@ -135,13 +148,13 @@ class Receiving:
         """When `settle` is due, in nanoseconds."""
         return min((at for at in (self.gaps.next(), self.topics.look_at) if at is not None), default=None)
 
-    def _items(self, payloads: list[bytes]) -> list[Run | Message]:
+    def _items(self, payloads: list[bytes | memoryview]) -> list[Run | Message]:
         items = _split(b"".join(payloads))
         if items is not None:
             return items
         found: list[Run | Message] = []
         for payload in payloads:
-            items = _split(payload)
+            items = _split(bytes(payload))
             if items is None:
                 self.statistics.dgrams_dropped_other += 1
             else:

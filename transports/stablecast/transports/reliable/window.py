@@ -61,6 +61,8 @@ class Window:
 
     def trim(self, now: int) -> None:
         """Lets go of what is too much or too old."""
+        if self.payload_bytes <= self.limit and not self.memory and not self.age_ns:
+            return
         while self.trail < self.sent and (self._too_large or self._too_old(now)):
             oldest = self.trail
             self.payload_bytes -= len(self.datagrams.pop(oldest))

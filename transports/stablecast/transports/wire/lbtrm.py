@@ -6,7 +6,7 @@ data the messages. Without parity the group fields mean nothing: the product sen
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, assert_never
 
 import attrs
@@ -35,6 +35,7 @@ __all__ = [
     "encode",
     "encode_data",
     "read_data",
+    "read_series",
 ]
 
 HEADER = struct.Struct(">BBHI")
@@ -50,6 +51,8 @@ _NAK = struct.Struct(">HH")
 _NCF = struct.Struct(">IHBB")
 _PLAIN = struct.Struct(">BBHIIIBBH")
 """`HEADER` and `_DATA`: all before the messages of a datagram without options."""
+_SERIES = struct.Struct(">IIB")
+_NO_OPTIONS = bytes((0, NO_OPTION))
 
 
 @attrs.frozen
@@ -163,7 +166,7 @@ def encode(packet: Packet) -> bytes:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
 
 
-def encode_data(nak_port: int, session_id: int, sqn: int, trail: int, flags: int, payload: bytes) -> bytes:
+def encode_data(nak_port: int, session_id: int, sqn: int, trail: int, flags: int, payload: bytes | memoryview) -> bytes:
     """The same of data as the product sends it without parity, quicker. The fields must fit."""
     symbol = sqn & (1 << GROUP_SHIFT) - 1
     head = _PLAIN.pack(Data.KIND, NO_OPTION, nak_port, session_id, sqn, trail, flags, GROUP_SHIFT, symbol)
@@ -211,7 +214,7 @@ def decode(octets: bytes) -> Packet:
         raise WireError(f"a packet of {len(octets)} bytes is too short: {error}") from error
 
 
-def read_data(octets: bytes) -> tuple[int, int, int, int, int, bytes] | None:
+def read_data(octets: bytes) -> tuple[int, int, int, int, int, memoryview] | None:
     """Port for NAKs, session, number, trail, flags and messages of data without options, quicker than `decode`.
 
     None of anything else.
@@ -219,7 +222,28 @@ def read_data(octets: bytes) -> tuple[int, int, int, int, int, bytes] | None:
     if len(octets) < _PLAIN.size or octets[0] != Data.KIND or octets[1] != NO_OPTION:
         return None
     _, _, nak_port, session_id, sqn, trail, flags, _, _ = _PLAIN.unpack_from(octets)
-    return nak_port, session_id, sqn, trail, flags, octets[_PLAIN.size :]
+    return nak_port, session_id, sqn, trail, flags, memoryview(octets)[_PLAIN.size :]
+
+
+def read_series(datagrams: Iterable[bytes], name: bytes, number: int) -> tuple[list[memoryview], int]:
+    """The messages of the first datagrams that are such data of a session, sent for the first time, in order.
+
+    `name` is what its headers have behind the code of the first option, `number` that of the first datagram; the trail
+    is that of the last one.
+    """
+    found: list[memoryview] = []
+    unpack, head, size, at = _SERIES.unpack_from, _NO_OPTIONS + name, _PLAIN.size, HEADER.size
+    trail = 0
+    for octets in datagrams:
+        if len(octets) < size or octets[:at] != head:
+            break
+        sqn, oldest, flags = unpack(octets, at)
+        if sqn != number or flags & Data.RETRANSMISSION:
+            break
+        number = number + 1 & 0xFFFF_FFFF
+        trail = oldest
+        found.append(memoryview(octets)[size:])
+    return found, trail
 
 
 def _decode_data(octets: bytes, first: int, nak_port: int, session_id: int) -> Data:

@@ -5,7 +5,7 @@ client; a reset has none, public dissectors misread them there.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, assert_never
 
 import attrs
@@ -41,6 +41,7 @@ __all__ = [
     "encode",
     "encode_data",
     "read_data",
+    "read_series",
     "session_of",
 ]
 
@@ -201,7 +202,7 @@ def encode(packet: Packet) -> bytes:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
 
 
-def encode_data(flags: int, sqn: int, trail: int, session_id: int, payload: bytes) -> bytes:
+def encode_data(flags: int, sqn: int, trail: int, session_id: int, payload: bytes | memoryview) -> bytes:
     """The same of data, quicker; a session of 0 is not named. The fields must fit."""
     if not session_id:
         return HEADER.pack(Data.KIND, NO_OPTION, flags) + _DATA.pack(sqn, trail) + payload
@@ -263,7 +264,7 @@ def decode(octets: bytes) -> Packet:
         raise WireError(f"a packet of {len(octets)} bytes is too short: {error}") from error
 
 
-def read_data(octets: bytes) -> tuple[int, int, int, int, bytes] | None:
+def read_data(octets: bytes) -> tuple[int, int, int, int, memoryview] | None:
     """Session, flags, number, trail and messages of data that names its session and no more, quicker than `decode`.
 
     None of anything else.
@@ -273,7 +274,27 @@ def read_data(octets: bytes) -> tuple[int, int, int, int, bytes] | None:
     _, _, flags, sqn, trail, following, length, _, session_id = _PLAIN.unpack_from(octets)
     if following != NO_OPTION or length != _SESSION_LENGTH:
         return None
-    return session_id, flags, sqn, trail, octets[_PLAIN.size :]
+    return session_id, flags, sqn, trail, memoryview(octets)[_PLAIN.size :]
+
+
+def read_series(datagrams: Iterable[bytes], session_id: int, number: int) -> tuple[list[memoryview], int]:
+    """The messages of the first datagrams that are such data of a session, sent for the first time, in order.
+
+    `number` is that of the first datagram; the trail is that of the last one.
+    """
+    found: list[memoryview] = []
+    unpack, size, option = _PLAIN.unpack_from, _PLAIN.size, (NO_OPTION, _SESSION_LENGTH, 0, session_id)
+    trail = 0
+    for octets in datagrams:
+        if len(octets) < size:
+            break
+        kind, first, flags, sqn, oldest, *rest = unpack(octets)
+        if (kind, first, flags, sqn) != (Data.KIND, SessionId.CODE, 0, number) or tuple(rest) != option:
+            break
+        number = number + 1 & 0xFFFF_FFFF
+        trail = oldest
+        found.append(memoryview(octets)[size:])
+    return found, trail
 
 
 def _decode_data(octets: bytes, first: int, word: int) -> Data:
