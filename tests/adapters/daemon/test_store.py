@@ -19,7 +19,6 @@ from stablecast.core.events import Oddity, RegistrationComplete, RequestsDropped
 from stablecast.core.messages import Role
 from stablecast.core.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.core.units import MILLISECOND
-from stablecast.daemon.cache import Cache
 from stablecast.daemon.records import RecordError, client_record, clients_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.journal import Disk, Journal, JournalError
@@ -73,7 +72,7 @@ class Gate:
         os.fdatasync(descriptor)
 
 
-async def _take(receiver: Receiver, count: int) -> list[tuple[int, bytes, bool]]:
+async def take(receiver: Receiver, count: int) -> list[tuple[int, bytes, bool]]:
     """The next messages, each acknowledged."""
     taken = []
     for _ in range(count):
@@ -130,7 +129,7 @@ async def test_a_restart_keeps_clients_acknowledgements_and_messages(tmp_path: P
             source = await context.source(TOPIC, stores=[where])
             receiver = other.receiver(TOPIC, source=source.config.transport)
             await source.send_many(b"%d" % number for number in range(10))
-            assert [number for number, _, _ in await _take(receiver, 6)] == [0, 1, 2, 3, 4, 5]
+            assert [number for number, _, _ in await take(receiver, 6)] == [0, 1, 2, 3, 4, 5]
             await source.wait_stable_through(9)
         before = store.statistics()["clients"]
     async with serving(tmp_path, where) as store:
@@ -139,11 +138,11 @@ async def test_a_restart_keeps_clients_acknowledgements_and_messages(tmp_path: P
             source = await context.source(TOPIC, stores=[where])
             assert source.next_number == 10
             receiver = other.receiver(TOPIC, source=source.config.transport)
-            assert await _take(receiver, 4) == [(number, b"%d" % number, True) for number in range(6, 10)]
+            assert await take(receiver, 4) == [(number, b"%d" % number, True) for number in range(6, 10)]
         async with Context(session_id=1) as context, Context(session_id=3) as other:
             source = await context.source(TOPIC, stores=[where])
             newcomer = other.receiver(TOPIC, source=source.config.transport)
-            assert await _take(newcomer, 10) == [(number, b"%d" % number, True) for number in range(10)]
+            assert await take(newcomer, 10) == [(number, b"%d" % number, True) for number in range(10)]
 
 
 async def test_a_stop_under_load_leaves_no_torn_record(tmp_path: Path) -> None:
@@ -202,40 +201,6 @@ async def test_a_full_disk_ends_the_store_and_nothing_is_acknowledged(
     )
     async with serving(tmp_path) as store, Context(session_id=1) as context:
         assert (await context.source(TOPIC, stores=[store.address])).next_number == 1
-
-
-async def test_damage_found_while_reading_is_never_sent_and_another_store_is_asked(tmp_path: Path) -> None:
-    """The store goes on with the rest; what the source cannot send again counts as lost here."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    for directory in (first, second):
-        directory.mkdir()
-    async with (
-        serving(first) as store,
-        serving(second) as other_store,
-        Context(session_id=1) as context,
-        Context(session_id=2) as other,
-    ):
-        source = await context.source(TOPIC, stores=[store.address, other_store.address])
-        await (await source.send(b"precious")).stable()
-        await (await source.send(b"common")).stable()
-        await until(lambda: len(list(first.glob("*.seg"))) == 1 and store.journal_view().queued_bytes == 0)
-        _spoil(first)
-        store._shelf._cache = Cache()  # as if it were long ago
-        receiver = other.receiver(TOPIC, source=source.config.transport)
-        assert await _take(receiver, 2) == [(0, b"precious", True), (1, b"common", True)]
-        (reg_id,) = store.repositories
-        store._retrieval.serve(SendStored("127.0.0.1:1", 1, reg_id, 0, 1))
-        await until(lambda: store.events["LostAtStore"])
-        assert store.oddities["damaged"] >= 1
-        assert not store.failed.done()
-        assert list(store.repositories[reg_id].held) == [(1, 2)]
-    async with serving(first) as store:
-        assert len(store.reports) == 1
-
-
-def _spoil(directory: Path) -> None:
-    (segment,) = directory.glob("*.seg")
-    segment.write_bytes(segment.read_bytes().replace(b"precious", b"specious"))
 
 
 async def test_what_cannot_start_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -354,7 +319,7 @@ async def test_numbers_go_round_on_the_wire_only(tmp_path: Path) -> None:
         source = await context.source(TOPIC, stores=[store.address])
         assert source.next_number == 2
         await source.send(b"4")
-        taken = await _take(other.receiver(TOPIC, source=source.config.transport), 5)
+        taken = await take(other.receiver(TOPIC, source=source.config.transport), 5)
         assert [number for number, _, _ in taken] == [2**32 - 2, 2**32 - 1, 0, 1, 2]
         assert [text for _, text, _ in taken] == [b"0", b"1", b"2", b"3", b"4"]
 
@@ -393,7 +358,7 @@ async def test_what_is_kept_in_memory_only_is_served_from_there(tmp_path: Path) 
         reg_id = next(iter(store._machine.repositories))
         assert list(store._journal.sizes(reg_id)) == []
         receiver = context.receiver(TOPIC, source=source.config.transport)
-        assert [number for number, _, _ in await _take(receiver, 3)] == [0, 1, 2]
+        assert [number for number, _, _ in await take(receiver, 3)] == [0, 1, 2]
 
 
 async def test_what_is_gone_when_its_turn_comes_is_not_sent(tmp_path: Path) -> None:

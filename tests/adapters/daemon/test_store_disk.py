@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Context
+from stablecast.core.effects import SendStored
 from stablecast.core.inputs import Ended
 from stablecast.daemon.cache import Cache
 from stablecast.daemon.log import Severity
 from stablecast.journal import Disk, Journal, JournalError
 from stablecast.journal.segments import Place
-from tests.adapters.daemon.test_store import TOPIC, serving, started, until
+from tests.adapters.daemon.test_store import TOPIC, serving, started, take, until
 
 Line = tuple[Severity, str, str, str]
 
@@ -93,3 +94,37 @@ async def test_streams_stay_paused_while_too_much_waits(tmp_path: Path, monkeypa
             assert joiner._paused
         store._on_synced(0)
         assert not joiner._paused
+
+
+async def test_damage_found_while_reading_is_never_sent_and_another_store_is_asked(tmp_path: Path) -> None:
+    """The store goes on with the rest; what the source cannot send again counts as lost here."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for directory in (first, second):
+        directory.mkdir()
+    async with (
+        serving(first) as store,
+        serving(second) as other_store,
+        Context(session_id=1) as context,
+        Context(session_id=2) as other,
+    ):
+        source = await context.source(TOPIC, stores=[store.address, other_store.address])
+        await (await source.send(b"precious")).stable()
+        await (await source.send(b"common")).stable()
+        await until(lambda: len(list(first.glob("*.seg"))) == 1 and store.journal_view().queued_bytes == 0)
+        _spoil(first)
+        store._shelf._cache = Cache()  # as if it were long ago
+        receiver = other.receiver(TOPIC, source=source.config.transport)
+        assert await take(receiver, 2) == [(0, b"precious", True), (1, b"common", True)]
+        (reg_id,) = store.repositories
+        store._retrieval.serve(SendStored("127.0.0.1:1", 1, reg_id, 0, 1))
+        await until(lambda: store.events["LostAtStore"])
+        assert store.oddities["damaged"] >= 1
+        assert not store.failed.done()
+        assert list(store.repositories[reg_id].held) == [(1, 2)]
+    async with serving(first) as store:
+        assert len(store.reports) == 1
+
+
+def _spoil(directory: Path) -> None:
+    (segment,) = directory.glob("*.seg")
+    segment.write_bytes(segment.read_bytes().replace(b"precious", b"specious"))
