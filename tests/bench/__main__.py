@@ -19,13 +19,14 @@ from tests.bench.memory import memory
 from tests.bench.recovery import recovery
 from tests.bench.restart import restart
 from tests.bench.scenario import Figures, Options, Outcome, Scenario, Spread
+from tests.bench.sources import sources
 from tests.bench.starting import starting
 from tests.bench.throughput import flushes, quorum, throughput
 from tests.bench.transports import transports
 
 SCENARIOS = {
     make(Options()).name: make
-    for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart, transports)
+    for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart, sources, transports)
 }
 COST_REPEATS = 5
 FAST = {"messages": 100_000, "rounds": 1}

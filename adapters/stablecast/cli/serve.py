@@ -19,6 +19,7 @@ from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
+from stablecast.daemon import collecting
 from stablecast.daemon.hosting import Hosts
 from stablecast.daemon.log import Log, Severity, open_log
 from stablecast.daemon.process import Pidfile, become, detach
@@ -144,6 +145,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log) -> int:
         monitor = _monitor(plan, hosts)
         if monitor is not None:
             stack.push_async_callback(monitor.stop)
+        collecting.settle()
         _say_ready(hosts, monitor, job.as_json)
         failure = asyncio.create_task(hosts.failure())
         stack.callback(failure.cancel)
@@ -182,6 +184,7 @@ async def serve(store: Store, as_json: bool) -> int:
     """Run a store until it is interrupted or its disk fails; returns the exit status. Raises like `Store.start`."""
     interrupt = _interrupt()
     await store.start()
+    collecting.settle()
     for report in store.reports:
         note(report)
     if as_json:

@@ -8,7 +8,7 @@ Numbers are extended; instants are nanoseconds of the Unix epoch, derived from t
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -31,6 +31,9 @@ FRESH_NS = SECOND
 
 CHUNK = 64
 """Sources looked at in one turn of a store's loop."""
+
+NAMES_CHUNK = 1024
+"""Sources whose names are taken in one turn."""
 
 LAST_REPORTS = 50
 """Newest reports of a store that are shown."""
@@ -118,12 +121,11 @@ def source_view(store: "Store", record: ClientRecord, repository: Repository, cl
     )
 
 
-def store_view(store: "Store", index: int) -> StoreView:
-    """One store; a record of each source only."""
+def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:
+    """One store; of its sources topic, RegID and session id."""
     clock = Clock.read()
     config, serving, registry = store.config, store.serving, store.machine.registry
     mute = registry.mute_until
-    sources = store.clients.sources()
     rates = serving.rates(clock.now)
     since = (clock.now - (serving.reset_at or store.started_at)) // SECOND
     return StoreView(
@@ -138,9 +140,9 @@ def store_view(store: "Store", index: int) -> StoreView:
         patterns=tuple(
             (rule.pattern, rule.kind.name.lower(), REPOSITORIES[rule.repository.kind]) for rule in config.topics
         ),
-        topics=tuple((one.client.topic, one.client.reg_id, one.client.session_id) for one in sources),
-        sources=len(sources),
-        receivers=len(store.clients.records) - len(sources),
+        topics=topics,
+        sources=len(store.repositories),
+        receivers=len(store.clients.records) - len(store.repositories),
         connections=store.connections,
         proxies=store.proxies,
         draining=store.draining,
@@ -172,17 +174,26 @@ class Watched:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(question(), self._loop))
 
     async def view(self) -> StoreView:
-        """The store."""
-        return store_view(self.store, self.index)
+        """The store; other work goes on between chunks of its sources."""
+        topics: list[tuple[str, int, int]] = []
+        async for chunk in self._in_chunks(NAMES_CHUNK):
+            records = [record for reg_id in chunk if (record := self.store.clients.records.get(reg_id)) is not None]
+            topics += [(one.client.topic, one.client.reg_id, one.client.session_id) for one in records]
+        return store_view(self.store, self.index, tuple(topics))
 
     async def all_sources(self) -> tuple[SourceView, ...]:
         """Its sources, by RegID; other work goes on between chunks of them."""
         found: list[SourceView] = []
-        reg_ids = sorted(self.store.repositories)
-        for at in range(0, len(reg_ids), CHUNK):
-            found += [view for reg_id in reg_ids[at : at + CHUNK] if (view := self.one_source(reg_id)) is not None]
-            await asyncio.sleep(0)
+        async for chunk in self._in_chunks(CHUNK):
+            found += [view for reg_id in chunk if (view := self.one_source(reg_id)) is not None]
         return tuple(found)
+
+    async def _in_chunks(self, size: int) -> AsyncIterator[list[int]]:
+        """The RegIDs of the sources; the loop turns after each chunk, so some may have gone."""
+        reg_ids = sorted(self.store.repositories)
+        for at in range(0, len(reg_ids), size):
+            yield reg_ids[at : at + size]
+            await asyncio.sleep(0)
 
     def one_source(self, reg_id: int) -> SourceView | None:
         """One source; None: it is not here."""

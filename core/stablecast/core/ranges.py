@@ -107,7 +107,7 @@ class RangeSet:
             return []
         last_start, last_stop = ranges[-1]
         if last_start <= start:
-            end = stop if stop < last_stop else last_stop
+            end = min(last_stop, stop)
             return [(start, end)] if start < end else []
         low, high = self._overlap(start, stop)
         if low >= high:

@@ -8,7 +8,7 @@ Whoever is silent for the keepalive interval is asked for a sign of life, once a
 kept in an agenda: with ten thousand clients a check costs what is due (P-835).
 """
 
-from bisect import insort
+from bisect import bisect_left, insort
 
 import attrs
 
@@ -50,7 +50,10 @@ class ClientRecord:
 
 @attrs.define
 class Clients:
-    """All clients of a store, by RegID. `readers`: the receivers of each source; `contexts`: who listens where."""
+    """All clients of a store, by RegID.
+
+    `readers`: the receivers of each source; `contexts`: who listens where; `places`: who registered from an address.
+    """
 
     config: StoreConfig
     seeded: Seeded
@@ -58,6 +61,7 @@ class Clients:
     sessions: dict[str, int] = attrs.field(factory=dict)
     readers: dict[int, list[int]] = attrs.field(factory=dict)
     contexts: dict[str, int] = attrs.field(factory=dict)
+    places: dict[str, list[int]] = attrs.field(factory=dict)
     agenda: Agenda = attrs.field(factory=Agenda)
     next_reg_id: int = 0
 
@@ -117,6 +121,7 @@ class Clients:
         """A client as the journal has it; its timers start anew."""
         record = ClientRecord(client, Lifetime(*self._spans(client), heard_at=now))
         self.records[client.reg_id] = record
+        self._settle(client)
         if client.session_id:
             self.sessions[_session(client)] = client.reg_id
         if client.role is Role.RECEIVER:
@@ -129,6 +134,7 @@ class Clients:
 
         Another life is counted; a source that heard of more lives elsewhere says so, and then they count here as well.
         """
+        self._leave(record.client)
         lives = record.client.term + (record.client.incarnation != request.incarnation)
         record.client = attrs.evolve(
             record.client,
@@ -140,6 +146,7 @@ class Clients:
             election=request.election,
             term=min(max(lives, request.term), LAST_TERM),
         )
+        self._settle(record.client)
         record.warned = False
         self.on_heard(record, now)
 
@@ -187,6 +194,7 @@ class Clients:
         if self.records.pop(client.reg_id, None) is None:
             return
         self.agenda.drop(client.reg_id)
+        self._leave(client)
         if client.session_id:
             self.sessions.pop(_session(client), None)
         if client.role is Role.RECEIVER:
@@ -197,9 +205,8 @@ class Clients:
 
     def on_gone(self, address: Address, now: int) -> None:
         """Nobody listens at this address any more: who did has ended."""
-        for record in self.records.values():
-            if address in (record.client.reply_to, record.client.transport):
-                record.lifetime.on_gone(now)
+        for reg_id in self.places.get(address, ()):
+            self.records[reg_id].lifetime.on_gone(now)
 
     def on_heard_from(self, address: Address, context: int, now: int) -> None:
         """This context listens at the address: whoever registered from there before has ended, a port has one owner."""
@@ -208,9 +215,9 @@ class Clients:
         if len(self.contexts) >= MAX_CLIENTS:
             self.contexts.clear()
         self.contexts[address] = context
-        for record in self.records.values():
-            client = record.client
-            if client.reply_to == address and client.context not in (0, context):
+        for reg_id in self.places.get(address, ()):
+            record = self.records[reg_id]
+            if record.client.reply_to == address and record.client.context not in (0, context):
                 record.lifetime.on_gone(now)
 
     def check(self, now: int) -> tuple[list[ClientRecord], list[ClientRecord]]:
@@ -236,6 +243,19 @@ class Clients:
     def receivers_of(self, source_reg_id: int) -> list[ClientRecord]:
         """The receivers of one source, by RegID."""
         return [self.records[reg_id] for reg_id in self.readers.get(source_reg_id, [])]
+
+    def _settle(self, client: Client) -> None:
+        """It may be reached at these addresses."""
+        for address in dict.fromkeys((client.reply_to, client.transport)):
+            insort(self.places.setdefault(address, []), client.reg_id)
+
+    def _leave(self, client: Client) -> None:
+        """It is reached there no more."""
+        for address in dict.fromkeys((client.reply_to, client.transport)):
+            here = self.places[address]
+            del here[bisect_left(here, client.reg_id)]
+            if not here:
+                del self.places[address]
 
     def _schedule(self, record: ClientRecord) -> None:
         """Look at it when its state may change, or when it has been silent for long."""

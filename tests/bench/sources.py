@@ -1,0 +1,118 @@
+"""Ten thousand sources registered in one store: what its machine costs, and how long anybody has to wait for it.
+
+Sockets and the disk are left out (`start` and `journal` measure those): the machine is told what clients say.
+"""
+
+import asyncio
+import gc
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any, Final
+
+from stablecast.core.inputs import Arrived
+from stablecast.core.messages import Keepalive, Role
+from stablecast.daemon import collecting
+from tests.adapters.monitor.staged import Staged
+from tests.bench.scenario import Figures, Options, Scenario
+
+SOURCES: Final = 10_000
+FIRST_REG_ID: Final = 5000
+
+
+class _Pauses:
+    """How long the longest collection of cycles took."""
+
+    def __init__(self) -> None:
+        self.longest = self._began = 0.0
+
+    def __call__(self, phase: str, _: dict[str, Any]) -> None:
+        now = time.process_time()
+        if phase == "start":
+            self._began = now
+        else:
+            self.longest = max(self.longest, now - self._began)
+
+
+def registered(count: int) -> tuple[Staged, list[int]]:
+    """A store with so many sources, and their lives."""
+    staged = Staged()
+    return staged, [staged.source(FIRST_REG_ID + number, f"topic/{number}") for number in range(count)]
+
+
+def _bytes(count: int) -> float:
+    tracemalloc.start()
+    kept = registered(count)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del kept
+    return used / count
+
+
+async def _longest_turn(staged: Staged) -> float:
+    """The longest that the loop is held up while the store and all its sources are looked at."""
+    watched, longest, done = staged.watched(), 0.0, False
+
+    async def look() -> None:
+        nonlocal done
+        await watched.view()
+        await watched.all_sources()
+        done = True
+
+    looking = asyncio.ensure_future(look())
+    while not done:
+        began = time.process_time()
+        await asyncio.sleep(0)
+        longest = max(longest, time.process_time() - began)
+    await looking
+    return longest
+
+
+def measured(count: int) -> Figures:
+    """CPU of a daemon's process; its collector is set as a daemon sets it."""
+    before, pauses = gc.get_threshold(), _Pauses()
+    kept = _bytes(count)
+    collecting.settle()
+    gc.callbacks.append(pauses)
+    try:
+        began = time.process_time()
+        staged, lives = registered(count)
+        registering = time.process_time() - began
+        began = time.process_time()
+        for number, life in enumerate(lives):
+            staged.feed(Arrived(Keepalive(Role.SOURCE, life, FIRST_REG_ID + number, True, 0)))
+        keeping = time.process_time() - began
+        turn = asyncio.run(_longest_turn(staged))
+    finally:
+        gc.callbacks.remove(pauses)
+        gc.unfreeze()
+        gc.set_threshold(*before)
+    return {
+        "registration": registering / count * 1e6,
+        "keepalive": keeping / count * 1e6,
+        "bytes": kept,
+        "turn": turn * 1e3,
+        "pause": pauses.longest * 1e3,
+    }
+
+
+def sources(options: Options) -> Scenario:
+    """Ten thousand of them; fewer where fewer messages are asked for than that."""
+    count = min(SOURCES, options.messages)
+
+    def run(_options: Options, _directory: Path) -> Figures:
+        return measured(count)
+
+    return Scenario(
+        "sources",
+        f"the machine of a store with {count:,} registered sources",
+        "",
+        {"store": run},
+        {
+            "registration": "µs of CPU to register one",
+            "keepalive": "µs of CPU to answer a keepalive",
+            "bytes": "bytes of memory for one",
+            "turn": "ms, longest turn while all are looked at",
+            "pause": "ms, longest collection",
+        },
+    )
