@@ -97,6 +97,10 @@ def _daemon(plan: Plan) -> Found:
         yield ("no-log-file", Level.ADVICE, "a daemon with a pidfile should have a log file: nobody reads a console")
 
 
+def _multicast(store: StorePlan) -> bool:
+    return any(name.startswith("resolver_multicast_") for name in store.resolution)
+
+
 def _store(store: StorePlan) -> Found:
     config = store.config
     for what, path in (("cache", store.cache_directory), ("state", store.state_directory)):
@@ -105,9 +109,10 @@ def _store(store: StorePlan) -> Found:
     if config.burst < BURST_ENOUGH:
         text = f"a gap of {config.burst} messages counts as lost at once, though the source may still have them"
         yield ("burst-limit", Level.WARNING, f"{text}: raise delivery_control_maximum_burst_loss")
-    if config.allow_proxy and not (store.resolver or store.resolver_service):
+    if config.allow_proxy and not (store.resolver or store.resolver_service or _multicast(store)):
         text = "proxies are allowed, and there is no resolver through which receivers could find one"
-        yield ("proxy-unfindable", Level.ERROR, f"{text}: set resolver_unicast_daemon or resolver_service")
+        remedy = "set resolver_unicast_daemon, resolver_service or resolver_multicast_interface"
+        yield ("proxy-unfindable", Level.ERROR, f"{text}: {remedy}")
     for index, topic in enumerate(store.topics):
         if any(_covers(earlier, topic) for earlier in store.topics[:index]):
             text = f'pattern "{topic.rule.pattern}" is never reached: an earlier one matches all its topics'

@@ -19,7 +19,10 @@ CONTEXT = (
     "request_tcp_interface",
     "default_interface",
 )
-"""Context options that a store follows."""
+"""Context options that a store follows, beside those of resolution."""
+
+OF_RESOLUTION = ("resolver_", "resolution_")
+"""How options of resolution begin."""
 
 RECEIVER = (
     "retransmit_request_outstanding_maximum",
@@ -70,11 +73,19 @@ def documented() -> frozenset[tuple[str, str]]:
 def followed(scope: str, name: str) -> bool:
     """Whether the option has an effect at a store. Scopes are context, receiver, source."""
     if scope == "context":
-        return name in CONTEXT
+        return name in CONTEXT or _of_resolution(name)
     if scope == "receiver":
         return name in OF_RECEIVERS or ALIASES["receiver"].get(name, name) in RECEIVER
     known = ALIASES["source"].get(name, name)
     return known not in OF_THE_SOURCE and any(option.name == known for option in SCOPES["source"])
+
+
+def _of_resolution(name: str) -> bool:
+    if not name.startswith(OF_RESOLUTION):
+        return False
+    from stablecast.resolver.options import of_contexts  # noqa: PLC0415 - most stores say nothing of it
+
+    return bool(of_contexts({name: ""})[0])
 
 
 def comment(scope: str, name: str) -> str:

@@ -95,6 +95,7 @@ class StorePlan:
     resolver: tuple[str, ...]
     resolver_service: tuple[str, ...]
     topics: tuple[TopicPlan, ...]
+    resolution: Mapping[str, Value] = attrs.field(factory=dict)
     limits: Limits = Limits()
     transports: TransportConfig = TransportConfig()
 

@@ -100,10 +100,25 @@ class StoreBuilder:
             context_name=paths[NAMED],
             resolver=tuple(_entries(asked.context.get("resolver_unicast_daemon", ""))),
             resolver_service=tuple(_entries(asked.context.get("resolver_service", ""))),
+            resolution=self._resolution(asked, place),
             topics=topics,
             limits=self._limits(outline),
             transports=transports,
         )
+
+    def _resolution(self, asked: Asked, place: Place) -> Mapping[str, Value]:
+        """What is asked for of resolution beside relays and services: multicast, and its pace."""
+        said = {
+            name: value
+            for name, value in asked.context.items()
+            if name.startswith(library.OF_RESOLUTION) and name not in library.CONTEXT
+        }
+        if said:
+            from stablecast.resolver.options import ResolutionSettings, configured  # noqa: PLC0415 - most say nothing
+
+            nothing = ResolutionSettings()
+            self.found.attempt(place, nothing, lambda: configured(nothing, said))
+        return said
 
     def _limits(self, outline: StoreOutline) -> Limits:
         limits = Limits()

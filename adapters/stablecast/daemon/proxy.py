@@ -53,10 +53,12 @@ def proxy_config(effect: StartProxy) -> SourceConfig:
 def context_for(settings: StoreSettings, host: str) -> "Context":
     """Where a proxy of a store lives, on an address of this host."""
     from stablecast.client.context import Context  # noqa: PLC0415 - most stores never need one, and it takes its time
+    from stablecast.client.resolving import resolution  # noqa: PLC0415
 
     return Context(
         resolver=settings.resolver,
         resolver_service=settings.resolver_service,
+        resolution=resolution(options=settings.resolution),
         interface=host,
         trace=settings.trace,
     )

@@ -32,6 +32,7 @@ class StoreSettings:
         new: Whether an empty directory is that of a new store, not one whose files are gone (formal design, 7.6).
         resolver: Relays, `ip:port`, through which its proxies make themselves found.
         resolver_service: Services, `host:port`, likewise.
+        resolution: Options of resolution beside them: multicast, and its pace.
         name: Of the store, for people.
         context_name: Of the store, for sources that look for it through the relays; empty: it has none.
         state_directory: Where it notes that it was here (`identity`); None: in `directory`.
@@ -51,6 +52,7 @@ class StoreSettings:
     new: bool = False
     resolver: Sequence[str] = ()
     resolver_service: Sequence[str] = ()
+    resolution: Mapping[str, Value] = attrs.field(factory=dict)
     ports: tuple[int, int] | None = None
     name: str = ""
     context_name: str = ""

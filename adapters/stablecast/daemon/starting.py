@@ -39,6 +39,7 @@ def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path |
         new=new,
         resolver=plan.resolver,
         resolver_service=plan.resolver_service,
+        resolution=plan.resolution,
         ports=plan.ports,
         name=plan.name,
         context_name=plan.context_name,

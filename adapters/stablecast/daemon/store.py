@@ -96,7 +96,7 @@ class Store:
         self._port = RequestPort(listening, self._inlet.on_items)
         await self._port.start()
         self._driver.feed(Start())
-        self._naming = Naming(settings.context_name, tuple(settings.resolver), announced(host))
+        self._naming = Naming(settings, announced(host))
         try:
             await self._naming.start(self.address)
         except BaseException:

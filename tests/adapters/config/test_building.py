@@ -143,6 +143,16 @@ def test_the_option_file_of_the_daemon_comes_first_and_the_store_overrides_it(tm
     assert [one.text for one in whole.notices] == ["typo is no documented context option; the store runs without it"]
 
 
+def test_options_of_resolution_are_followed_and_looked_at() -> None:
+    """P-845: as a context's; what has no effect anywhere has none here."""
+    group = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": "1"}
+    plan = made({"context": {**group, "resolver_string_hash_function": "djb2"}})
+    assert plan.stores[0].resolution == group
+    assert [one.text for one in plan.notices] == ["resolver_string_hash_function has no effect at this store"]
+    with pytest.raises(ConfigFileError, match="resolver_multicast_ttl must lie between 0 and 255"):
+        made({"context": {"resolver_multicast_ttl": 256}})
+
+
 def test_options_that_a_proxy_has_from_its_source_are_not_followed() -> None:
     assert notices(source={"ume_session_id": 5}) == ["ume_session_id is that of the source that a proxy stands in for"]
 

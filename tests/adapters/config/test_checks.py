@@ -94,6 +94,8 @@ def test_nothing_is_said_of_what_is_as_it_should_be(tmp_path: Path) -> None:
     daemon = {"web-monitor": {"address": "127.0.0.1:1", "permission": "read-write"}, "log": "l", "pidfile": "p"}
     proxies = {"options": {"allow-proxy-source": 1}, "context": {"resolver_service": "127.0.0.1:27000"}}
     assert advice(tmp_path, topics=topics, daemon=daemon, store=proxies) == []
+    multicast = {**proxies, "context": {"resolver_multicast_interface": "127.0.0.1"}}
+    assert advice(tmp_path, topics=topics, daemon=daemon, store=multicast) == []
     assert advice(tmp_path, **{**PACED, "repository-disk-file-size-limit": 1 << 30}) == []
 
 

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.client import Context
+from stablecast.client import Context, resolution
+from stablecast.config.kinds import Value
 from stablecast.daemon.naming import Naming
+from stablecast.daemon.settings import StoreSettings
 from stablecast.journal import Journal
 from stablecast.net.address import AddressError
 from stablecast.resolver import RelayDaemon
 from tests.adapters.daemon.test_store import TOPIC, serving, started
-from tests.support.network import LOCAL, others
+from tests.support.network import LOCAL, others, unused_port
 
 
 async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
@@ -26,10 +28,32 @@ async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
     await relay.close()
 
 
-@pytest.mark.parametrize(("name", "relays"), [("", ("127.0.0.1:1",)), ("a", ())])
-async def test_without_a_name_or_a_relay_nobody_answers(name: str, relays: tuple[str, ...]) -> None:
+async def test_a_source_finds_its_store_by_name_in_a_multicast_group(tmp_path: Path) -> None:
+    """P-815, T-201: and at the pace that the store's options give."""
+    group: dict[str, Value] = {
+        "resolver_multicast_address": "239.255.77.80",
+        "resolver_multicast_port": unused_port(),
+        "resolver_multicast_interface": LOCAL,
+        "resolver_multicast_ttl": 0,
+    }
+    async with (
+        serving(tmp_path, context_name="remote-store", resolution=group),
+        Context(session_id=1, resolution=resolution(options=group)) as context,
+    ):
+        source = await context.source(TOPIC, options={"ume_store_name": "remote-store"})
+        await (await source.send(b"one")).stable()
+
+
+@pytest.mark.parametrize(
+    ("name", "relays", "options"),
+    [("", ("127.0.0.1:1",), {}), ("a", (), {}), ("a", (), {"resolver_datagram_max_size": 500})],
+)
+async def test_without_a_name_or_a_relay_or_a_group_nobody_answers(
+    name: str, relays: tuple[str, ...], options: dict[str, Value], tmp_path: Path
+) -> None:
     before = others()
-    naming = Naming(name, relays, LOCAL)
+    settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name=name, resolver=relays, resolution=options)
+    naming = Naming(settings, LOCAL)
     await naming.start("127.0.0.1:1")
     await naming.close()
     assert others() == before
