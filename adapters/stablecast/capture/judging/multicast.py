@@ -17,7 +17,7 @@ from stablecast.core.ranges import RangeSet
 from stablecast.transports.wire import lbtrm
 
 MAX_NUMBERS: Final = 1 << 16
-"""Datagrams of a session whose times are remembered."""
+"""Datagrams of a session that are remembered, and of those that are asked for in vain."""
 
 MILLISECOND_NS: Final = 1_000_000
 
@@ -158,7 +158,7 @@ class Session:
 
     def _on_ncf(self, at: At, number: int, reason: int) -> None:
         if self.newest is not None and number > self.newest:
-            self.early.setdefault(number, at)
+            self._note_early(number, at)
             return
         if self.asked.pop(number, None) is not None:
             self.findings.fine("M2", self.name)
@@ -183,18 +183,22 @@ class Session:
         else:
             self.findings.fine("M1", self.name)
 
+    def _note_early(self, number: int, at: At) -> None:
+        if len(self.early) < MAX_NUMBERS:
+            self.early.setdefault(number, at)
+
     def _on_nak(self, at: At, number: int) -> None:
         if self.newest is None or number > self.newest:
-            self.early.setdefault(number, at)
+            self._note_early(number, at)
             return
         shot = self.shots.get(number)
         again_ns = None if shot is None else shot.again_ns
         if number < self.trail or (again_ns is not None and at.time_ns - again_ns < max(IGNORE_NS, self.at_least_ns)):
             return
         asked = self.asked.get(number)
-        if asked is None:
+        if asked is None and len(self.asked) < MAX_NUMBERS:
             self.asked[number] = Asked(at.frame, at.time_ns, at.time_ns)
-        elif at.time_ns - asked.last_ns > REPEAT_NS:
+        elif asked is not None and at.time_ns - asked.last_ns > REPEAT_NS:
             asked.times, asked.last_ns = asked.times + 1, at.time_ns
 
     def _overdue(self, now_ns: int) -> None:

@@ -5,7 +5,7 @@ registrations, receivers from what they register and acknowledge. A capture may 
 packets: then what is not there may have been, and a rule is broken only if it is in every case.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -31,6 +31,9 @@ from stablecast.core.messages import (
 
 SKEW_NS: Final = 1_000_000_000
 """What is captured at several places may come in another order, but not from further apart than this."""
+
+MAX_KNOWN: Final = 1 << 16
+"""Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are forgotten for new ones."""
 
 _LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
 """How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
@@ -86,6 +89,9 @@ class Persistence:
             case Said(at=at, message=message):
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
+        for table in (self.lives, self.stores, self.processes, self.following, self.consumed, self.kin):
+            forget_oldest(table, MAX_KNOWN)
+        forget_oldest(self.holders.grants, MAX_KNOWN)
 
     def close(self) -> None:
         """The capture ends."""
@@ -226,6 +232,12 @@ class Persistence:
                 text += ", and the capture does not show whether it was sent"
             if claim.seen or not sent:
                 self.findings.cannot_tell(claim.rule, claim.whose, claim.at.frame, text)
+
+
+def forget_oldest(table: dict[Any, Any], most: int) -> None:
+    """Keeps a table within its bound."""
+    if len(table) > most:
+        del table[next(iter(table))]
 
 
 def _name(endpoint: Endpoint) -> Address:

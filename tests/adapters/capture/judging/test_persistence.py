@@ -8,9 +8,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.capture.judging import Findings, Standing, judge
+from stablecast.capture.judging.persistence import forget_oldest
 from stablecast.core import messages as core
 from stablecast.core.messages import AckFlag, Role
-from tests.adapters.capture.judging.talk import LIFE, READER, REQUEST, STORES, STREAM, World, client, settled, stream
+from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import lbmc
+from tests.adapters.capture.judging.talk import (
+    LIFE,
+    READER,
+    REQUEST,
+    STORES,
+    STREAM,
+    TOPIC,
+    World,
+    client,
+    settled,
+    stream,
+)
 
 OTHER = "10.0.0.8:14391"
 FINE, CANNOT_TELL, BROKEN = Standing
@@ -252,7 +266,28 @@ def test_packets_twice_and_out_of_order_are_the_network(tmp_path: Path) -> None:
     assert judged(world, tmp_path).gravest is FINE
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pieces_of_large_messages_have_numbers_of_their_own(tmp_path: Path) -> None:
+    world = settled(World())
+    for number, offset in ((40, 0), (41, 5)):
+        piece = h.Fragment(first_sqn=40, offset=offset, len=10)
+        octets = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, TOPIC, number, (piece,), b"hello"))
+        for store in range(4):
+            world.talk.say(STREAM, stream(store), octets)
+    world.ack(0, 40, 41)
+    world.send(42)
+    findings = judged(world, tmp_path)
+    assert findings.found == []
+    assert findings.asked["D1", STREAM] == 4 * 43
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    table = dict.fromkeys(range(3))
+    forget_oldest(table, 3)
+    forget_oldest(table, 2)
+    assert [*table] == [1, 2]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0), st.integers(0), st.integers(0, 255)), min_size=1, max_size=30))
 def test_no_capture_makes_it_fail(tmp_path: Path, spoils: list[tuple[int, int, int]]) -> None:
     """Any bytes behind the headers of the network may be anything."""
