@@ -14,7 +14,7 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.trace.converter import decode_input, restore
 from stablecast.trace.frames import frames_from
 from stablecast.trace.names import find, traces_of
-from stablecast.trace.rules import extended
+from stablecast.trace.quorums import extended
 
 
 class WhatIfError(StablecastError):

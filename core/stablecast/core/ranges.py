@@ -1,7 +1,8 @@
 """A set of ints kept as sorted, disjoint, coalesced half-open ranges.
 
 Acknowledgements, gaps and stored extents all live in one of these. Numbers mostly arrive in order, so what concerns the
-last range, as a rule the only one, is O(1); everything else finds its place by bisection. The owner, who knows the window, bounds the size of the set.
+last range, as a rule the only one, is O(1); everything else finds its place by bisection. The owner, who knows the
+window, bounds the size of the set.
 """
 
 from bisect import bisect_left, bisect_right

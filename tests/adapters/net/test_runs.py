@@ -108,7 +108,7 @@ def test_series_are_runs_of_their_own() -> None:
     """Whatever stands before or behind them."""
     tokens = Tokens()
     contents = [b"%d" % (n % 10) for n in range(3 * MAX_RECOVERED_RUN)]
-    messages = [
+    messages: list[Recovered | RecoveredRun] = [
         Recovered(SESSION, LIFE, 4, b"a"),
         RecoveredRun(SESSION, LIFE, 5, contents, proactive=True),
         RecoveredRun(SESSION, LIFE, 5 + len(contents), contents),

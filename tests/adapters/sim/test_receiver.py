@@ -8,7 +8,8 @@ from stablecast.core.messages import Keepalive, Role, SourceInfo
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.sim.cluster import Cluster
 from stablecast.sim.peace import trouble
-from stablecast.sim.receiver import DRAIN_NS, Found, ReceiverProcess
+from stablecast.sim.receiver import DRAIN_NS, ReceiverProcess
+from stablecast.sim.resolving import Found
 from stablecast.sim.schedule import Act, Fault
 from stablecast.sim.setup import RECEIVERS, SOURCE, Setup
 from stablecast.transports import codec
