@@ -10,7 +10,6 @@ from typing import Final
 import attrs
 
 from stablecast.capture.judging.findings import Standing
-from stablecast.capture.judging.statements import Ends
 from stablecast.core import serial
 from stablecast.core.messages import Incarnation, SourceInfo
 from stablecast.core.ranges import RangeSet
@@ -27,7 +26,6 @@ class Life:
         incarnation: Its name.
         newest: The highest number that was sent as far as the capture tells; None: it does not.
         low: Its first number, None before an SRI.
-        streams: Connections of its stream that are followed without a gap: what it sends is seen.
         payload: Bytes of the messages seen.
         acked: What each store acknowledged, by index.
         doubted: Stores of whose acknowledgements some may be missing.
@@ -37,7 +35,6 @@ class Life:
     incarnation: Incarnation
     newest: int | None = None
     low: int | None = None
-    streams: set[Ends] = attrs.field(factory=set)
     payload: int = 0
     acked: dict[int, RangeSet] = attrs.field(factory=dict)
     doubted: set[int] = attrs.field(factory=set)

@@ -39,16 +39,20 @@ _LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
 """How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
 
 
-@attrs.frozen
+@attrs.define
 class Claim:
-    """Somebody spoke of a number not seen on the stream by then. `seen`: the stream was followed without a gap."""
+    """Somebody spoke of a number that had not been seen on the stream.
+
+    `proved`: it had not been sent, for a connection went on with the number that came next on it, and not behind this
+    one. Nothing less proves it: packets that a capture loses are often the last ones that somebody had an answer to.
+    """
 
     rule: str
     whose: str
     at: At
     life: Life
     number: int
-    seen: bool
+    proved: bool = False
 
 
 @attrs.define
@@ -104,10 +108,12 @@ class Persistence:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
         number, whose = life.extended(sent.wire_number), _name(sent.at.ends[0])
         if sent.stream:
-            expected = self.following.get(key, number)
+            expected = self.following.get(key)
             self.following[key] = number + 1
-            life.streams.add(sent.at.ends)
             if number == expected:
+                for claim in self.claims:
+                    claim.proved |= claim.life is life and number <= claim.number
+            if expected in (None, number):
                 self.findings.fine("D1", whose)
             else:
                 self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
@@ -139,7 +145,6 @@ class Persistence:
         for last in [key for key in self.consumed if key[0] == ends]:
             del self.consumed[last]
         for life in self.lives.values():
-            life.streams.discard(ends)
             life.doubted |= {store for stores in life.groups.values() for store in stores}
 
     def _on_said(self, at: At, message: object) -> None:
@@ -214,24 +219,26 @@ class Persistence:
         if life.newest is not None and number <= life.newest:
             self.findings.fine(rule, whose)
         elif not any(one.rule == rule and one.whose == whose and one.life is life for one in self.claims):
-            self.claims.append(Claim(rule, whose, at, life, number, bool(life.streams)))
+            self.claims.append(Claim(rule, whose, at, life, number))
 
     def _settle(self, now: int | None) -> None:
         """What was claimed long ago, or, at the end, ever."""
         while self.claims and (now is None or now - self.claims[0].at.time_ns > SKEW_NS):
             claim = self.claims.pop(0)
-            sent = claim.life.newest is not None and claim.number <= claim.life.newest
-            text = f"number {claim.number} is acknowledged"
-            if sent:
-                text += " before it is seen on the stream: the capture is of several places, or it had not been sent"
-            elif claim.seen and now is not None:
-                text += f", and the newest that was sent is {claim.life.newest}"
+            self._conclude(claim)
+
+    def _conclude(self, claim: Claim) -> None:
+        newest, text = claim.life.newest, f"number {claim.number} is acknowledged"
+        if newest is None or claim.number > newest:
+            if claim.proved:
+                text += f", and the newest that was sent is {newest}"
                 self.findings.broken(claim.rule, claim.whose, claim.at.frame, text)
-                continue
             else:
                 text += ", and the capture does not show whether it was sent"
-            if claim.seen or not sent:
                 self.findings.cannot_tell(claim.rule, claim.whose, claim.at.frame, text)
+        elif claim.proved:
+            text += " before it is sent, or the capture is of several places"
+            self.findings.cannot_tell(claim.rule, claim.whose, claim.at.frame, text)
 
 
 def forget_oldest(table: dict[Any, Any], most: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -256,6 +257,13 @@ def test_a_packet_that_the_capture_lost_leaves_doubt(tmp_path: Path) -> None:
     found = standings(world, tmp_path)
     assert found["D1"] is CANNOT_TELL
     assert BROKEN not in found.values()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_capture_that_loses_packets_blames_nobody(tmp_path: Path, seed: int) -> None:
+    world, chance = settled(World()), Random(seed)
+    world.talk.packets = [one for one in world.talk.packets if chance.random() > 0.03]
+    assert BROKEN not in standings(world, tmp_path).values()
 
 
 def test_packets_twice_and_out_of_order_are_the_network(tmp_path: Path) -> None:
