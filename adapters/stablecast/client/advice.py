@@ -7,6 +7,7 @@ small installation has some of, are information (P-412, P-605).
 import logging
 from collections.abc import Mapping
 
+from stablecast.config import transport_options
 from stablecast.config.options import Value, notices
 from stablecast.config.transport_options import Transport, TransportConfig
 from stablecast.core.relations import relations
@@ -20,6 +21,16 @@ def advise_of_options(scope: str, options: Mapping[str, Value]) -> None:
     """Tell of old names and options without effect."""
     for notice in notices(scope, options):
         log.warning(notice)
+
+
+def transport_of(options: Mapping[str, Value], defaults: TransportConfig) -> tuple[TransportConfig, dict[str, Value]]:
+    """The transports' configuration with its options, and those that are not its; of those without effect it tells.
+
+    Raises OptionError, AddressError.
+    """
+    for notice in transport_options.notices(options):
+        log.warning(notice)
+    return transport_options.split(options, defaults)
 
 
 def advise_of_transport(transport: TransportConfig, settings: ResolutionSettings) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.client import resolving
-from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport
+from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
@@ -21,7 +21,7 @@ from stablecast.config import profiles
 from stablecast.config.names import SAFE
 from stablecast.config.options import ConfigT, Value, apply
 from stablecast.config.stores import store_spec
-from stablecast.config.transport_options import TransportConfig, split
+from stablecast.config.transport_options import TransportConfig
 from stablecast.core.effects import AskLow
 from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.events import Event
@@ -164,7 +164,7 @@ class Context:
         self._check_open()
         check_topic(topic)
         advertise, options = own(self.resolution.config.advertise, options or {})
-        transport, options = split(options, self._defaults.transport)
+        transport, options = transport_of(options, self._defaults.transport)
         config = self._with("source", self._source_config(topic, stores, session_id), options)
         advise_of_transport(transport, self.resolution)
         advise_of_relations(config)
@@ -257,7 +257,7 @@ class Context:
         )
         where = None if source is None else checked(source)
         query, options = own(self.resolution.config.query, options or {})
-        transport, options = split(options, self._defaults.transport)
+        transport, options = transport_of(options, self._defaults.transport)
         receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
         receiver.transport = transport
         self._receivers[topic] = receiver

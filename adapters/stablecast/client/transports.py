@@ -14,7 +14,7 @@ from stablecast.core import serial
 from stablecast.core.errors import StablecastError
 from stablecast.core.inputs import Lost
 from stablecast.core.settings import SourceConfig
-from stablecast.net import address, multicast, ports
+from stablecast.net import address, ports
 from stablecast.net.berths import Berths
 from stablecast.net.joiner import Joiner
 from stablecast.net.reliable_joiner import ReliableJoiner
@@ -82,7 +82,10 @@ class Transports:
     def berth(self, config: SourceConfig, transport: TransportConfig) -> Berth:
         """Where a new source sends. Raises PortError."""
         if transport.kind is Transport.TCP:
-            listening = ports.listen_in_range(self._interface, ports.SOURCE_PORTS)
+            if transport.tcp_port:
+                listening = ports.listen(self._interface, transport.tcp_port, "transport_tcp_port")
+            else:
+                listening = ports.listen_in_range(self._interface, transport.tcp_range.pair)
             config = attrs.evolve(config, transport=address.join(self._interface, listening.getsockname()[1]))
 
             def make_server(source: Source) -> StreamServer:
@@ -91,16 +94,16 @@ class Transports:
                 return server
 
             return Berth(config, make_server, listening.close, transport)
-        chosen = transport.chosen
+        settings = transport.source
         sources, berths = self._of(transport)
         place = self._group if transport.kind is Transport.LBTRM else self._port
 
         def make(number: int) -> int:
-            return sources.open(settings=chosen.source, **place(transport, number))
+            return sources.open(settings=settings, **place(transport, number))
 
         session = berths.take(transport.named, transport.pool, make)
         where = sources.where(session)
-        if sources.settings(session) != chosen.source:
+        if sources.settings(session) != settings:
             log.warning("source '%s' shares the session %s: its first source has set the options", config.topic, where)
         index = codec.split(config.incarnation)[1]
         config = attrs.evolve(config, incarnation=codec.join(where.session_id, index), transport=str(where))
@@ -142,7 +145,9 @@ class Transports:
             self._receivers = ReliableReceivers(self._interface)
         where = Where.parse(transport)
         settings = (config.lbtrm if where.group else config.lbtru).receiver
-        return ReliableJoiner(self._receivers, where, settings, on_items, on_lost, on_end)
+        return ReliableJoiner(
+            self._receivers, where, settings, on_items, on_lost, on_end, ports=config.lbtru_range.pair
+        )
 
     def pass_over(self, place: str, error: StablecastError) -> None:
         """Somebody advertises what cannot be joined from here: others may be found."""
@@ -151,13 +156,15 @@ class Transports:
 
     @staticmethod
     def _group(transport: TransportConfig, place: int) -> dict[str, Any]:
-        """The group that was asked for, or one of the pool."""
-        return {"group": address.join(transport.group or multicast.DEFAULT_GROUPS[place], transport.port)}
+        """The group that was asked for, or one of the pool; and where NAKs come to."""
+        group = address.join(transport.group or transport.group_at(place), transport.port)
+        return {"group": group, "ports": transport.nak_ports.pair}
 
     @staticmethod
     def _port(transport: TransportConfig, _: int) -> dict[str, Any]:
         """The port that was asked for, or one of the range."""
-        return {"port": transport.lbtru_port}
+        named = (transport.lbtru_port, transport.lbtru_port)
+        return {"ports": named if transport.lbtru_port else transport.lbtru_range.pair}
 
 
 def standing(source: Source) -> bytes:

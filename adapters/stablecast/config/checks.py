@@ -13,6 +13,7 @@ import attrs
 
 from stablecast.config.liveness import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
+from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.relations import recovery_relations, relations
 from stablecast.core.settings import PatternType, ReceiverConfig, RepositoryType, SourceConfig
@@ -197,6 +198,8 @@ def _client(client: Client) -> Found:
     source = client.source
     for finding in (*relations(source), *recovery_relations(client.receiver, len(source.stores))):
         yield (finding.code, Level.ERROR if finding.fatal else Level.ADVICE, finding.text)
+    for code, fatal, text in transport_relations(client.transport):
+        yield (code, Level.ERROR if fatal else Level.WARNING, text)
     for text in liveness(source, client.receiver):
         yield ("liveness", Level.ERROR, text)
     if not source.stores:

@@ -4,6 +4,7 @@ They stand beside the options of sources and receivers, under their documented n
 limits) is set by its first source of the kind, what belongs to a session by the source or receiver that made it.
 """
 
+import ipaddress
 from collections.abc import Mapping
 from enum import IntEnum
 
@@ -12,6 +13,7 @@ import attrs
 from stablecast.config.kinds import Choice, Flag, Value, Whole, words
 from stablecast.config.option import Option
 from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.net import multicast, ports
 from stablecast.net.address import check_ip
 from stablecast.net.multicast import DEFAULT_GROUPS
 from stablecast.net.stream import MAX_QUEUED_BYTES
@@ -69,11 +71,32 @@ class Batching:
 
 
 @attrs.frozen
+class Range:
+    """From `low` to `high`, both included."""
+
+    low: int = 0
+    high: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return max(0, self.high - self.low + 1)
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Both ends."""
+        return self.low, self.high
+
+
+@attrs.frozen
 class TransportConfig:
     """Which transport, and both kinds.
 
     Attributes:
         group, port: Where an LBT-RM source sends to ("": of the pool).
+        groups, nak_ports: The pool of groups, and the ports that NAKs come to.
+        lbtru_range: The ports of an LBT-RU session, or of its receivers; 0: those that are documented for them.
+        tcp_port, tcp_range: Where a source over TCP is (0: in the range).
         tcp_blocks: A receiver over TCP that does not keep up holds the source; else it is dropped, and joins again.
         buffer: Bytes that wait for it before either.
         lbtru_port: Where an LBT-RU source is (0: of the pool), and how many sessions the pool has.
@@ -84,8 +107,15 @@ class TransportConfig:
     port: int = 14_400
     lbtru_port: int = 0
     lbtru_ports: int = 5
+    groups: Range = Range(*(int(ipaddress.IPv4Address(DEFAULT_GROUPS[place])) for place in (0, -1)))
+    nak_ports: Range = Range(*multicast.NAK_PORTS)
+    lbtru_range: Range = Range()
+    tcp_port: int = 0
+    tcp_range: Range = Range(*ports.SOURCE_PORTS)
     tcp_blocks: bool = False
     buffer: int = MAX_QUEUED_BYTES
+    tsni_ns: int = SourceSettings().tsni_ns
+    tsni_active_ns: int = SourceSettings().tsni_active_ns
     lbtrm: KindConfig = KindConfig()
     lbtru: KindConfig = KindConfig(receiver=LBTRU_RECEIVER, rates=LBTRU_RATES)
     batching: Batching = Batching()
@@ -100,7 +130,16 @@ class TransportConfig:
     @property
     def pool(self) -> int:
         """How many sessions the sources share that name none."""
-        return len(DEFAULT_GROUPS) if self.kind is Transport.LBTRM else self.lbtru_ports
+        return self.groups.size if self.kind is Transport.LBTRM else self.lbtru_ports
+
+    @property
+    def source(self) -> SourceSettings:
+        """How a source's session behaves, of the kind that is used."""
+        return attrs.evolve(self.chosen.source, tsni_ns=self.tsni_ns, tsni_active_ns=self.tsni_active_ns)
+
+    def group_at(self, place: int) -> str:
+        """The group of this place of the pool."""
+        return str(ipaddress.IPv4Address(self.groups.low + place))
 
     @property
     def chosen(self) -> KindConfig:
@@ -126,6 +165,24 @@ class Group:
         return field or "0.0.0.0"  # noqa: S104
 
 
+@attrs.frozen
+class GroupNumber:
+    """A multicast address; the field is its number."""
+
+    type: str = "address"
+    unit: str = ""
+    allowed: str = "ip"
+
+    def merge(self, name: str, before: object, value: Value) -> int:
+        """Its number. Raises AddressError."""
+        return int(ipaddress.IPv4Address(check_ip(str(value))))
+
+    def show(self, field: int) -> str:
+        """The address."""
+        return str(ipaddress.IPv4Address(field))
+
+
+NUMBER = Whole(0, 65_535)
 SPAN = Whole(0, MAX_UINT32, "ms", MILLISECOND)
 SPAN_1 = Whole(1, MAX_UINT32, "ms", MILLISECOND)
 SECONDS = Whole(0, MAX_UINT32, "s", SECOND)
@@ -187,6 +244,27 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
     ),
     Option("transport_lbtrm_multicast_address", "group", Group(), "where data goes; 0.0.0.0: one of the pool"),
     Option("transport_lbtrm_destination_port", "port", Whole(1, 65_535), "the port of the group"),
+    Option("transport_lbtrm_multicast_address_low", "groups.low", GroupNumber(), "the first group of the pool"),
+    Option("transport_lbtrm_multicast_address_high", "groups.high", GroupNumber(), "the last one"),
+    Option("transport_lbtrm_source_port_low", "nak_ports.low", NUMBER, "the first of the ports that NAKs come to"),
+    Option("transport_lbtrm_source_port_high", "nak_ports.high", NUMBER, "the last one"),
+    Option("transport_lbtru_port_low", "lbtru_range.low", NUMBER, "the first port of sessions, or of receivers"),
+    Option("transport_lbtru_port_high", "lbtru_range.high", NUMBER, "the last one; 0: as documented for each"),
+    Option("transport_tcp_port", "tcp_port", NUMBER, "where the source is; 0: in the range"),
+    Option("transport_tcp_port_low", "tcp_range.low", NUMBER, "the first port of sources over TCP"),
+    Option("transport_tcp_port_high", "tcp_range.high", NUMBER, "the last one, then any"),
+    Option(
+        "transport_topic_sequence_number_info_interval",
+        "tsni_ns",
+        SPAN,
+        "a topic that was idle for so long is told with its newest number, and again after as long; 0: never",
+    ),
+    Option(
+        "transport_topic_sequence_number_info_active_threshold",
+        "tsni_active_ns",
+        SECONDS,
+        "so long an idle topic is told; 0: for ever",
+    ),
     Option("transport_lbtru_port", "lbtru_port", Whole(0, 65_535), "where the session is; 0: one of the pool"),
     Option("transport_lbtru_maximum_ports", "lbtru_ports", Whole(1, MAX_SESSIONS), "sessions of the pool"),
     *(
@@ -213,6 +291,56 @@ TRANSPORT_OPTIONS: tuple[Option, ...] = (
 
 _TABLE = {option.name: option for option in TRANSPORT_OPTIONS}
 
+_SOCKETS = "the sizes of socket buffers are those that are documented, or of the system (TCP)"
+_COALESCING = "what leaves together is one block already"
+_OWN_LIMIT = "the datagram maximum is the one of the transport, at both ends"
+_BUFFERS = "memory is not handed out again by hand here"
+_INTERFACE = "the interface is that of the context"
+
+UNHEEDED: Mapping[str, str] = {
+    "transport_lbtrm_coalesce_threshold": _COALESCING,
+    "transport_lbtru_coalesce_threshold": _COALESCING,
+    "transport_tcp_coalesce_threshold": _COALESCING,
+    "transport_lbtrm_receiver_socket_buffer": _SOCKETS,
+    "transport_lbtrm_source_socket_buffer": _SOCKETS,
+    "transport_lbtru_receiver_socket_buffer": _SOCKETS,
+    "transport_lbtru_source_socket_buffer": _SOCKETS,
+    "transport_tcp_receiver_socket_buffer": _SOCKETS,
+    "transport_tcp_sender_socket_buffer": _SOCKETS,
+    "transport_lbtrm_receiver_datagram_max_size": _OWN_LIMIT,
+    "transport_lbtrm_source_datagram_max_size": _OWN_LIMIT,
+    "transport_lbtru_receiver_datagram_max_size": _OWN_LIMIT,
+    "transport_lbtru_source_datagram_max_size": _OWN_LIMIT,
+    "transport_lbtrm_recycle_receive_buffers": _BUFFERS,
+    "transport_lbtru_recycle_receive_buffers": _BUFFERS,
+    "transport_lbtru_client_map_size": _BUFFERS,
+    "transport_lbtrm_receiver_timestamp": "datagrams have no timestamps of the network card",
+    "transport_lbtrm_source_timestamp": "datagrams have no timestamps of the network card",
+    "transport_lbtrm_tgsz": "there is no parity",
+    "transport_lbtru_interface": _INTERFACE,
+    "transport_tcp_interface": _INTERFACE,
+    "transport_lbtru_allow_ephemeral": "a port that is named and taken is an error",
+    "transport_lbtru_use_session_id": "sessions have an ID, or a restarted source would be taken for the earlier one",
+    "transport_tcp_use_session_id": "sessions have an ID, or a restarted source would be taken for the earlier one",
+    "transport_tcp_maximum_ports": "each source over TCP has a port of its own",
+    "transport_tcp_activity_method": "the system's keepalive finds a peer that is gone",
+    "transport_tcp_activity_timeout": "the system's keepalive finds a peer that is gone, within a minute",
+    "transport_tcp_datagram_max_size": "over TCP a message is cut at 65,535 bytes, which is the documented default",
+    "transport_tcp_dro_loss_recovery_timeout": "no router feeds a stream",
+    "transport_tcp_exclusiveaddr": "it is of another operating system",
+    "transport_tcp_listen_backlog": "128 connections may wait to be accepted",
+    "transport_tcp_multiple_receiver_send_order": "who joined last is written to first (measured)",
+    "transport_tcp_nodelay": "nothing that is sent waits for more (TCP_NODELAY is set)",
+    "transport_tcp_reuseaddr": "a port may be used again at once (SO_REUSEADDR is set)",
+}
+"""Documented options that are taken and have no effect, each with the reason; the user is told."""
+
+
+def notices(options: Mapping[str, Value]) -> tuple[str, ...]:
+    """What the user should know of options that have no effect."""
+    return tuple(f"option {name} has no effect: {UNHEEDED[name]}" for name in options if name in UNHEEDED)
+
+
 OF_RECEIVERS = frozenset(option.name for option in TRANSPORT_OPTIONS if "receiver" in option.path)
 """The names of those that a receiver follows; others are passed over there."""
 
@@ -223,6 +351,8 @@ def split(
     """The transports' configuration with its options, and those that are not its. Raises OptionError, AddressError."""
     others: dict[str, Value] = {}
     for name, value in options.items():
+        if name in UNHEEDED:
+            continue
         option = _TABLE.get(name)
         if option is None:
             others[name] = value

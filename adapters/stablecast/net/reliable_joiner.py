@@ -29,8 +29,9 @@ class ReliableJoiner:
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
         patient: bool = False,
+        ports: tuple[int, int] = (0, 0),
     ) -> None:
-        """Join. Raises PortError."""
+        """Join, with LBT-RU from the first free one of `ports`; (0, 0): of those documented. Raises PortError."""
         self._receivers = receivers
         self._where = where
         self._settings = settings
@@ -38,9 +39,10 @@ class ReliableJoiner:
         self._on_lost = on_lost
         self._on_end = on_end
         self._patient = patient
+        self._ports = ports
         self._paused = False
         self._again: asyncio.TimerHandle | None = None
-        self._joined: Joined | None = receivers.join(where, self._perform, settings)
+        self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
 
     def pause(self) -> None:
         """Read no more for now; the kernel keeps some, and what it drops is asked for again."""
@@ -86,6 +88,6 @@ class ReliableJoiner:
                 pass
 
     def _join_again(self) -> None:
-        self._joined = self._receivers.join(self._where, self._perform, self._settings)
+        self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
         if self._paused:
             self._joined.pause()

@@ -150,12 +150,18 @@ class ReliableReceivers:
         """Where NAKs to groups' sources come from; empty before a group is joined."""
         return "" if self._asking is None else join(self.interface, self._asking.port)
 
-    def join(self, where: Where, listener: Listener, settings: ReceiverSettings | None = None) -> Joined:
-        """Join a session. Raises PortError."""
+    def join(
+        self,
+        where: Where,
+        listener: Listener,
+        settings: ReceiverSettings | None = None,
+        ports: tuple[int, int] = (0, 0),
+    ) -> Joined:
+        """Join a session, with LBT-RU from the first free one of `ports`; (0, 0): of `PORTS`. Raises PortError."""
         session = self._sessions.get(where)
         if session is None:
-            begin = self._join_group if where.group else self._connect
-            session = self._sessions[where] = begin(where, settings)
+            begun = self._join_group(where, settings) if where.group else self._connect(where, settings, ports)
+            session = self._sessions[where] = begun
         joined = Joined(session, listener)
         session.joined.append(joined)
         return joined
@@ -207,7 +213,7 @@ class ReliableReceivers:
         group = _Group(DatagramSocket(multicast.hearing(*parse(address), self.interface), read))
         return group
 
-    def _connect(self, where: Where, settings: ReceiverSettings | None) -> _Session:
+    def _connect(self, where: Where, settings: ReceiverSettings | None, ports: tuple[int, int]) -> _Session:
         def read(found: list[Datagram]) -> None:
             ours = tuple([octets for octets, sender in found if sender == where.address])
             self.strange += len(found) - len(ours)
@@ -218,16 +224,16 @@ class ReliableReceivers:
             del self._sessions[where]
             endpoint.close()
 
-        endpoint = DatagramSocket(self._port(), read)
+        endpoint = DatagramSocket(self._port(ports if ports[0] else PORTS), read)
         begun = (secrets.randbits(64), time.monotonic_ns(), settings or LBTRU_RECEIVER)
         machine = LbtruReceiver(where.address, where.session_id, *begun)
         session = _Session(where, machine, endpoint, endpoint, closed)
         return session
 
-    def _port(self) -> socket.socket:
+    def _port(self, ports: tuple[int, int]) -> socket.socket:
         """The first free port of the range, else one of the system's choice."""
         try:
-            return datagrams.bind(self.interface, *PORTS)
+            return datagrams.bind(self.interface, *ports)
         except PortError:
             return datagrams.bind(self.interface, 0)
 

@@ -52,10 +52,16 @@ class ReliableSources:
         self._room = asyncio.Event()
         self.on_room: list[Callable[[], None]] = []
 
-    def open(self, group: str = "", settings: SourceSettings | None = None, session_id: int = 0, port: int = 0) -> int:
-        """A new session, to `group` (`ip:port`) with LBT-RM, or at a port (0: of the range); returns its number.
+    def open(
+        self,
+        group: str = "",
+        settings: SourceSettings | None = None,
+        session_id: int = 0,
+        ports: tuple[int, int] = (0, 0),
+    ) -> int:
+        """A new session, to `group` (`ip:port`) with LBT-RM; returns its number. Raises PortError, MisuseError.
 
-        Raises PortError, MisuseError.
+        `ports` are those where it may be (LBT-RU), or where NAKs may come to; (0, 0): as documented.
         """
         self._last += 1
         number = self._last
@@ -65,9 +71,9 @@ class ReliableSources:
 
         if group:
             saying = DatagramSocket(multicast.sending(self.interface), heard)
-            hearing = DatagramSocket(self._nak_port(saying), heard)
+            hearing = DatagramSocket(self._nak_port(saying, ports if ports[0] else multicast.NAK_PORTS), heard)
         else:
-            found = datagrams.bind(self.interface, port) if port else datagrams.bind(self.interface, *PORTS)
+            found = datagrams.bind(self.interface, *(ports if ports[0] else PORTS))
             hearing = saying = DatagramSocket(found, heard)
         where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
         self._sessions[number] = _Session(where, hearing, saying)
@@ -75,9 +81,9 @@ class ReliableSources:
         self._timed.feed(Open(number, address, where.session_id, hearing.port, settings or SourceSettings()))
         return number
 
-    def _nak_port(self, saying: DatagramSocket) -> socket.socket:
+    def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> socket.socket:
         try:
-            return datagrams.bind(self.interface, *multicast.NAK_PORTS)
+            return datagrams.bind(self.interface, *ports)
         except PortError:
             saying.close()
             raise

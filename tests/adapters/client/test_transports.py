@@ -243,14 +243,14 @@ async def test_a_group_that_cannot_be_joined_fails_who_iterates(net: Network) ->
         await anext(receiver)
 
 
-async def test_without_a_port_for_naks_there_is_no_source(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_port_for_naks_there_is_no_source(net: Network) -> None:
     """And no socket is left."""
     context = await net.context()
     with datagrams.bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        monkeypatch.setattr("stablecast.net.multicast.NAK_PORTS", (port, port))
+        taken_only = {f"transport_lbtrm_source_port_{end}": port for end in ("low", "high")}
         with pytest.raises(PortError, match="in use"):
-            await context.source("orders", options={"transport": "lbtrm"})
+            await context.source("orders", options={"transport": "lbtrm", **taken_only})
 
 
 async def test_a_place_that_is_none_is_refused(net: Network) -> None:

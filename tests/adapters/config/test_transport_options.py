@@ -3,9 +3,10 @@
 import attrs
 import pytest
 
+from stablecast.config import library
 from stablecast.config.kinds import OptionError, Value
 from stablecast.config.option import Option
-from stablecast.config.transport_options import TRANSPORT_OPTIONS, Transport, TransportConfig, split
+from stablecast.config.transport_options import TRANSPORT_OPTIONS, UNHEEDED, Transport, TransportConfig, notices, split
 from stablecast.core.units import MILLISECOND
 from stablecast.net.address import AddressError
 
@@ -16,14 +17,25 @@ OURS = {
     "transport_tcp_multiple_receiver_behavior": "source_paced",
     "transport_session_maximum_buffer": "67108864",
     "implicit_batching_interval": "0",
+    "transport_lbtru_port_low": "0",
+    "transport_lbtru_port_high": "0",
 }
-"""Not documented, or with defaults of ours."""
+"""Not documented, or with defaults of ours; those of ports depend on whose they are."""
 DOCUMENTED = {
     "transport": "tcp",
     "transport_lbtrm_multicast_address": "0.0.0.0",
     "transport_lbtrm_destination_port": "14400",
     "transport_lbtrm_preactivity_timeout": "0",
     "transport_lbtru_client_activity_timeout": "10000",
+    "transport_lbtrm_multicast_address_low": "224.10.10.10",
+    "transport_lbtrm_multicast_address_high": "224.10.10.14",
+    "transport_lbtrm_source_port_low": "14390",
+    "transport_lbtrm_source_port_high": "14399",
+    "transport_tcp_port": "0",
+    "transport_tcp_port_low": "14371",
+    "transport_tcp_port_high": "14390",
+    "transport_topic_sequence_number_info_interval": "5000",
+    "transport_topic_sequence_number_info_active_threshold": "60",
     "transport_lbtru_port": "0",
     "transport_lbtru_maximum_ports": "5",
     "transport_lbtru_connect_interval": "100",
@@ -62,6 +74,8 @@ def test_the_defaults_are_the_documented_ones() -> None:
 OTHER: dict[str, Value] = {
     "transport": "lbtrm",
     "multicast_address": "239.1.2.3",
+    "multicast_address_low": "239.1.2.3",
+    "multicast_address_high": "239.1.2.3",
     "send_naks": 0,
     "loss_rate": 50,
     "receiver_behavior": "normal",
@@ -98,3 +112,29 @@ def test_no_group_is_one_of_the_pool() -> None:
 def test_a_value_that_cannot_be_is_refused(name: str, value: str | int) -> None:
     with pytest.raises(OptionError, match=name):
         split({name: value})
+
+
+def documented() -> set[str]:
+    """Every documented option of the three transports, whatever its scope."""
+    kinds = ("transport_lbtrm_", "transport_lbtru_", "transport_tcp_")
+    return {name for _, name in library.documented() if name.startswith(kinds)}
+
+
+def test_every_documented_option_of_the_transports_has_an_effect_or_a_reason_to_have_none() -> None:
+    """None is silently passed over, and none is in both lists."""
+    known = {option.name for option in TRANSPORT_OPTIONS}
+    assert documented() <= known | set(UNHEEDED)
+    assert not known & set(UNHEEDED)
+
+
+@pytest.mark.parametrize("name", UNHEEDED)
+def test_an_option_without_effect_is_taken_and_told(name: str) -> None:
+    assert split({name: "anything"}) == (TransportConfig(), {})
+    (notice,) = notices({name: "anything", "transport": "lbtrm"})
+    assert notice == f"option {name} has no effect: {UNHEEDED[name]}"
+
+
+def test_a_pool_of_groups_is_a_range() -> None:
+    pool: dict[str, Value] = {"transport": "lbtrm", "transport_lbtrm_multicast_address_low": "224.10.10.13"}
+    config, _ = split(pool)
+    assert [config.group_at(place) for place in range(config.pool)] == ["224.10.10.13", "224.10.10.14"]
