@@ -56,13 +56,13 @@ def source_string(place: str) -> str:
 
 
 def ports_of(places: Iterable[str]) -> dict[str, list[int]]:
-    """The ports of places by protocol, for captures."""
-    found: dict[str, set[int]] = {"lbttcp": set()}
+    """The ports of places by protocol, each once, in their order: for captures."""
+    found: dict[str, dict[int, None]] = {"lbttcp": {}}
     for place in places:
         if is_source_string(place):
             where = Where.parse(place)
             group = (int(where.group.rpartition(":")[2]),) if where.group else ()
-            found.setdefault("lbtrm" if where.group else "lbtru", set()).update((where.port, *group))
+            found.setdefault("lbtrm" if where.group else "lbtru", {}).update(dict.fromkeys((where.port, *group)))
         else:
-            found["lbttcp"].add(int(place.rpartition(":")[2]))
-    return {kind: sorted(numbers) for kind, numbers in found.items()}
+            found["lbttcp"][int(place.rpartition(":")[2])] = None
+    return {kind: list(numbers) for kind, numbers in found.items()}
