@@ -29,6 +29,20 @@ storage.attach(store.app)
 app.command("prove")(prove.prove_command)
 app.command("whatif")(whatif.whatif_command)
 
+
+@app.callback()
+def every_command(
+    tls: Annotated[
+        Path | None, typer.Option("--tls", help="Directory with certificates: TLS on every TCP path, of all processes.")
+    ] = None,
+) -> None:
+    """Persistent publish/subscribe in which the store stands beside the data path."""
+    if tls is not None:
+        from stablecast.net.tls import use
+
+        use(tls)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Resolvers = Annotated[
     list[str] | None, typer.Option("--resolver", help="ip:port of an lbmrd relay; may be given several times.")

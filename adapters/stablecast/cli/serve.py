@@ -25,7 +25,7 @@ from stablecast.daemon.log import Log, Severity, open_log
 from stablecast.daemon.process import Pidfile, become, detach
 from stablecast.daemon.starting import all_settings, disk_of
 from stablecast.daemon.store import Store, StoreSettings
-from stablecast.net import address
+from stablecast.net import address, tls
 from stablecast.net.services import parse_services
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ def run_daemon(job: DaemonJob) -> int:
     if job.detach and not detach():
         return 0
     daemon = plan.daemon
+    if daemon.tls is not None:
+        tls.use(daemon.tls)
     with ExitStack() as stack:
         pidfile = None if daemon.pidfile is None else Pidfile.write(daemon.pidfile)
         if pidfile is not None:

@@ -13,6 +13,7 @@ from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.resolving import resolution
 from stablecast.client.sent import Sent
 from stablecast.client.source import Source
+from stablecast.net.tls import use as use_certificates
 
 __all__ = [
     "AckHandle",
@@ -29,4 +30,5 @@ __all__ = [
     "Sent",
     "Source",
     "resolution",
+    "use_certificates",
 ]

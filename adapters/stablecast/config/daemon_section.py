@@ -43,6 +43,7 @@ def daemon_plan(outline: Outline, found: Findings) -> DaemonPlan:
         _id(entries.get("gid"), "gid", found),
         _path(entries.get("lbm-config")),
         None if monitor is None else _monitor(monitor, found),
+        _path(entries.get("tls")),
     )
 
 

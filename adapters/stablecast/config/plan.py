@@ -37,7 +37,7 @@ class MonitorConfig:
 
 @attrs.frozen
 class DaemonPlan:
-    """The process. `uid` and `gid` None: as it was started."""
+    """The process. `uid` and `gid` None: as it was started. `tls`: a directory with certificates."""
 
     log: LogConfig = LogConfig()
     pidfile: Path | None = None
@@ -45,6 +45,7 @@ class DaemonPlan:
     gid: int | None = None
     options: Path | None = None
     monitor: MonitorConfig | None = None
+    tls: Path | None = None
 
 
 MAX_SOURCES = 50_000

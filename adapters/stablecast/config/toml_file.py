@@ -4,6 +4,7 @@
 log = { path = "store.log", frequency = "daily", size = 10 }   # or just "store.log"
 pidfile = "store.pid"
 web-monitor = "127.0.0.1:15304"
+tls = "certificates"
 
 [[store]]
 name = "orders"
@@ -39,7 +40,17 @@ from stablecast.config.outline import (
 STORE_KEYS = {"name", "port", "interface", "options", "context", "topic", "restore-last", "limits"}
 _TOPIC_KEYS = {"pattern", "type", "options", "receiver", "source", "restore-last"}
 _SCOPES = {"options": "store", "context": "lbm-context", "receiver": "lbm-receiver", "source": "lbm-source"}
-DAEMON_KEYS = {"log", "pidfile", "uid", "gid", "lbm-config", "lbm-license-file", "web-monitor", "lbm-password-file"}
+DAEMON_KEYS = {
+    "log",
+    "pidfile",
+    "uid",
+    "gid",
+    "lbm-config",
+    "lbm-license-file",
+    "web-monitor",
+    "lbm-password-file",
+    "tls",
+}
 
 
 def load(path: Path) -> Outline:

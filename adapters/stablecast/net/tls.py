@@ -1,9 +1,11 @@
 """TLS on every TCP path between contexts and stores, with certificates on both sides, by one setting.
 
-STABLECAST_TLS names a directory with `certificate.pem`, `key.pem` and `authority.pem`. Where it is set, every port asks
-for a certificate of that authority and every connection shows one: request ports, store ports, source streams. All
-processes of a system have it, or none. The authority is to be one of its own: whoever it has signed belongs. Names in
-certificates are not compared, for sources and stores are known by addresses that move.
+The setting names a directory with `certificate.pem`, `key.pem` and `authority.pem`. It is one for a process: `use`,
+which `stablecast --tls`, `tls` in a daemon's configuration and `stablecast.client.use_certificates` are, or
+STABLECAST_TLS in the environment, which a process leaves to those that it starts. Where it is set, every port asks for
+a certificate of that authority and every connection shows one: request ports, store ports, source streams, the service
+of resolution (SRS). All processes of a system have it, or none. The authority is to be one of its own: whoever it has
+signed belongs. Names in certificates are not compared, for sources and stores are known by addresses that move.
 """
 
 import os
@@ -21,6 +23,21 @@ HANDSHAKE_SECONDS = 10.0
 
 class TlsError(StablecastError):
     """The certificates cannot be used; the message names the directory and what it needs."""
+
+
+def use(directory: Path) -> None:
+    """Every port and connection that this process makes from now on has TLS with what is in this directory.
+
+    Raises:
+        TlsError: It lacks something, or the process uses another.
+    """
+    name = str(directory.absolute())
+    known = os.environ.get(VARIABLE)
+    if known and Path(known).absolute() != directory.absolute():
+        raise TlsError(f"this process has TLS with {known} already; use the same directory, or another process")
+    for purpose in (ssl.Purpose.CLIENT_AUTH, ssl.Purpose.SERVER_AUTH):
+        _context(name, purpose)
+    os.environ[VARIABLE] = name
 
 
 def server() -> ssl.SSLContext | None:
@@ -52,6 +69,6 @@ def _context(directory: str, purpose: ssl.Purpose) -> ssl.SSLContext | None:
         context.load_cert_chain(place / CERTIFICATE, place / KEY)
     except OSError as error:
         raise TlsError(
-            f"{VARIABLE} names {directory}, which needs {CERTIFICATE}, {KEY} and {AUTHORITY}: {error.strerror or error}"
+            f"TLS needs {directory} to hold {CERTIFICATE}, {KEY} and {AUTHORITY}: {error.strerror or error}"
         ) from error
     return context

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from stablecast.net import tls
 from stablecast.net.address import join
 from stablecast.net.keepalive import keep_alive
 from stablecast.transports.resolution.srs_events import Closed, Opened, Received
@@ -112,6 +113,8 @@ class Channels:
                 int(port),
                 family=socket.AF_INET,
                 local_addr=(self._interface, 0),
+                ssl=tls.client(),
+                ssl_handshake_timeout=tls.handshake(),
             )
         except OSError as error:
             self.tell(Closed(number, error.strerror or str(error)))

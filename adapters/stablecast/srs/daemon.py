@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from stablecast.core.units import MILLISECOND
+from stablecast.net import tls
 from stablecast.net.address import join
 from stablecast.net.keepalive import keep_alive
 from stablecast.resolver.errors import ResolverError
@@ -84,6 +85,8 @@ class SrsDaemon:
                 config.port,
                 family=socket.AF_INET,
                 backlog=BACKLOG,
+                ssl=tls.server(),
+                ssl_handshake_timeout=tls.handshake(),
             )
         except OSError as error:
             where = f"port {config.port} on {config.interface}"

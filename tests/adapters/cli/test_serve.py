@@ -114,6 +114,19 @@ def test_a_directory_that_is_missing(tmp_path: Path) -> None:
     assert err == (f"stablecast: there is no journal directory {tmp_path}/gone; create it or correct the path\n")
 
 
+@pytest.mark.parametrize("where", ["the command line", "the configuration"])
+def test_certificates_that_are_missing(where: str, tmp_path: Path) -> None:
+    """TLS is one setting, and a process that cannot have it does not go on without it."""
+    config = tmp_path / "store.toml"
+    told = f"TLS needs {tmp_path} to hold certificate.pem, key.pem and authority.pem: No such file or directory"
+    if where == "the configuration":
+        config.write_text(f'[daemon]\ntls = "{tmp_path}"\n')
+        status, out, err = outcome("store", config)
+        assert (status, out, err.splitlines()[-1]) == (1, "", f"stablecast: {told}")
+    else:
+        assert outcome("--tls", tmp_path, "store", tmp_path) == (1, "", f"stablecast: {told}\n")
+
+
 def test_a_directory_in_use(tmp_path: Path) -> None:
     with store(tmp_path) as (first, _):
         status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0")

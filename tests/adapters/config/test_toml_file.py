@@ -86,3 +86,12 @@ def test_what_is_wrong_is_told_with_its_key(tmp_path: Path) -> None:
     path.write_text("a = ")
     with pytest.raises(ConfigFileError, match="this is no TOML"):
         load(path)
+
+
+def test_the_certificates_of_a_daemon_are_one_entry(tmp_path: Path) -> None:
+    """What `stablecast.net.tls` is to use, for every port and connection of the daemon."""
+    path = tmp_path / "f.toml"
+    path.write_text(SAME.replace("[daemon]", '[daemon]\ntls = "certificates"'))
+    assert build(load(path)).daemon.tls == Path("certificates")
+    path.write_text(SAME)
+    assert build(load(path)).daemon.tls is None

@@ -2,14 +2,17 @@
 
 import asyncio
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trustme
 
-from stablecast.client import Context
+from stablecast.client import Context, use_certificates
 from stablecast.net import tls
 from stablecast.net.tls import AUTHORITY, CERTIFICATE, KEY, VARIABLE, TlsError
+from stablecast.srs.config import SrsConfig
+from stablecast.srs.daemon import SrsDaemon
 from tests.adapters.daemon.test_store import serving
 
 
@@ -74,7 +77,7 @@ def test_what_is_missing_is_told(missing: str, ours: Path, tmp_path: Path, monke
         if path.name != missing:
             (tmp_path / path.name).write_bytes(path.read_bytes())
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    with pytest.raises(TlsError, match=f"{VARIABLE} names {tmp_path}, which needs certificate.pem, key.pem and"):
+    with pytest.raises(TlsError, match=f"TLS needs {tmp_path} to hold certificate.pem, key.pem and"):
         tls.server()
     (tmp_path / missing).write_bytes(b"nothing")
     with pytest.raises(TlsError):
@@ -84,3 +87,40 @@ def test_what_is_missing_is_told(missing: str, ours: Path, tmp_path: Path, monke
 def test_without_the_setting_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     assert (tls.server(), tls.client(), tls.handshake()) == (None, None, None)
+
+
+async def test_one_setting_covers_stores_streams_and_the_service(
+    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks the service in the clear is hung up on."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, "")
+    with pytest.raises(TlsError, match=r"authority\.pem"):
+        use_certificates(tmp_path)
+    use_certificates(ours)
+    service = await SrsDaemon.start(SrsConfig("127.0.0.1", 0), lambda _: None)
+    try:
+        async with (
+            serving(tmp_path) as store,
+            Context(session_id=1, resolver_service=[service.address]) as context,
+            Context(session_id=2, resolver_service=[service.address]) as other,
+        ):
+            receiver = other.receiver("orders")
+            source = await context.source("orders", stores=[store.address])
+            await source.send(b"found")
+            assert (await anext(receiver)).payload == b"found"
+            host, _, port = service.address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"x" * 100)
+            with suppress(OSError):
+                await reader.read()
+            writer.close()
+    finally:
+        await service.close()
+
+
+def test_a_process_has_one_setting(ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(ours))
+    tls.use(ours)
+    with pytest.raises(TlsError, match="use the same directory, or another process"):
+        tls.use(certified(tmp_path / "other", trustme.CA()))
