@@ -14,7 +14,10 @@ KNOWN = catalog.load(MODELS)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("one", GRAPHS, ids=lambda one: one.name)
 def test_the_core_has_the_graph_of_the_model(one: Configuration) -> None:
-    """Registrations: P-217, P-234, P-530..P-535, P-602, T6, T7, U18. Proxies: P-541, P-548, P-553..P-555, T23, C-14."""
+    """Registrations: P-217, P-234, P-530..P-535, P-602, T6, T7, U18. Proxies: P-541, P-548, P-553..P-555, T23, C-14.
+
+    Resolution: T-024, T-103, T-106, T-113, T-307, T-402..T-418, T26, T27.
+    """
     result = equal.compare(one, KNOWN.get(one.name))
     print(f"{one.name}: {result.nodes} states, {result.edges} edges")
     assert result.equal, result.difference

@@ -53,6 +53,13 @@ def _tell_everybody(self: Service, source: Announced, octets: bytes) -> None:
             self._to(session).say(octets)
 
 
+def _end(self: Service, otid: bytes, now: int) -> None:
+    """A source that is there ends, whether its context is connected or not."""
+    if otid in self.directory.sources:
+        del self.clients[self.directory.sources[otid].owner].sources[otid]
+        self._remove(otid)
+
+
 def _arm_once(self: Agenda, item: Any, due: int) -> None:
     if item not in self.deadlines:
         _arm(self, item, due)
@@ -114,6 +121,9 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     ),
     "answered withdrawals are waited for": ("graph_interest", changed("_answered", _nothing, Link)),
     "a context does not notice silence": ("graph_silence", changed("give_up", _nothing, Link)),
+    "a lost transport is not told": ("graph_loss", changed("_on_unresolved", _nothing, SrsContext)),
+    "a lost transport is not looked at": ("graph_loss", changed("_check_left", _nothing, Service)),
+    "a lost transport ends any source": ("graph_loss", changed("_check_left", _end, Service)),
     "nothing is announced again": ("graph_small", changed("_everything", lambda self: [], SrsContext)),
     "what a service does not name stays known": ("graph_small", changed("sweep", lambda self, *words: [], Known)),
     "what has ended stays known": ("graph_small", changed("release", _nothing, Known)),

@@ -11,8 +11,7 @@
 (* Time is in ticks, and passes when nothing is due and nothing is under way but on former connections.               *)
 (*                                                                                                                    *)
 (* Bounds that could hide an error: a context leaves a connection when the service has done with the one before;      *)
-(* the service reads nothing while Room messages wait for a context; no patterns, no word of lost transports (SLR),   *)
-(* one service.                                                                                                       *)
+(* the service reads nothing while Room messages wait for a context; no patterns, one service.                        *)
 EXTENDS Integers, Sequences
 
 CONSTANTS
@@ -21,13 +20,15 @@ CONSTANTS
     Heirs,             \* which of them begin when the one before has ended
     SourceLifetime,    \* ticks that sources stay potentially down (source-state-lifetime); 0: for ever
     InterestLifetime,  \* the same of interest
+    Backoff,           \* ticks from a context's word that a transport is lost (SLR) to a look at its source
+                       \* (source-leave-backoff)
     Grace,             \* ticks that a restarted service has to hear of everything again
     Keepalive,         \* ticks between keepalives; 0: there are none, and silence is never noticed
     Silence,           \* ticks of silence that break a connection
     Room,              \* messages that wait on a connection until an application waits, and the service
     Breaks,            \* how often connections break or hang, and the service restarts, together
     Faults,            \* what may happen: "break", "late" (what was said comes later), "hang", "restart", "die",
-                       \* "away" (who has no connection may take time), "remove" (sources), "unwant"
+                       \* "away" (who has no connection may take time), "remove" (sources), "unwant", "lose" (transports)
     Mutant             \* "none", or which rule is broken
 
 VARIABLES
@@ -38,9 +39,10 @@ VARIABLES
     former,   \* what the service has still to read of the one before, and whether its end comes then
     client,   \* what the service keeps of each context: state, records, ticks since they are potentially down
     session,  \* the service's end of both connections, and ticks since it heard anything
+    leave,    \* ticks until the service looks whether the source of a context is still there
     left      \* breaks that are left
 
-vars == <<context, knows, wire, former, client, session, left>>
+vars == <<context, knows, wire, former, client, session, leave, left>>
 
 Ids == 1..Contexts
 None == -1
@@ -49,9 +51,9 @@ Min(a, b) == IF a < b THEN a ELSE b
 MaxAge == Max(SourceLifetime, InterestLifetime)
 Timed(ticks) == IF Keepalive > 0 THEN ticks ELSE None
 
-(* To the service; `source` and `want` are of a full exchange. *)
-Say(kind) == [kind |-> kind, source |-> FALSE, want |-> FALSE]
-All(c) == [kind |-> "all", source |-> c.has /\ Mutant # "mute", want |-> c.wants]
+(* To the service; `source` and `want` are of a full exchange, `of` are the sources whose transport was lost. *)
+Say(kind) == [kind |-> kind, source |-> FALSE, want |-> FALSE, of |-> {}]
+All(c) == [Say("all") EXCEPT !.source = c.has /\ Mutant # "mute", !.want = c.wants]
 (* From the service, about sources. *)
 Word(kind, of) == [kind |-> kind, of |-> of]
 
@@ -104,7 +106,7 @@ ReadHello(i, from, w) ==
     IF from = "old" /\ session[i].now.state # "none"  \* it is late
     THEN /\ former' = [former EXCEPT ![i] = Over]
          /\ wire' = w
-         /\ UNCHANGED <<client, session>>
+         /\ UNCHANGED <<client, session, leave>>
     ELSE LET c == client[i]
          IN /\ client' = [client EXCEPT ![i] = Normal([c EXCEPT !.state = "ANNOUNCING",
                                                                  !.age = IF c.state = "CURRENT" THEN 0 ELSE @])]
@@ -114,6 +116,7 @@ ReadHello(i, from, w) ==
             /\ former' = [former EXCEPT ![i] = IF from = "old" THEN [@ EXCEPT !.there = Tail(@)]
                                                ELSE IF session[i].old.state # "none" THEN Over ELSE @]
             /\ wire' = Answer(w, i, from, Word("hello", {}))
+            /\ leave' = leave
 
 Others(i) == {j \in Ids \ {i} : client[j].source}
 
@@ -146,6 +149,8 @@ ReadRecord(i, m, from, w) ==
        /\ session' = [session EXCEPT ![i][from].age = Timed(0),
                                      ![i][from].state = IF m.kind = "all" THEN "told" ELSE @]
        /\ former' = IF from = "old" THEN [former EXCEPT ![i].there = Tail(@)] ELSE former
+       /\ leave' = [j \in Ids |-> IF j \in m.of /\ client[j].source
+                                  THEN (IF leave[j] = None THEN Backoff ELSE leave[j]) ELSE leave[j]]
 
 Read(i, m, from, w) == IF m.kind = "hello" THEN ReadHello(i, from, w) ELSE ReadRecord(i, m, from, w)
 
@@ -167,6 +172,7 @@ Leave(i) ==
        /\ session' = [session EXCEPT ![i] = [now |-> NoSession, old |-> IF keep THEN session[i].now ELSE NoSession]]
        /\ client' = c
        /\ wire' = IF Mutant = "unsaid" THEN gone ELSE Tells(c, gone, {})
+       /\ leave' = leave
 
 -------------------------------------------------------------------------------
 Init ==
@@ -176,19 +182,20 @@ Init ==
     /\ former = [i \in Ids |-> Over]
     /\ client = [i \in Ids |-> NoClient]
     /\ session = [i \in Ids |-> [now |-> NoSession, old |-> NoSession]]
+    /\ leave = [i \in Ids |-> None]
     /\ left = Breaks
 
 Begin(i) ==
     /\ i \in Heirs /\ context[i].app = "new" /\ context[i - 1].app = "dead"
     /\ context' = [context EXCEPT ![i] = Begun(i)]
-    /\ UNCHANGED <<knows, wire, former, client, session, left>>
+    /\ UNCHANGED <<knows, wire, former, client, session, leave, left>>
 
 Die(i) ==
     /\ "die" \in Faults /\ Up(i) /\ i + 1 \in Heirs /\ Clear(i)
     /\ context' = [context EXCEPT ![i] = [Idle EXCEPT !.app = "dead"]]
     /\ knows' = [knows EXCEPT ![i] = Nothing]
     /\ left' = left
-    /\ IF context[i].link = "WAITING" THEN UNCHANGED <<wire, former, client, session>> ELSE Leave(i)
+    /\ IF context[i].link = "WAITING" THEN UNCHANGED <<wire, former, client, session, leave>> ELSE Leave(i)
 
 (* What an application does: the service is told if it has been told the rest. *)
 Does(i, c, message) ==
@@ -196,7 +203,7 @@ Does(i, c, message) ==
     /\ Told(context[i]) => Len(wire[i].there) < Room
     /\ context' = [context EXCEPT ![i] = c]
     /\ wire' = IF Told(c) /\ ~wire[i].hung THEN [wire EXCEPT ![i].there = Append(@, Say(message))] ELSE wire
-    /\ UNCHANGED <<former, client, session, left>>
+    /\ UNCHANGED <<former, client, session, leave, left>>
 
 Add(i) == /\ i \in Sources /\ ~context[i].has
           /\ Does(i, [context[i] EXCEPT !.has = TRUE], "sir") /\ knows' = knows
@@ -209,12 +216,20 @@ Unwant(i) ==
     /\ Does(i, [context[i] EXCEPT !.wants = FALSE, !.stale = IF Told(context[i]) THEN @ + 1 ELSE @], "rdr")
     /\ knows' = [knows EXCEPT ![i] = Nothing]
 
+Lose(i) ==  \* a receiver has lost the transport of what it knows; every service is told
+    /\ "lose" \in Faults /\ Up(i) /\ context[i].wants /\ Told(context[i]) /\ ~wire[i].hung
+    /\ Len(wire[i].there) < Room
+    /\ LET of == {j \in Ids : knows[i][j] # "no"}
+       IN /\ of # {}
+          /\ wire' = [wire EXCEPT ![i].there = Append(@, [Say("slr") EXCEPT !.of = of])]
+    /\ UNCHANGED <<context, knows, former, client, session, leave, left>>
+
 Connect(i) ==
     /\ Up(i) /\ context[i].link = "WAITING"
     /\ context' = [context EXCEPT ![i].link = "REGISTERING", ![i].keepalive = Timed(Keepalive),
                                   ![i].silence = Timed(Silence)]
     /\ wire' = [wire EXCEPT ![i] = [NoWire EXCEPT !.there = <<Say("hello")>>]]
-    /\ UNCHANGED <<knows, former, client, session, left>>
+    /\ UNCHANGED <<knows, former, client, session, leave, left>>
 
 ToService(i) ==
     /\ wire[i].there # <<>> /\ HasRoom
@@ -230,6 +245,7 @@ FromFormer(i) ==  \* what comes late, and at last the end
                /\ wire' = IF Mutant = "unsaid" THEN wire ELSE Tells(c, wire, {})
                /\ session' = [session EXCEPT ![i].old = NoSession]
                /\ former' = [former EXCEPT ![i] = Over]
+               /\ leave' = leave
     /\ UNCHANGED <<context, knows, left>>
 
 Swept(k) == IF Mutant = "no_sweep" THEN k ELSE [j \in Ids |-> IF k[j] = "old" THEN "no" ELSE k[j]]
@@ -258,7 +274,7 @@ ToClient(i) ==
             [] m.kind = "down" -> Is(c, [j \in Ids |-> IF j \in m.of THEN "no" ELSE knows[i][j]], <<>>)
             [] m.kind = "rdr" -> Is([c EXCEPT !.stale = @ - 1], knows[i], <<>>)
             [] m.kind = "pong" -> Is(c, knows[i], <<>>)
-    /\ UNCHANGED <<former, client, session, left>>
+    /\ UNCHANGED <<former, client, session, leave, left>>
 
 Due(i) == Up(i) /\ 0 \in {context[i].sweep, context[i].silence, context[i].keepalive}
 
@@ -274,19 +290,24 @@ ContextTimer(i) ==
                /\ knows' = [knows EXCEPT ![i] = IF context[i].sweep = 0 THEN Swept(@) ELSE @]
                /\ wire' = IF c.keepalive = 0 /\ ~wire[i].hung
                           THEN [wire EXCEPT ![i].there = Append(@, Say("ping"))] ELSE wire
-               /\ UNCHANGED <<former, client, session>>
+               /\ UNCHANGED <<former, client, session, leave>>
 
 HasLapsed(c) == c.age # None /\ ((c.source /\ IsOver(SourceSpan, c.age)) \/ (c.want /\ IsOver(InterestLifetime, c.age)))
 IsSilent(s) == Keepalive > 0 /\ s.age = Silence
 Silent(i) == IsSilent(session[i].now) \/ IsSilent(session[i].old)
-ServiceDue == \E i \in Ids : Silent(i) \/ HasLapsed(client[i])
+ServiceDue == \E i \in Ids : Silent(i) \/ HasLapsed(client[i]) \/ leave[i] = 0
+
+IsLost(i) ==  \* its transport was lost, and so is its connection
+    leave[i] = 0 /\ client[i].source /\ (client[i].state # "CURRENT" \/ Mutant = "any_loss")
 
 ServiceTimer ==
     /\ ServiceDue
     /\ LET Quiet(s) == IF IsSilent(s) THEN NoSession ELSE s
-           c == [i \in Ids |-> IF Silent(i) THEN Lost(client[i]) ELSE Lapse(client[i])]
+           Left(i) == IF IsLost(i) THEN [client[i] EXCEPT !.source = FALSE] ELSE client[i]
+           c == [i \in Ids |-> IF Silent(i) THEN Lost(client[i]) ELSE Lapse(Left(i))]
        IN /\ client' = c
           /\ session' = [i \in Ids |-> [now |-> Quiet(session[i].now), old |-> Quiet(session[i].old)]]
+          /\ leave' = [i \in Ids |-> IF leave[i] = 0 THEN None ELSE leave[i]]
           /\ wire' = IF Mutant = "unsaid" THEN wire ELSE Tells(c, wire, {})
     /\ UNCHANGED <<context, knows, former, left>>
 
@@ -303,7 +324,7 @@ Hang(i) ==
     /\ Fault("hang")
     /\ Up(i) /\ context[i].link # "WAITING" /\ ~wire[i].hung /\ Clear(i)
     /\ wire' = [wire EXCEPT ![i] = [NoWire EXCEPT !.hung = TRUE]]
-    /\ UNCHANGED <<context, knows, former, client, session>>
+    /\ UNCHANGED <<context, knows, former, client, session, leave>>
 
 Restart ==  \* the service forgets everything; whoever is connected hears of it
     /\ Fault("restart")
@@ -314,6 +335,7 @@ Restart ==  \* the service forgets everything; whoever is connected hears of it
     /\ former' = [i \in Ids |-> Over]
     /\ client' = [i \in Ids |-> NoClient]
     /\ session' = [i \in Ids |-> [now |-> NoSession, old |-> NoSession]]
+    /\ leave' = [i \in Ids |-> None]
 
 Tick ==
     /\ ~ServiceDue
@@ -326,10 +348,11 @@ Tick ==
        IN /\ context' = [i \in Ids |-> [context[i] EXCEPT !.sweep = Less(@), !.silence = Less(@), !.keepalive = Less(@)]]
           /\ client' = [i \in Ids |-> [client[i] EXCEPT !.age = More(@, MaxAge)]]
           /\ session' = [i \in Ids |-> [now |-> Older(session[i].now), old |-> Older(session[i].old)]]
+          /\ leave' = [i \in Ids |-> Less(leave[i])]
     /\ UNCHANGED <<knows, wire, former, left>>
 
 Next ==
-    \/ \E i \in Ids : \/ Begin(i) \/ Die(i) \/ Add(i) \/ Remove(i) \/ Want(i) \/ Unwant(i)
+    \/ \E i \in Ids : \/ Begin(i) \/ Die(i) \/ Add(i) \/ Remove(i) \/ Want(i) \/ Unwant(i) \/ Lose(i)
                       \/ Connect(i) \/ ToService(i) \/ FromFormer(i) \/ ToClient(i) \/ ContextTimer(i)
                       \/ Break(i) \/ Hang(i)
     \/ ServiceTimer \/ Restart \/ Tick
@@ -383,7 +406,8 @@ Informed ==  \* N4: who wants them is told of exactly the sources that the servi
 Once ==  \* N5: of each change once
     \A i \in Ids : Listens(i) => Seen(i).news
 
-(* N6: what a service was told goes when its context says so, or when it was potentially down for its lifetime. *)
+(* N6: what a service was told goes when its context says so, or when it was potentially down for its lifetime, or    *)
+(* still is a while after its transport was lost.                                                                     *)
 Says(queue, kind, IsLeft(_)) == queue # <<>> /\ (Head(queue).kind = kind \/ (Head(queue).kind = "all" /\ IsLeft(Head(queue))))
 NotBefore ==
     [][\A i \in Ids :
@@ -391,7 +415,8 @@ NotBefore ==
               NoWant(m) == ~m.want
               Said(kind, IsLeft(_)) == Says(wire[i].there, kind, IsLeft) \/ Says(former[i].there, kind, IsLeft)
           IN /\ client[i].source /\ ~client'[i].source =>
-                    IsOver(SourceLifetime, client[i].age) \/ Said("sdr", NoSource) \/ Restart
+                    \/ IsOver(SourceLifetime, client[i].age) \/ Said("sdr", NoSource) \/ Restart
+                    \/ leave[i] = 0 /\ client[i].state # "CURRENT"
              /\ client[i].want /\ ~client'[i].want =>
                     IsOver(InterestLifetime, client[i].age) \/ Said("rdr", NoWant) \/ Restart]_vars
 

@@ -27,8 +27,8 @@ from stablecast.model.worlds.srslifetime_parts import (
     to_context,
     to_service,
 )
-from stablecast.model.worlds.srslifetime_seen import INVARIANTS, records_over, seen, silent
-from stablecast.transports.resolution.inputs import AddReceiver, RemoveReceiver, RemoveSource
+from stablecast.model.worlds.srslifetime_seen import INVARIANTS, known_of, leave_of, records_over, seen, silent
+from stablecast.transports.resolution.inputs import AddReceiver, RemoveReceiver, RemoveSource, Unresolved
 from stablecast.transports.resolution.srs_context import SrsContext
 from stablecast.transports.resolution.srs_events import Accepted, Closed, Cut, Opened, Received, SrsContextInput, Write
 from stablecast.transports.resolution.srs_link import LinkState
@@ -110,6 +110,8 @@ class World:
                 yield "Want"
             if "unwant" in faults and wanted:
                 yield "Unwant"
+            if "lose" in faults and link.told and wanted and not node.wire.hung and known_of(node.context):
+                yield "Lose"
         if link.state is LinkState.WAITING:
             yield "Connect"
         elif self._due(node):
@@ -129,8 +131,11 @@ class World:
         return due is not None and due <= self.now and node.context.links[0].state is not LinkState.WAITING
 
     def _service_due(self) -> bool:
-        return any(records_over(client, self.now) for client in self.service.clients.values()) or any(
-            silent(session, self.now) for session in self.service.sessions.values()
+        service, now = self.service, self.now
+        return (
+            any(records_over(client, now) for client in service.clients.values())
+            or any(silent(session, now) for session in service.sessions.values())
+            or any(now >= due for node in self.nodes if (due := leave_of(service, node.number)) is not None)
         )
 
     def _blocks(self, node: Node) -> bool:
@@ -289,5 +294,7 @@ def _application(name: str, node: Node) -> SrsContextInput:
             return RemoveSource(node.number, 0)
         case "Want":
             return AddReceiver(TOPIC)
+        case "Lose":
+            return Unresolved(TOPIC)
         case _:
             return RemoveReceiver(TOPIC)

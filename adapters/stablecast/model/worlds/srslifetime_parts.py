@@ -1,6 +1,6 @@
 """What the world of `tla/SrsLifetime` is made of: constants, what is said on connections, and each context's part."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import attrs
 
@@ -8,7 +8,9 @@ from stablecast.core.units import SECOND
 from stablecast.model.canonical import Fn, record
 from stablecast.model.clone import Shared
 from stablecast.transports.resolution.inputs import AddReceiver, AddSource
+from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.srs_context import SrsContext
+from stablecast.transports.resolution.srs_records import source_info
 from stablecast.transports.resolution.srs_settings import ClientConfig, ServiceConfig
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import FrameKind
@@ -16,6 +18,7 @@ from stablecast.transports.wire.rsocket import FrameKind
 TOPIC = "topic"
 SERVICE = "10.0.0.9:27000"
 LOCAL = "10.0.0.1:41000"
+ADDRESS = "10.0.0.1:14371"
 NONE = -1
 """A timer that is not armed, as the model writes it."""
 MOST_WORDS = 4_096
@@ -32,6 +35,7 @@ class Constants:
     Heirs: frozenset[int]
     SourceLifetime: int
     InterestLifetime: int
+    Backoff: int
     Grace: int
     Keepalive: int
     Silence: int
@@ -46,7 +50,8 @@ class Constants:
 
     def service(self) -> ServiceConfig:
         """The service's settings."""
-        return ServiceConfig(self.SourceLifetime * self.tick, self.InterestLifetime * self.tick)
+        spans = (self.SourceLifetime, self.InterestLifetime, self.Backoff)
+        return ServiceConfig(*(span * self.tick for span in spans))
 
     def client(self) -> ClientConfig:
         """A context's settings: it may connect again at once."""
@@ -70,13 +75,13 @@ def to_service(octets: bytes) -> Said:
     """What a context wrote."""
     frames = rsocket.Decoder().feed(octets)
     kinds = {frame.kind for frame in frames}
-    messages = [type(message) for frame in frames if frame.payload for message in _decoded(frame)]
-    source, want = srs.SourceInfo in messages, srs.ReceiverInfo in messages
-    if FrameKind.SETUP in kinds:
-        return Said(octets, record(kind="hello", source=False, want=False))
-    if FrameKind.REQUEST_STREAM in kinds:
-        return Said(octets, record(kind="all", source=source, want=want))
-    return Said(octets, record(kind=_ASKED[tuple(messages)], source=False, want=False))
+    messages = [message for frame in frames if frame.payload for message in _decoded(frame)]
+    types = {type(message) for message in messages}
+    every = FrameKind.REQUEST_STREAM in kinds
+    kind = "hello" if FrameKind.SETUP in kinds else "all" if every else _ASKED[frozenset(types)]
+    source, want = every and srs.SourceInfo in types, every and srs.ReceiverInfo in types
+    of = frozenset(named(message.source) for message in messages if isinstance(message, srs.LeaveInfo))
+    return Said(octets, record(kind=kind, source=source, want=want, of=of))
 
 
 @lru_cache(MOST_WORDS)
@@ -92,11 +97,12 @@ def to_context(octets: bytes) -> Said:
 
 
 _ASKED = {
-    (srs.SourceInfo,): "sir",
-    (srs.SourceDelete,): "sdr",
-    (srs.ReceiverInfo,): "rir",
-    (srs.ReceiverDelete,): "rdr",
-    (): "ping",
+    frozenset({srs.SourceInfo}): "sir",
+    frozenset({srs.SourceDelete}): "sdr",
+    frozenset({srs.ReceiverInfo}): "rir",
+    frozenset({srs.ReceiverDelete}): "rdr",
+    frozenset({srs.LeaveInfo}): "slr",
+    frozenset(): "ping",
 }
 _TOLD: dict[type, str] = {
     srs.RegistrationResponse: "hello",
@@ -166,7 +172,18 @@ class Node:
 
 def source(number: int) -> AddSource:
     """The source of a context."""
-    return AddSource(TOPIC, "10.0.0.1:14371", number, 0, "", persistent=False)
+    return AddSource(TOPIC, ADDRESS, number, 0, "", persistent=False)
+
+
+def named(place: str) -> int:
+    """The context of the source with this source string: the session ID is its number."""
+    return int(place.partition("[")[0].rpartition(":")[2], 16)
+
+
+@cache
+def otid_of(number: int) -> bytes:
+    """The name of a context's source."""
+    return source_info(TOPIC, SourceRecord(ADDRESS, number, 0, instance=instance_of(number))).otid
 
 
 def instance_of(number: int) -> bytes:

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from stablecast.model.canonical import Fn, Value, record
 from stablecast.model.errors import ModelError
 from stablecast.model.explorer import Invariant, State
-from stablecast.model.worlds.srslifetime_parts import NONE, Constants, Node, instance_of, number_of
+from stablecast.model.worlds.srslifetime_parts import NONE, Constants, Node, instance_of, number_of, otid_of
+from stablecast.transports.resolution.srs_agenda import Matter
 from stablecast.transports.resolution.srs_client import Client
 from stablecast.transports.resolution.srs_context import SrsContext
 from stablecast.transports.resolution.srs_link import Link, LinkTimer
@@ -40,8 +41,14 @@ def seen(constants: Constants, service: Service, nodes: Sequence[Node], left: in
             )
             for node in nodes
         ),
+        "leave": tuple(_ticks(leave_of(service, node.number), now, constants) for node in nodes),
         "left": left,
     }
+
+
+def leave_of(service: Service, number: int) -> int | None:
+    """When the service looks whether the source of a context is still there."""
+    return service.agenda.deadlines.get((Matter.LEAVE, otid_of(number)))
 
 
 def records_over(client: Client, now: int) -> bool:
@@ -90,18 +97,21 @@ def _settled(link: Link, service: Service) -> str:
 
 
 def _left(link: Link, kind: LinkTimer, now: int, constants: Constants) -> int:
-    deadline = link.timers.deadline(kind)
+    return _ticks(link.timers.deadline(kind), now, constants)
+
+
+def _ticks(deadline: int | None, now: int, constants: Constants) -> int:
     return NONE if deadline is None else (deadline - now) // constants.tick
 
 
 def _knows(node: Node, contexts: int) -> tuple[Value, ...]:
     known = dict.fromkeys(range(1, contexts + 1), "no")
     if node.app == "up":
-        known |= _known(node.context)
+        known |= known_of(node.context)
     return tuple(known.values())
 
 
-def _known(context: SrsContext) -> dict[int, str]:
+def known_of(context: SrsContext) -> dict[int, str]:
     """Sources of others, and whether the service named them on the connection of now."""
     (link,) = context.links
     current = link.connection if link.told else None

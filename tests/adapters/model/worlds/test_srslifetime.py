@@ -13,6 +13,7 @@ CONSTANTS: dict[str, Value] = {
     "Heirs": frozenset(),
     "SourceLifetime": 1,
     "InterestLifetime": 1,
+    "Backoff": 0,
     "Grace": 1,
     "Keepalive": 0,
     "Silence": 0,
@@ -28,6 +29,7 @@ CONSTANTS: dict[str, Value] = {
     [
         {"Faults": frozenset({"break", "late", "away"})},
         {"Faults": frozenset({"restart", "unwant"})},
+        {"Faults": frozenset({"break", "away", "lose"}), "SourceLifetime": 2, "Backoff": 1, "Breaks": 2},
         {"Faults": frozenset({"hang", "away"}), "Keepalive": 1, "Silence": 2},
         {
             "Contexts": 3,
@@ -67,6 +69,17 @@ def test_a_source_is_found_and_goes_with_its_lifetime() -> None:
     assert world.abstract()["knows"] == (("no", "no"), ("cur", "no"))
     world.do(("ToClient", 2))
     assert world.abstract()["knows"] == (("no", "no"), ("no", "no"))
+
+
+def test_a_lost_transport_shortens_the_wait() -> None:
+    """T27: but not for a source whose context is connected."""
+    world = connected(Faults=frozenset({"break", "away", "lose"}), SourceLifetime=3, Breaks=2)
+    for action in (("Lose", 2), ("ToService", 2), ("ServiceTimer",)):
+        world.do(action)
+    assert len(world.service.directory.sources) == 1
+    for action in (("Break", 1), ("Lose", 2), ("ToService", 2), ("ServiceTimer",)):
+        world.do(action)
+    assert len(world.service.directory.sources) == 0
 
 
 def test_a_late_hello_is_refused() -> None:
