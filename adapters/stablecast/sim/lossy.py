@@ -1,12 +1,17 @@
-"""A transport that guarantees nothing: runs of a stream are lost, come twice, or late; of what is lost it tells."""
+"""A transport that guarantees nothing: runs of a stream are lost, come twice, or late; of what is lost it tells.
+
+What befalls a run of pieces of large messages befalls a part of it.
+"""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
+from stablecast.core import serial
 from stablecast.core.units import MILLISECOND
 from stablecast.sim.coding import Item
 from stablecast.sim.process import Process
-from stablecast.transports.lbttcp import Run
+from stablecast.transports import chained
+from stablecast.transports.lbttcp import Run, span
 
 LATE_NS = 20 * MILLISECOND
 GIVE_UP_NS = 100 * MILLISECOND
@@ -45,6 +50,9 @@ class Lossy:
             if not isinstance(item, Run) or rng.random() >= self._share:
                 arrived.append(item)
                 continue
+            if item.count > 1 and item.chained:
+                before, item = parted(item, rng.randrange(1, item.count))  # noqa: PLW2901  # the rest of it
+                arrived.append(before)
             fate = rng.choice(tuple(Fate))
             if fate is Fate.TWICE:
                 arrived += [item, item]
@@ -57,3 +65,14 @@ class Lossy:
 
     def _delivery(self, hear: Callable[..., None], *what: object) -> Callable[[], None]:
         return lambda: self._process.deliver(lambda: hear(*what))
+
+
+def parted(run: Run, at: int) -> tuple[Run, Run]:
+    """A chained run in two, of which the first has `at` messages."""
+    _, cut = span(run.block, 0, at)
+    block, sizes = memoryview(run.block), [len(piece.payload) for piece in chained.pieces(run.block, 0, run.count)]
+    behind = serial.wire(run.first + at)
+    return (
+        Run(run.topic_index, run.first, at, sum(sizes[:at]), block[:cut]),
+        Run(run.topic_index, behind, run.count - at, sum(sizes[at:]), block[cut:]),
+    )

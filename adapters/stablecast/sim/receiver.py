@@ -31,6 +31,7 @@ from stablecast.core.inputs import (
     Withdraw,
 )
 from stablecast.core.messages import ConsumptionAck, Deregistered, Message, Refused, Registered, Role, SourceInfo
+from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import Registration
 from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
@@ -358,11 +359,12 @@ class Session:
     def _pass(self) -> None:
         """Pieces that no message will come of."""
         self._pieces.check_invariants()
-        for first, stop in self._pieces.take_passed()[0]:
+        passed, lost = self._pieces.take_passed()
+        told = RangeSet(lost)
+        for first, stop in passed:
             for number in range(first, stop):
-                self._checkers.receivers.on_given_up(
-                    self._receiver, self._process.name, self.incarnation, self._senders[number], number
-                )
+                who = (self._receiver, self._process.name, self.incarnation, self._senders.pop(number))
+                self._checkers.receivers.on_given_up(*who, number, told=number in told)
             self.driver.feed(Consumed(first, stop - 1))
 
     def _choose(self, low: int) -> None:

@@ -27,6 +27,7 @@ KINDS = {
     "lossy": Setup(lossy=30, stability_ms=200),
     "large": Setup(large=8),
     "large and lossy": Setup(large=8, lossy=30, arrival=True, stability_ms=200),
+    "large and streaming": Setup(rules=GroupRules(()), forgetful=True, large=8, lossy=30),
     "leaving": Setup(leaving=Leaving.RECEIVER, ack_mode=AckMode.EXPLICIT),
     "arrival": Setup(arrival=True, ack_mode=AckMode.EXPLICIT, forwarding=True, write_delay_ms=20),
     "confirmed": Setup(unique=1, retained=(480, 1440), leaving=Leaving.HASTY_SOURCE),

@@ -3,11 +3,12 @@
 from random import Random
 
 from stablecast.sim.coding import Greeting, Item
-from stablecast.sim.lossy import GIVE_UP_NS, LATE_NS, Lossy
+from stablecast.sim.lossy import GIVE_UP_NS, LATE_NS, Lossy, parted
 from stablecast.sim.network import Network
 from stablecast.sim.process import Process
 from stablecast.sim.world import Clock, World
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.fragments import cut
+from stablecast.transports.lbttcp import Run, StreamDecoder
 
 RUNS = 400
 
@@ -42,3 +43,13 @@ def test_nothing_vanishes_without_a_word() -> None:
     assert sum(item is marker for _, item in arrived) == RUNS // 2
     assert max(at for at, _ in arrived) <= LATE_NS
     assert 0.2 * 0.3 * RUNS < len(told) < 0.5 * 0.3 * RUNS
+
+
+def test_a_run_of_pieces_is_parted_between_two_of_them() -> None:
+    """Across the wrap of the numbers; both are runs as they come on a stream."""
+    octets = cut(7, 0xFFFF_FFFE, bytes(range(250)) * 8, 500)
+    (run,) = StreamDecoder().feed(b"".join(octets))
+    assert isinstance(run, Run)
+    for at in range(1, run.count):
+        parts = [found for some in (octets[:at], octets[at:]) for found in StreamDecoder().feed(b"".join(some))]
+        assert list(parted(run, at)) == parts

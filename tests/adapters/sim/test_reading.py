@@ -139,15 +139,17 @@ def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
     stable(checkers, 0, 5)
     begin(checkers)
     reading = checkers.receivers
-    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 3)
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 3, told=True)
     assert broken(checkers) == [], "the last piece of it is not stable"
     assert reading.missed(READER) == [(0, 1, LIFE), (1, 2, LIFE), (2, 3, LIFE)]
-    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 1)
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 1, told=True)
     assert broken(checkers) == ["S3"]
     stable(checkers, 5, 9)
     reading.ledgers[READER].lost.add(7, 8)
-    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 6)
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 6, told=True)
     assert broken(checkers) == ["S3"]
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 8, told=False)
+    assert broken(checkers) == ["S3", "D1"]
 
 
 def test_a_message_that_began_before_the_session_need_not_be_whole() -> None:
@@ -156,6 +158,6 @@ def test_a_message_that_began_before_the_session_need_not_be_whole() -> None:
     stable(checkers, 0, 3)
     checkers.receivers.on_consumed(READER, LIFE, 0, 1)
     begin(checkers, 1)
-    checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 1)
+    checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 1, told=False)
     deliver(checkers, 3, 4)
     assert broken(checkers) == ["D1"], "the other piece was passed over without a word"

@@ -13,6 +13,7 @@ from stablecast.sim.resolving import Found
 from stablecast.sim.schedule import Act, Fault
 from stablecast.sim.setup import RECEIVERS, SOURCE, Setup
 from stablecast.transports import codec
+from stablecast.transports.fragments import Reassembly
 from stablecast.transports.lbttcp import Run
 from tests.adapters.sim.setups import KINDS, lively, world
 
@@ -104,3 +105,12 @@ def test_who_leaves_leaves_new_lives_as_well() -> None:
     late = receiver._session_for(info, Found(session.transport, 4711, source.config.reply_to))
     assert late.left
     assert receiver._session_for(info, Found("", 4711, "")) is late
+
+
+def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1: where nobody can send them again; a reassembly that keeps it to itself is found."""
+    report = world("large and streaming")
+    assert report.violations == ()
+    assert report.counts["pieces given up"] > 0
+    monkeypatch.setattr(Reassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
+    assert {violation.rule for violation in world("large and streaming").violations} == {"D1"}
