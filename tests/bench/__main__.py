@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.bench import bookkeeping, peers, report
+from tests.bench.bounded import bounded
 from tests.bench.disk import disk
 from tests.bench.latency import latency
 from tests.bench.memory import memory
@@ -26,7 +27,20 @@ from tests.bench.transports import transports
 
 SCENARIOS = {
     make(Options()).name: make
-    for make in (throughput, quorum, latency, recovery, disk, flushes, starting, memory, restart, sources, transports)
+    for make in (
+        throughput,
+        quorum,
+        latency,
+        recovery,
+        disk,
+        flushes,
+        starting,
+        memory,
+        restart,
+        sources,
+        transports,
+        bounded,
+    )
 }
 COST_REPEATS = 5
 FAST = {"messages": 100_000, "rounds": 1}

@@ -2,12 +2,13 @@
 
 import json
 import sys
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.bench import bookkeeping, latency, memory, peers, pipeline, throughput
+from tests.bench import bookkeeping, bounded, latency, memory, peers, pipeline, throughput
 from tests.bench.__main__ import SCENARIOS, main
 from tests.bench.roles import BenchError, Role, Wire, Work, run
 from tests.bench.scenario import Options, Outcome, Scenario, digits
@@ -63,6 +64,12 @@ def test_a_stored_message_takes_less_than_32_bytes_of_memory(tmp_path: Path) -> 
     """Issue 8: also when every message came in a run of its own; counted, so that the machine's speed is no matter."""
     for run_messages in (1, 64):
         assert sum(memory.measured(run_messages, Options(), tmp_path).values()) <= 32
+
+
+async def test_messages_beyond_the_limits_of_a_repository_take_no_memory(tmp_path: Path) -> None:
+    """The short form of 100 million: blocks of memory that the interpreter has given out, when the limits are reached."""
+    used = await bounded.through(800_000, 16, tmp_path, 4, sys.getallocatedblocks)
+    assert max(used[1:]) <= 1.02 * used[0]
 
 
 def test_bookkeeping_balances() -> None:
