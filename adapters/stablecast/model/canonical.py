@@ -8,9 +8,10 @@ A function over 1..n is a sequence, as in the models' own language.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -67,6 +68,36 @@ def text(value: Value) -> str:
 
 def _listed(kind: str, texts: Iterable[str]) -> str:
     return "[" + ",".join((f'"{kind}"', *texts)) + "]"
+
+
+def plain(canonical: str) -> Any:
+    """What a text says, to look at: functions and records as dicts, sequences as tuples, sets as frozensets.
+
+    >>> plain('["fn",["age",3],["of",["seq",["set",1,2]]]]')
+    {'age': 3, 'of': (frozenset({1, 2}),)}
+    """
+    return _plain(json.loads(canonical))
+
+
+def parse_text(texts: str) -> list[Any]:
+    """Several texts with commas between them, each as `plain` has it.
+
+    >>> parse_text('1,["seq","a"]')
+    [1, ('a',)]
+    """
+    return [_plain(value) for value in json.loads(f"[{texts}]")]
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    match value:
+        case ["fn", *pairs]:
+            return {_plain(key): _plain(of) for key, of in pairs}
+        case ["set", *members]:
+            return frozenset(map(_plain, members))
+        case _:
+            return tuple(map(_plain, value[1:]))
 
 
 def digest(lines: Iterable[str]) -> str:
