@@ -2,15 +2,23 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from stablecast.core import inputs, messages
+from stablecast.model.views import VIEWS
+from stablecast.sim.runner import run as simulate
+from stablecast.sim.schedule import draw
 from stablecast.transports.resolution import inputs as resolution
 from stablecast.transports.resolution import srs_events
+from tests.adapters.model.views.conftest import traced
+from tests.adapters.model.views.edited import KEPT, followed
 from tests.support.evidence import MODELS, Model, rows, section
 from tests.support.tree import ROOT
+
+__all__ = ["traced"]
 
 TABLE = rows(section((ROOT / "spec" / "models.md").read_text(encoding="utf-8"), "Records, actions and code"))
 CODE = (ROOT / "core" / "stablecast" / "core", ROOT / "transports" / "stablecast" / "transports")
@@ -86,3 +94,28 @@ def test_an_action_is_found_wherever_next_names_it() -> None:
 def test_what_no_endpoint_is_told_is_seen() -> None:
     records = RECORD.findall("`store: Arrived(Register)` `store: Consumed` `store: Arrived` `source: Sent(Register)`")
     assert unknown(records) == ["store: Consumed()", "store: Arrived()", "source: Sent(Register)"]
+
+
+def test_what_records_of_real_runs_are_found_to_be_is_in_the_table(traced: Path, tmp_path: Path) -> None:
+    """Takeovers, stores with names that move, and a source that lives three times."""
+    for seed in (9, 18):
+        simulate(draw(seed), traces=tmp_path / str(seed))
+    known = {
+        (model, action.strip("`"), role, f"{kind}({message})" if message else kind)
+        for model, action, record, _ in TABLE
+        for role, kind, message in RECORD.findall(record)
+    }
+    for tally in followed(traced, tmp_path / "9", tmp_path / "18").values():
+        assert tally.records
+        role = tally.view.role.name.lower()
+        found = {(tally.view.model, action, role, record) for record, action in tally.records}
+        assert found <= known, tally.view.name
+
+
+def test_every_step_that_traces_are_compared_with_is_of_an_action_with_a_record() -> None:
+    rows_of = {(row[0], row[1].strip("`")): row[2] for row in TABLE}
+    for view in VIEWS:
+        for steps in KEPT.steps[view.name].values():
+            for step in steps.all:
+                record = rows_of[view.model, step.action.partition("(")[0]]
+                assert record.startswith("none: ") or f"`{view.role.name.lower()}: " in record, step

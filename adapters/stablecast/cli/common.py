@@ -5,7 +5,8 @@ import gc
 import json
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from stablecast.config.options import OptionError, Value
@@ -64,3 +65,16 @@ def say(line: object) -> None:
 def note(line: str) -> None:
     """One line for people on standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def spinning(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on the terminal that says what goes on, as long as it does; none where there is no terminal."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and few commands take long
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda text: shown.update(task, description=text)

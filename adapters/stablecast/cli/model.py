@@ -23,11 +23,47 @@ def list_command(names: Names = None, models: Models = None, as_json: Json = Fal
 
 
 @app.command("check")
-def check_command(names: Names = None, models: Models = None, jar: Jar = None, as_json: Json = False) -> None:
-    """Run the checker on configurations and compare its verdicts with the expected ones."""
-    from stablecast.model import command
+def check_command(
+    names: Names = None,
+    models: Models = None,
+    jar: Jar = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="Write the last counterexample as a trace, for `trace dump`.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the checker on configurations and compare its verdicts with the expected ones; counterexamples are told."""
+    from stablecast.model import checking
 
-    raise typer.Exit(command.check(names or [], models, jar, as_json))
+    raise typer.Exit(checking.check(names or [], models, jar, trace, as_json))
+
+
+@app.command("trace")
+def trace_command(
+    paths: Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")],
+    model: Annotated[list[str] | None, typer.Option("--model", help="A model; default: all that can be.")] = None,
+    models: Models = None,
+    jar: Jar = None,
+    samples: Annotated[int, typer.Option("--samples", help="Samples of each view for the checker.", min=0)] = 2,
+    as_json: Json = False,
+) -> None:
+    """Judge traces by the rules, and by the steps that the models have; with --jar the checker judges samples."""
+    from stablecast.model import tracing
+
+    wanted = tracing.Wanted(tuple(model or ()), models, jar, samples, as_json)
+    raise typer.Exit(tracing.trace(paths, wanted))
+
+
+@app.command("views")
+def views_command(
+    models: Models = None,
+    record: Annotated[bool, typer.Option("--record", help="Make them anew, from the graphs.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Name what traces are compared with: views of one endpoint, and how many steps the models have of each."""
+    from stablecast.model import tracing
+
+    raise typer.Exit(tracing.views(models, record, as_json))
 
 
 @app.command("graph")

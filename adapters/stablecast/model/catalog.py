@@ -2,7 +2,9 @@
 
     tla/Registration/Registration.tla   the model
                      MCRegistration.tla what only the checker needs: bounds on constants, fairness
+                     TraceRegistration.tla what samples of recorded traces are judged by
                      graph_one.cfg      a configuration: constants, properties, and in comments its verdict and purpose
+    tla/views.json                      the steps of the graphs that traces are compared with
     tla/graphs.json                     of each `graph_*` configuration: hashes of its files, and its graph's digests
 
 A configuration's first comments say what the checker must find, `EXPECT ok` or `EXPECT violates NAME`, then in a
@@ -69,7 +71,8 @@ class Configuration:
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of everything that its graph depends on, by file name."""
-        files = [*sorted(self.path.parent.glob("*.tla")), self.path]
+        modules = [path for path in sorted(self.path.parent.glob("*.tla")) if not path.name.startswith("Trace")]
+        files = [*modules, self.path]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 

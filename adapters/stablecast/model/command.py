@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stablecast.cli.common import note, say
+from stablecast.cli.common import say
 from stablecast.model import catalog, equal, mutants, tlc
 from stablecast.model.errors import ModelError
 
@@ -34,23 +34,6 @@ def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
     return 0
 
 
-def check(names: list[str], models: Path | None, jar: Path | None, as_json: bool) -> int:
-    """Returns the exit status: 0 if every verdict is the expected one."""
-    checker = _needed(jar)
-    told: list[dict[str, Any]] = []
-    for one in catalog.configurations(models or catalog.folder(), tuple(names)):
-        verdict = tlc.check(one, checker, "-workers", "auto")
-        expected = verdict.outcome == one.expected
-        told.append({"name": one.name, "outcome": verdict.outcome, "expected": one.expected})
-        if not as_json:
-            say(f"{one.name}: {verdict.outcome}" + ("" if expected else f", EXPECTED {one.expected}"))
-        if not expected:
-            note(verdict.output)
-    if as_json:
-        say({"models": told})
-    return 0 if all(entry["outcome"] == entry["expected"] for entry in told) else 1
-
-
 def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) -> int:
     """Returns the exit status."""
     (*_, one) = catalog.configurations(models or catalog.folder(), (name,))
@@ -68,7 +51,7 @@ def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, 
     where = models or catalog.folder()
     chosen = [one for one in catalog.configurations(where, tuple(names)) if one.has_graph]
     if record:
-        checker = _needed(jar)
+        checker = needed(jar)
         done: Iterator[equal.Comparison] = (equal.record(one, where, checker) for one in chosen)
     else:
         done = equal.compare_all(chosen, where, jar, jobs or os.cpu_count() or 1)
@@ -96,7 +79,8 @@ def plant(only: str, models: Path | None, as_json: bool) -> int:
     return 1 if result.survivors else 0
 
 
-def _needed(jar: Path | None) -> Path:
+def needed(jar: Path | None) -> Path:
+    """The checker. Raises ModelError if there is none."""
     if jar is None:
         raise ModelError(f"this needs the checker: {tlc.HOW_TO_GET_IT}")
     if not jar.is_file():

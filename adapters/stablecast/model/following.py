@@ -1,9 +1,8 @@
 """Traces of real runs laid beside the models: is what they show a step that the model's graph has?
 
-Each trace is looked at through the views of its role (`stablecast.model.views`), record by record. A record that changes
-a view is a *member* if the graphs have such a step, *out of bounds* if it does what the models do not have, and else a
-**stranger**: the run is none of the model. Of one window no more is told after a stranger of the same kind, for what
-follows a wrong step is often wrong, too.
+Each trace is looked at through the views of its role (`stablecast.model.views`), record by record. A record that
+changes a view is a *member* if the graphs have such a step, *out of bounds* if it does what the models do not have, and
+else a **stranger**: the run is none of the model. What follows a stranger is judged from where it led.
 """
 
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any
 import attrs
 
 from stablecast.core.effects import Effect
-from stablecast.core.inputs import Input
+from stablecast.core.inputs import Arrived, Input
 from stablecast.core.messages import Role
 from stablecast.model.views.edges import Kept, Outside, Seen, Step, Steps, View, Watch
 from stablecast.trace.converter import decode_effects, decode_input, restore
@@ -24,8 +23,8 @@ from stablecast.trace.names import part_of, traces_of
 
 MOST_STRANGERS = 20
 """Strangers of one view that are told of; all are counted."""
-MOST_SAMPLES = 64
-"""Windows of one view whose steps are kept in their order, for the checker."""
+MOST_SAMPLES = 16
+"""Numbers, or whatever else a view is of, whose steps are kept in their order for the checker, of each trace."""
 
 
 @attrs.frozen
@@ -67,6 +66,7 @@ class Tally:
         strangers: Changes that are neither.
         seen: The steps that members were, by scope.
         told: The first strangers.
+        records: What records members were, each with its action: as the table of records and actions has them.
     """
 
     view: View
@@ -76,6 +76,7 @@ class Tally:
     strangers: int = 0
     seen: dict[str, set[Step]] = attrs.field(factory=dict)
     told: list[Stranger] = attrs.field(factory=list)
+    records: set[tuple[str, str]] = attrs.field(factory=set)
 
     def as_json(self, kept: Kept) -> dict[str, Any]:
         """For machines."""
@@ -85,6 +86,7 @@ class Tally:
             "view": self.view.name,
             **numbers,
             "out_of_bounds": dict(sorted(self.outside.items())),
+            "records": [list(pair) for pair in sorted(self.records)],
             "steps_seen": seen,
             "steps": there,
             "told": [attrs.asdict(one) for one in self.told],
@@ -98,12 +100,16 @@ class Tally:
 
 @attrs.define
 class Follower:
-    """One trace in one view. `paths`: the steps of each window in their order, for the checker."""
+    """One trace in one view.
+
+    `paths`: the steps of some numbers (or of whose the view is) in their order, for the checker; where steps in between
+    were out of bounds, in several parts.
+    """
 
     tally: Tally
     watch: Watch
     steps: Steps
-    paths: dict[str, list[Step]] = attrs.field(factory=dict)
+    paths: dict[tuple[str, int], list[list[Step]]] = attrs.field(factory=dict)
 
     def take(self, path: Path, record: int, event: Input, effects: list[Effect]) -> None:
         """Judge a record."""
@@ -111,19 +117,29 @@ class Follower:
             if isinstance(one, Outside):
                 self.tally.outside[one.why] += 1
             else:
-                self._judge(path, record, one)
+                self._judge(path, record, event, one)
 
-    def _judge(self, path: Path, record: int, seen: Seen) -> None:
-        way = self.steps.path(seen)
+    def _judge(self, path: Path, record: int, event: Input, seen: Seen) -> None:
+        way = self.steps.path(seen, self.tally.view.most)
         if way is None:
             self.tally.strangers += 1
             if len(self.tally.told) < MOST_STRANGERS:
                 self.tally.told.append(Stranger.of(self.tally.view, path, record, seen))
             return
         self.tally.members += 1
+        self.tally.records.update((_kind(event), step.action.partition("(")[0]) for step in way)
         self.tally.seen[self.watch.scope].update(way)
-        if seen.window in self.paths or len(self.paths) < MOST_SAMPLES:
-            self.paths.setdefault(seen.window, []).extend(way)
+        self._keep(seen, way)
+
+    def _keep(self, seen: Seen, way: list[Step]) -> None:
+        """Make the paths of what was seen longer."""
+        if len(self.paths) < MOST_SAMPLES:
+            self.paths.setdefault((seen.whose, seen.first), [[]])
+        for (whose, number), parts in self.paths.items():
+            if whose == seen.whose and (number == seen.first or seen.first <= number < seen.stop):
+                if parts[-1] and parts[-1][-1].after != way[0].before:
+                    parts.append([])
+                parts[-1].extend(way)
 
 
 @attrs.define
@@ -183,7 +199,13 @@ class Following:
 
     def _close(self, followers: Iterable[Follower]) -> None:
         for one in followers:
-            self.samples += [(one.tally.view, one.watch.scope, path) for path in one.paths.values()]
+            self.samples += [(one.tally.view, one.watch.scope, path) for parts in one.paths.values() for path in parts]
+
+
+def _kind(event: Input) -> str:
+    """A record by its kind: `Tick`, `Arrived(Register)`."""
+    name = type(event).__name__
+    return f"{name}({type(event.message).__name__})" if isinstance(event, Arrived) else name
 
 
 def _frames(parts: list[Path]) -> Iterator[tuple[Path, Frame]]:

@@ -6,6 +6,7 @@ The checker is TLC, a Java program that this project neither contains nor needs:
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -20,6 +21,11 @@ HOW_TO_GET_IT = (
     "runs on Java 11 or newer"
 )
 HEAP = "-Xmx4g"
+PROGRESS_MS = 2000
+"""Between two sentences of the checker about how far it is."""
+
+Progress = Callable[[str], None]
+"""Told how far the checker is, in its own words."""
 
 _NODE = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"')
 _EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="((?:[^"\\]|\\.)*)"')
@@ -38,22 +44,46 @@ class Verdict:
     output: str
 
 
-def check(configuration: Configuration, jar: Path, *options: str) -> Verdict:
+def silent(_: str) -> None:
+    """For those who do not want to hear how far it is."""
+
+
+def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> Verdict:
     """Run the checker.
 
     Raises:
         ModelError: If it does not come to a verdict.
     """
-    with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
-        command = ["java", HEAP, "-XX:+UseParallelGC", "-cp", str(jar), "tlc2.TLC", "-noGenerateSpecTE"]
-        command += ["-metadir", directory, "-config", str(configuration.path), *options, str(configuration.module)]
-        try:
-            done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)  # noqa: S603
-        except OSError as error:
-            raise ModelError(f"Java does not run ({error}); the checker needs it") from error
-    output = done.stdout + done.stderr
+    output = run(configuration.module, configuration.path, jar, *options, progress=progress)
     found = _VERSION.search(output)
     return Verdict(_outcome(output, configuration), found[0] if found else "", output)
+
+
+def run(
+    module: Path, config: Path, jar: Path, *options: str, library: Path | None = None, progress: Progress = silent
+) -> str:
+    """Run the checker on a module; returns all that it printed. Raises ModelError if there is no Java.
+
+    `library`: where it looks for modules that are not beside this one.
+    """
+    with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
+        command = ["java", HEAP, "-XX:+UseParallelGC", f"-Dtlc2.TLCGlobals.progressInterval={PROGRESS_MS}"]
+        command += [f"-DTLA-Library={library}"] if library is not None else []
+        command += ["-cp", str(jar), "tlc2.TLC", "-noGenerateSpecTE"]
+        command += ["-metadir", directory, "-config", str(config), *options, str(module)]
+        printed: list[str] = []
+        try:
+            with subprocess.Popen(  # noqa: S603 - fixed arguments and paths of ours
+                command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ) as java:
+                assert java.stdout is not None
+                for line in java.stdout:
+                    printed.append(line)
+                    if line.startswith("Progress("):
+                        progress(line.partition(": ")[2].strip())
+        except OSError as error:
+            raise ModelError(f"Java does not run ({error}); the checker needs it") from error
+    return "".join(printed)
 
 
 def _outcome(output: str, configuration: Configuration) -> str:

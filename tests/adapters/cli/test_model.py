@@ -1,20 +1,25 @@
 """`stablecast model` as people use it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from stablecast.cli.model import app
-from stablecast.model import mutants
+from stablecast.model import catalog, mutants
 from stablecast.model.errors import ModelError
 from stablecast.model.graph import Graph
+from stablecast.model.views import VIEWS
+from stablecast.trace.converter import Json
 from tests.adapters.model import small
 from tests.adapters.model.checker import CLEAN, install
 from tests.adapters.model.conftest import small_models
+from tests.adapters.model.views.conftest import traced
+from tests.adapters.model.views.edited import edited, having
 
-__all__ = ["small_models"]
+__all__ = ["small_models", "traced"]
 
 
 def run(*words: object) -> Result:
@@ -53,6 +58,94 @@ def test_verdicts_are_compared(small_models: Path, tmp_path: Path, monkeypatch: 
     assert json.loads(run(*words, jar, "--json").stdout)["models"] == [
         {"name": "Small/graph_one", "outcome": "violates Small", "expected": "ok"}
     ]
+
+
+BROKEN = r"""Error: Invariant Small is violated.
+State 1: <Initial predicate>
+/\ at = 0
+State 2: <Up(1) line 1>
+/\ at = 2
+"""
+
+
+def test_a_counterexample_is_told_and_written(
+    small_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tmp_path / "found.sct"
+    words = ("check", "--models", small_models, "Small/graph_one", "--trace", found, "--jar")
+    done = run(*words, install(tmp_path, monkeypatch, f"Progress(3) at now: 7 states\n{BROKEN}"))
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "Small/graph_one: violates Small, EXPECTED ok",
+        "Small/graph_one: how Small comes not to hold",
+        "   1  Up(1)",
+        "      at: is 2 (was 0)",
+    ]
+    assert f"{found}: how Small is broken" in done.stderr
+    assert found.stat().st_size > 0
+    told = json.loads(run(*words[:-3], "--json", "--jar", tmp_path / "checker.jar").stdout)["models"][0]
+    assert [moment["action"] for moment in told["counterexample"]["moments"]] == ["", "Up(1)"]
+    none = run(*words, install(tmp_path, monkeypatch, CLEAN))
+    assert "there is no counterexample" in none.stderr
+
+
+def test_traces_are_judged_by_rules_and_models(traced: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-302, P-306, P-402."""
+    done = run("trace", traced)
+    assert done.exit_code == 0
+    assert (
+        "Stability.source: 2 traces, 72 changes are steps of the model, 0 out of bounds, 0 are neither; 3 of 3"
+        in done.stdout
+    )
+    assert done.stdout.splitlines()[-1].endswith(" records, 0 violations of the rules")
+    jar = install(tmp_path, monkeypatch, "Invariant Unfinished is violated")
+    told = json.loads(run("trace", traced, "--model", "Stability", "--jar", jar, "--samples", 1, "--json").stdout)
+    assert [view["view"] for view in told["views"]] == ["Stability.source", "Stability.store"]
+    assert (told["violations"], [one["run_of"] for one in told["samples"]]) == (
+        [],
+        ["Stability/graph_three", "Stability/graph_small"],
+    )
+    none = run("trace", traced, "--model", "Stability", "--jar", install(tmp_path, monkeypatch, CLEAN), "--samples", 1)
+    assert none.exit_code == 0
+    assert "a sample of 3 steps (groups of 3, quorum): no run within these bounds" in none.stdout
+
+
+def test_a_stranger_is_told_and_fails(traced: Path, tmp_path: Path) -> None:
+    """P-302."""
+
+    def skip(records: list[Json]) -> None:
+        sent = next(record["in"] for record in records if record["in"]["_"] == "Sent")
+        sent["first"] += 1
+
+    done = run("trace", edited(having(traced, "source", "Sent"), tmp_path, skip))
+    assert done.exit_code == 1
+    assert "from (later) to (sent, held by 0 of 3) is no step of the model by Send" in done.stdout
+
+
+def test_what_cannot_be_judged_is_one_sentence(tmp_path: Path) -> None:
+    none = run("trace", tmp_path)
+    assert (none.exit_code, none.stderr) == (
+        2,
+        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}\n",
+    )
+    other = run("trace", tmp_path, "--model", "Rpp")
+    assert (other.exit_code, other.stdout) == (2, "")
+    assert "traces are not compared with Rpp; with Recovery, Registration, Stability they are" in other.stderr
+
+
+def test_views_are_named_and_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Stability.source (groups of 3, quorum): 3 steps" in run("views").stdout
+    told = json.loads(run("views", "--json").stdout)["views"]
+    assert {entry["view"] for entry in told} == {view.name for view in VIEWS}
+    models = tmp_path / "tla"
+    (models / "Stability").mkdir(parents=True)
+    real = catalog.folder()
+    for path in (*(real / "Stability").glob("graph_small.*"), real / "Stability" / "Stability.tla"):
+        shutil.copy(path, models / "Stability")
+    shutil.copy(real / "graphs.json", models)
+    made = run("views", "--models", models, "--record")
+    assert "Stability.source (groups of 1, quorum): 2 steps" in made.stdout
+    assert run("views", "--models", models).stdout == made.stdout
 
 
 def test_without_a_checker_it_is_said_how_to_get_one(

@@ -20,8 +20,6 @@ from stablecast.model.graph import Graph
 from stablecast.trace.converter import Endpoint
 
 RECORD = "views.json"
-LONGEST = 4
-"""Steps that one record may be taken for: a run of messages, which a model takes one by one."""
 
 State = Mapping[str, Any]
 """A model's variables as plain values."""
@@ -45,20 +43,32 @@ class Step:
 
 @attrs.frozen
 class Seen:
-    """What a record was to a view: which one (`window`), and the actions that the record may stand for."""
+    """What a record was to a view: whose, and the actions that the record may stand for.
 
-    window: str
+    `first` to below `stop` are the message numbers that were alike, for a view of numbers.
+    """
+
+    whose: str
     before: str
     actions: frozenset[str]
     after: str
     says: str = ""
+    first: int = -1
+    stop: int = 0
+
+    @property
+    def window(self) -> str:
+        """For people."""
+        if self.first < 0:
+            return self.whose
+        last = self.stop - 1
+        return f"{self.whose} number {last}" if last == self.first else f"{self.whose} numbers {self.first} to {last}"
 
 
 @attrs.frozen
 class Outside:
     """A record does what the model does not have."""
 
-    window: str
     why: str
 
 
@@ -76,9 +86,21 @@ class Watch(Protocol):
 class View(Protocol):
     """A view of a model, and of the traces of one role."""
 
-    name: str
-    model: str
-    role: Role
+    @property
+    def name(self) -> str:
+        """The model, and what of it is seen."""
+
+    @property
+    def model(self) -> str:
+        """The model."""
+
+    @property
+    def role(self) -> Role:
+        """Whose traces show it."""
+
+    @property
+    def most(self) -> int:
+        """Steps that one record may be taken for: of a run of messages, which a model takes one by one."""
 
     def scope(self, constants: Constants) -> str | None:
         """Which kind of runs a configuration is for; None: none that traces are compared with."""
@@ -118,21 +140,21 @@ class Steps:
             known.by_before.setdefault(step.before, []).append(step)
         return known
 
-    def path(self, seen: Seen) -> list[Step] | None:
-        """The steps that a record may be, one or, where nothing is said, up to `LONGEST` of them; None: it is none."""
+    def path(self, seen: Seen, most: int) -> list[Step] | None:
+        """The steps that a record may be, one or, where nothing is said, up to `most` of them; None: it is none."""
         for action in sorted(seen.actions):
             step = Step(seen.before, action, seen.after, seen.says)
             if step in self.all:
                 return [step]
-        return None if seen.says else self._several(seen)
+        return None if seen.says else self._several(seen, most)
 
-    def _several(self, seen: Seen) -> list[Step] | None:
+    def _several(self, seen: Seen, most: int) -> list[Step] | None:
         queue: deque[list[Step]] = deque([[]])
         known = {seen.before}
         while queue:
             way = queue.popleft()
             at = way[-1].after if way else seen.before
-            for step in self.by_before.get(at, ()) if len(way) < LONGEST else ():
+            for step in self.by_before.get(at, ()) if len(way) < most else ():
                 if step.action in seen.actions and not step.says and step.after not in known:
                     if step.after == seen.after:
                         return [*way, step]

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Protocol
 
+import attrs
+
 from stablecast.core.ranges import RangeSet
 from stablecast.model.views.edges import Seen
 
@@ -26,25 +28,19 @@ def bounds(*sets: RangeSet) -> Iterator[int]:
             yield stop
 
 
-def changes(before: Line, after: Line, actions: Iterable[str]) -> Iterator[Seen]:
+def changes(whose: str, before: Line, after: Line, actions: Iterable[str]) -> Iterator[Seen]:
     """What a record that may be these actions changed; a run of numbers that were alike, and are, is one."""
     allowed = frozenset(actions)
-    run: tuple[int, int, str, str] | None = None
+    run: Seen | None = None
     for start, stop in pairwise(sorted({*before.cuts(), *after.cuts()})):
         old, new = before.shown(start), after.shown(start)
         if old == new or old is None or new is None:
             continue
-        if run is not None and run[1:] == (start, old, new):
-            run = (run[0], stop, old, new)
+        if run is not None and (run.stop, run.before, run.after) == (start, old, new):
+            run = attrs.evolve(run, stop=stop)
             continue
         if run is not None:
-            yield _seen(run, allowed)
-        run = (start, stop, old, new)
+            yield run
+        run = Seen(whose, old, allowed, new, first=start, stop=stop)
     if run is not None:
-        yield _seen(run, allowed)
-
-
-def _seen(run: tuple[int, int, str, str], actions: frozenset[str]) -> Seen:
-    start, stop, before, after = run
-    window = f"number {start}" if stop == start + 1 else f"numbers {start} to {stop - 1}"
-    return Seen(window, before, actions, after)
+        yield run

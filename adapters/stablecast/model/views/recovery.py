@@ -2,9 +2,9 @@
 
     consumed acked, open      the first is done with, and the stores were told; the second was not delivered yet
 
-Each is `before` (below where the session began), `open`, `delivered`, `consumed`, or `lost` if the application was told
-so; `acked` if an acknowledgement covered it. Whether a number was asked for, or is held back until it is its turn, makes
-no difference: only so can messages from the stream, which the model does not have, be told like those from a store.
+Each is `before` (below where the session began), `open`, `delivered`, `consumed`, or `lost` if the application was
+told so; `acked` if an acknowledgement covered it. Whether a number was asked for, or is held back until it is its turn,
+makes no difference: only so can messages of the stream, which the model does not have, be told like those of a store.
 Traces are compared with graphs of their own ordering and their own way of acknowledging.
 """
 
@@ -36,6 +36,9 @@ from stablecast.model.views.numbers import bounds, changes
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.rules import extended
 
+WHOSE = "the receiver's"
+MOST = 4
+"""Two numbers, each of which is taken, and done with, in a step of its own."""
 AT_A_RECEIVER = ("Register", "ToReceiver", "Consume", "Tick", "Crash", "Close")
 
 
@@ -46,6 +49,7 @@ class ReceiverView:
     name: str = "Recovery.receiver"
     model: str = "Recovery"
     role: Role = Role.RECEIVER
+    most: int = MOST
 
     def scope(self, constants: Constants) -> str | None:
         """The order, and how it acknowledges."""
@@ -85,8 +89,8 @@ def _pair(one: str, other: str) -> str:
 
 def _acknowledged(state: State, before: int) -> int:
     """What the last words of a receiver that closed acknowledge; they are all that is left of it."""
-    under_way = [message["first"] for queue in state["toStore"] for message in queue if message["kind"] == "ack"]
-    return max(before, *under_way, 0)
+    under_way: list[int] = [m["first"] for queue in state["toStore"] for m in queue if m["kind"] == "ack"]
+    return max([before, *under_way])
 
 
 def _one(receiver: State, number: int) -> str:
@@ -102,7 +106,7 @@ def _one(receiver: State, number: int) -> str:
 
 @attrs.define
 class Session:
-    """The numbers of a session that began at `low`; None: it has not begun. `acked`: told to be consumed, up to here."""
+    """The numbers of a session that began at `low` (None: it has not), acknowledged up to `acked`."""
 
     scope: str
     low: int | None = None
@@ -172,18 +176,19 @@ class Session:
                     yield self._leave(back.resume_point, back.known + 1, "its source resumed below it")
                 case Send(message=ConsumptionAck() as ack):
                     self.acked = max(self.acked, extended(ack.number, max(self.acked, 0)))
-        yield from changes(before, self, _actions(event))
+        yield from changes(WHOSE, before, self, _actions(event))
 
     def _deliver(self, first: int, stop: int) -> Iterator[Seen]:
         """What is delivered again is a step of its own, for the view stays the same."""
         for low, high in self.delivered.within(first, stop):
             if self.shown(low) is not None:
-                yield Seen(f"numbers {low} to {high - 1}", "delivered", frozenset({"ToReceiver"}), "delivered", "again")
+                again = frozenset({"ToReceiver"})
+                yield Seen(WHOSE, "delivered", again, "delivered", "again", first=low, stop=high)
         self.delivered.add(first, stop)
 
     def _leave(self, first: int, stop: int, why: str) -> Outside:
         self.outside.add(first, stop)
-        return Outside(f"numbers {first} to {stop - 1}", why)
+        return Outside(why)
 
 
 def _actions(event: Input) -> Iterable[str]:

@@ -20,6 +20,7 @@ from stablecast.core.events import RegistrationSuccess
 from stablecast.core.inputs import Arrived, Gone, Input, Located, Reset, Start, Tick, Withdraw
 from stablecast.core.messages import ANY_STORE, Address, Deregister, Keepalive, Refused, Register, Registered, Role
 from stablecast.core.registration import Registration, RegistrationState
+from stablecast.core.settings import StoreBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.model.views.edges import Constants, Edge, Outside, Seen, Step
 from stablecast.trace.converter import Endpoint
@@ -28,6 +29,7 @@ AWAY = "AWAY"
 SHOWN = {"RENEWING": AWAY, "UNRESPONSIVE": AWAY}
 TIMED_SAYS = 2
 """Messages that a client's timers may send at one instant; any other action sends one."""
+AGREES = "it asks again, for another store counts more lives"
 OWN = ("Start", "ToStore", "ToClient", "ClientTimer", "Break")
 HEARD = {"grant": "grant", "refuse": "refusal", "alive": "sign", "probe": "question"}
 
@@ -39,6 +41,7 @@ class ClientView:
     name: str = "Registration.client"
     model: str = "Registration"
     role: Role = Role.SOURCE
+    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """Clients do not know how many there are, nor how long anything takes."""
@@ -69,8 +72,10 @@ class ClientView:
     def watch(self, machine: Endpoint) -> "Clients | Outside":
         """A source's registrations, each for itself."""
         assert isinstance(machine, SourceEndpoint)
+        if machine.config.behavior is StoreBehavior.RR:
+            return Outside("its stores take turns (round robin)")
         watched = {index: Client.begin(one) for index, one in machine.enrollment.registrations.items()}
-        return Clients(watched) if watched else Outside("client", "the source has no stores")
+        return Clients(watched) if watched else Outside("the source has no stores")
 
 
 @attrs.define
@@ -107,27 +112,34 @@ class Clients:
 
 
 def _take(index: int, client: Client, event: Input, effects: list[Effect]) -> Seen | Outside | None:
-    window = f"client of store {index}"
     actions = _actions(index, client, event)
-    before, said = client.state, set[str]()
+    before, said, granted = client.state, set[str](), False
     for effect in effects:
         match effect:
             case Send(message=Register() as asked) if asked.store_index == index:
                 client.address = effect.to
                 said.add("ask")
+                if granted:
+                    return Outside(AGREES)
                 if asked.generation != client.generation:
                     client.generation = asked.generation
                     client.state = {"IDLE": "REGISTERING", "REGISTERING": "REGISTERING"}.get(client.state, AWAY)
-            case Send(message=Keepalive(store_index=of) as sign) if of in (index, ANY_STORE) and effect.to == client.address:
+            case Send(message=Keepalive(store_index=of) as sign) if (
+                of in (index, ANY_STORE) and effect.to == client.address
+            ):
                 said.add("probe" if sign.respond else "alive")
             case Send(message=Deregister(store_index=of)) if of == index:
-                return Outside(window, "it deregisters")
+                return Outside("it deregisters")
             case Notify(RegistrationSuccess(store_index=of)) if of == index:
-                client.state = "REGISTERED"
+                client.state, granted = "REGISTERED", True
     if said and not actions:
-        return Outside(window, _why(event))
+        return Outside(_why(event))
     changed = before != client.state or said
-    return Seen(window, before, frozenset(actions), client.state, "+".join(sorted(said))) if changed else None
+    return (
+        Seen(f"the client of store {index}", before, frozenset(actions), client.state, "+".join(sorted(said)))
+        if changed
+        else None
+    )
 
 
 def _actions(index: int, client: Client, event: Input) -> set[str]:
@@ -140,7 +152,8 @@ def _actions(index: int, client: Client, event: Input) -> set[str]:
         case Tick():
             return {"ClientTimer"}
         case Reset(address=address) | Gone(address=address):
-            return {"Break", "ToStore"} if address == client.address else set()
+            broken = "Break" if isinstance(event, Reset) else "ToStore"
+            return {broken} if address == client.address else set()
         case Arrived(Registered(store_index=of) | Refused(store_index=of) as answer) if of == index:
             kind = "grant" if isinstance(answer, Registered) else "refuse"
             return {f"ToClient({_told(kind, answer.generation == client.generation)})"}
@@ -156,8 +169,8 @@ def _why(event: Input) -> str:
             return "its store moved"
         case Withdraw():
             return "it deregisters"
-        case Arrived(message):
-            return f"it is asked for by what another store says ({type(message).__name__})"
+        case Arrived(Registered()):
+            return AGREES
         case _:
             return f"nothing in the model says so on {type(event).__name__}"
 

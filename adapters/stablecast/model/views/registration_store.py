@@ -2,8 +2,8 @@
 
     holder A, unsynced A, disk -      A asked and was written down; nobody is told before the sync
 
-Clients are lives of sources; A is the first that a step names, B the next. Whether the holder counts as silent no record
-tells, so the view has it both ways. Of the model only edges count where every connection to a client has room.
+Clients are lives of sources; A is the first that a step names, B the next. Whether the holder counts as silent no
+record tells, so the view has it both ways. Of the model only edges count where every connection to a client has room.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from stablecast.core.effects import Effect, Forget, PersistClient, Send
 from stablecast.core.inputs import Arrived, Input, Persisted, Tick
 from stablecast.core.messages import Deregister, Incarnation, Keepalive, Refused, Register, Registered, Role
 from stablecast.core.store import StoreEndpoint
-from stablecast.model.views.edges import Constants, Edge, Outside, Seen, Step
+from stablecast.model.views.edges import Constants, Edge, Outside, Seen, State, Step
 from stablecast.trace.converter import Endpoint
 
 MOST_WRITES = 2
@@ -63,6 +63,7 @@ class HolderView:
     name: str = "Registration.store"
     model: str = "Registration"
     role: Role = Role.STORE
+    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """A store does not know how many clients there are."""
@@ -100,8 +101,7 @@ class HolderView:
         return holders
 
 
-def _kept(state: "dict[str, dict[str, int]] | object") -> Kept:
-    assert isinstance(state, dict)
+def _kept(state: State) -> Kept:
     return state["store"]["holder"], tuple(write["holder"] for write in state["unsynced"]), state["disk"]
 
 
@@ -141,7 +141,9 @@ class Holders:
         reg_id, written = asked.reg_id or self.sessions.get(asked.session_id, 0), None
         for effect in effects:
             match effect:
-                case PersistClient(client=client) if client.role is Role.SOURCE and client.incarnation == asked.incarnation:
+                case PersistClient(client=client) if (
+                    client.role is Role.SOURCE and client.incarnation == asked.incarnation
+                ):
                     reg_id, written = client.reg_id, effect.ticket
                     self.sessions[client.session_id] = reg_id
                 case Send(message=Refused()):
@@ -150,15 +152,14 @@ class Holders:
                     says.add(("grant", grant.incarnation))
                 case Send(message=Keepalive(role=Role.STORE, respond=True) as probe):
                     says.add(("probe", probe.incarnation))
-        window = _window(reg_id)
         before = self.watched.get(reg_id, (0, (), 0))
         if reg_id in self.left or not reg_id:
-            yield Outside(window, "it was out of bounds before" if reg_id else "a request that names no registration ID")
+            yield Outside("it was out of bounds before" if reg_id else "a request that names no registration ID")
         elif asked.election is not None:
             self._drop(reg_id)
-            yield Outside(window, "a proxy registers")
+            yield Outside("a proxy registers")
         elif written is None and not any(kind == "refuse" for kind, _ in says):
-            yield Outside(window, "the store makes nothing of a request")
+            yield Outside("the store makes nothing of a request")
         else:
             after = before
             if written is not None:
@@ -177,7 +178,7 @@ class Holders:
         ]
         says = {("grant", one.incarnation) for one in grants if one.role is Role.SOURCE and one.reg_id == reg_id}
         if after[1]:
-            return Outside(_window(reg_id), "a sync of a part of what was written")
+            return Outside("a sync of a part of what was written")
         return _seen(reg_id, before, "Sync", 0, after, says)
 
     def _forgotten(self, event: Input, effects: list[Effect]) -> Iterator[Seen | Outside]:
@@ -187,7 +188,7 @@ class Holders:
                     if not isinstance(event, Tick):
                         farewell = isinstance(event, Arrived) and isinstance(event.message, Deregister)
                         self._drop(reg_id)
-                        yield Outside(_window(reg_id), "it deregisters" if farewell else "forgotten by force")
+                        yield Outside("it deregisters" if farewell else "forgotten by force")
                         continue
                     before = self.watched[reg_id]
                     after = self.watched[reg_id] = (0, (*before[1], 0), before[2])
@@ -206,16 +207,12 @@ def _seen(
     step, named = _named(before, action, actor, after, says)
     writes = max(len(before[1]), len(after[1]))
     if named > 2 or writes > (MOST_WRITES if named == 1 else 1):
-        return Outside(_window(reg_id), "more clients or unsynced writes than the model has")
-    return Seen(_window(reg_id), step.before, frozenset({step.action}), step.after, step.says)
+        return Outside("more clients or unsynced writes than the model has")
+    return Seen(f"registration ID {reg_id}", step.before, frozenset({step.action}), step.after, step.says)
 
 
 def _answers(effect: Effect, sign: Keepalive) -> bool:
     return isinstance(effect, Send) and isinstance(effect.message, Keepalive) and effect.message.reg_id == sign.reg_id
-
-
-def _window(reg_id: int) -> str:
-    return f"registration ID {reg_id}"
 
 
 HOLDER = HolderView()

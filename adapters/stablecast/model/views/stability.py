@@ -8,8 +8,8 @@
 | `stable` | reported stable |
 | `dropped` | released without that |
 
-Which stores they are makes no difference within a group. A trace is compared with the graphs of its own layout of groups
-and rules, and with no other: a source with five stores is out of bounds.
+Which stores they are makes no difference within a group. A trace is compared with the graphs of its own layout of
+groups and rules, and with no other: a source with five stores is out of bounds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,10 +41,15 @@ class SourceView:
     name: str = "Stability.source"
     model: str = "Stability"
     role: Role = Role.SOURCE
+    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """The layout of the groups and their rules."""
-        if constants["Repairs"] != REPAIRED or constants["Layout"] not in LAYOUTS or constants["Consensus"] != "highest":
+        if (
+            constants["Repairs"] != REPAIRED
+            or constants["Layout"] not in LAYOUTS
+            or constants["Consensus"] != "highest"
+        ):
             return None
         sizes, groups = LAYOUTS[str(constants["Layout"])]
         inside, between = str(constants["Inside"]), str(constants["Between"])
@@ -73,7 +78,7 @@ class SourceView:
         assert isinstance(machine, SourceEndpoint)
         config = machine.config
         why = _unlike(config)
-        return Outside("source", why) if why else Numbers.begin(machine)
+        return Outside(why) if why else Numbers.begin(machine)
 
 
 def _scope(sizes: tuple[int, ...], inside: str, between: str) -> str:
@@ -90,7 +95,9 @@ def _unlike(config: SourceConfig) -> str:
         return "its stores take turns (round robin)"
     if config.pace is not Pace.SOURCE:
         return "its receivers set the pace"
-    return "" if len(config.stores) == sum(config.groups.sizes) else "its groups list more or fewer stores than their size"
+    return (
+        "" if len(config.stores) == sum(config.groups.sizes) else "its groups list more or fewer stores than their size"
+    )
 
 
 def _runs(state: State) -> bool:
@@ -196,7 +203,7 @@ class Numbers:
                 case Release(number=number):
                     for first, stop in self.stable.missing(self.resume, min(number, self.next)):
                         self.dropped.add(first, stop)
-        yield from changes(before, self, actions)
+        yield from changes("the source's", before, self, actions)
 
     def _sent(self, event: Sent) -> Iterator[Seen]:
         """Each number is sent when it is its turn: the model takes a run one by one."""
@@ -204,7 +211,7 @@ class Numbers:
         self.high = max(self.high, stop - 1)
         turn = self.shown(first)
         if turn is not None:
-            yield Seen(f"number {first}", turn, frozenset({"Send"}), _held((), self.groups))
+            yield Seen("the source's", turn, frozenset({"Send"}), _held((), self.groups), first=first, stop=stop)
         self.next = max(self.next, stop)
 
     def _hear(self, event: Input) -> Iterable[str]:
@@ -230,7 +237,7 @@ class Numbers:
 
     def _give_up(self, first: int, stop: int, why: str) -> Outside:
         self.outside.add(first, stop)
-        return Outside(f"numbers {first} to {stop - 1}", why)
+        return Outside(why)
 
 
 SOURCE = SourceView()

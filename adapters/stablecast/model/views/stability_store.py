@@ -5,9 +5,9 @@
     old older synced      below where this life began, and left by an older one
 
 First comes where the number is: `asked` (not known yet), `old` (below this life's first number) or `new`; then whether
-the store holds it and of which life; then whether it is synced, and `told` if it was acknowledged. Stores know nothing of
-groups, so a trace is compared with the graphs of all layouts. What was given up as lost is not held; no record needs to
-tell more of it.
+the store holds it and of which life; then whether it is synced, and `told` if it was acknowledged. Stores know nothing
+of groups, so a trace is compared with the graphs of all layouts. What was given up as lost is not held; no record needs
+to tell more of it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,6 +40,7 @@ class StoreView:
     name: str = "Stability.store"
     model: str = "Stability"
     role: Role = Role.STORE
+    most: int = 1
 
     def scope(self, constants: Constants) -> str | None:
         """Stores behave alike in all layouts."""
@@ -77,10 +78,8 @@ def _shown(store: dict[str, Any], number: int) -> str:
 
 def _text(resume: int | None, number: int, mine: bool | None, synced: bool, told: bool) -> str:
     place = "asked" if resume is None else "old" if number < resume else "new"
-    if mine is None:
-        return f"{place}, told" if told else place
-    held = "mine" if mine else "older"
-    return f"{place} {held}{' synced' if synced else ''}{' told' if told else ''}"
+    held = "" if mine is None else " mine" if mine else " older"
+    return f"{place}{held}{' synced' if synced else ''}{' told' if told else ''}"
 
 
 @attrs.define
@@ -190,30 +189,33 @@ class Stored:
         for reg_id, old in before.items():
             new = self.sources.get(reg_id)
             if new is not None and not new.why:
-                yield from changes(old, new, _actions(event))
+                yield from changes(f"registration ID {reg_id},", old, new, _actions(event))
 
     def _do(self, effect: Effect) -> Iterator[Outside]:
         """Do what the store wants done, if it is about a source."""
+        if getattr(effect, "source_reg_id", None) not in (None, *self.sources):
+            yield Outside("messages of a source that did not register")
+            return
         match effect:
             case PersistClient(client=client) if client.role is Role.SOURCE:
                 kept = self.sources.setdefault(client.reg_id, Kept(client.incarnation))
                 if client.pace is not Pace.SOURCE:
                     kept.why = PACED
-                    yield Outside(f"registration ID {client.reg_id}", kept.why)
+                    yield Outside(kept.why)
                 if client.incarnation != kept.life:
                     kept.begin_life(client.incarnation)
             case PersistMessages(source_reg_id=reg_id):
                 self.sources[reg_id].write(effect)
             case CacheMessages(source_reg_id=reg_id):
                 self.sources[reg_id].why = "its messages are kept in memory first"
-                yield Outside(f"registration ID {reg_id}", self.sources[reg_id].why)
+                yield Outside(self.sources[reg_id].why)
             case Cut(source_reg_id=reg_id):
                 self.sources[reg_id].cut(effect.number)
             case Reclaim(source_reg_id=reg_id, number=number):
                 self.sources[reg_id].gone.add(0, number)
-                yield Outside(f"numbers below {number}", "they are let go of")
+                yield Outside("they are let go of")
             case Forget(role=Role.SOURCE, reg_id=reg_id) if self.sources.pop(reg_id, None) is not None:
-                yield Outside(f"registration ID {reg_id}", "its source is forgotten")
+                yield Outside("its source is forgotten")
             case Send(message=StableAck(nack=False) as ack):
                 for kept in [kept for kept in self.sources.values() if kept.life == ack.incarnation]:
                     kept.acknowledge(ack)
