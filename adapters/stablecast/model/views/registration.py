@@ -4,7 +4,7 @@
 |---|---|---|
 | `IDLE` | `IDLE` | nothing asked yet |
 | `REGISTERING` | `REGISTERING` | asked, never granted |
-| `REGISTERED` | `REGISTERED` | `RegistrationSuccess`, and not asked again since |
+| `REGISTERED` | `REGISTERED` | granted what was asked for last, or told so, and not asked again since |
 | `AWAY` | `RENEWING`, `UNRESPONSIVE` | asked again; whether its lease is over no record tells |
 
 An action is told with what is heard: `ToClient(grant)`, `ToClient(late grant)` of an earlier request. Of the model only
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from stablecast.core.effects import Effect, Notify, Send
-from stablecast.core.events import RegistrationSuccess
+from stablecast.core.events import RegistrationError, RegistrationSuccess
 from stablecast.core.inputs import Arrived, Gone, Input, Located, Reset, Start, Tick, Withdraw
 from stablecast.core.messages import ANY_STORE, Address, Deregister, Keepalive, Refused, Register, Registered, Role
 from stablecast.core.registration import Registration, RegistrationState
@@ -29,6 +29,7 @@ AWAY = "AWAY"
 SHOWN = {"RENEWING": AWAY, "UNRESPONSIVE": AWAY}
 TIMED_SAYS = 2
 """Messages that a client's timers may send at one instant; any other action sends one."""
+GRANTED = "ToClient(grant)"
 AGREES = "it asks again, for another store counts more lives"
 OWN = ("Start", "ToStore", "ToClient", "ClientTimer", "Break")
 HEARD = {"grant": "grant", "refuse": "refusal", "alive": "sign", "probe": "question"}
@@ -132,6 +133,11 @@ def _take(index: int, client: Client, event: Input, effects: list[Effect]) -> Se
                 return Outside("it deregisters")
             case Notify(RegistrationSuccess(store_index=of)) if of == index:
                 client.state, granted = "REGISTERED", True
+            case Notify(RegistrationError(store_index=of)) if of == index:
+                said.add("error")
+    if actions == {GRANTED} and not said:
+        client.state = "REGISTERED"
+    said.discard("error")
     if said and not actions:
         return Outside(_why(event))
     changed = before != client.state or said

@@ -205,8 +205,9 @@ def _seen(
     reg_id: int, before: Kept, action: str, actor: Incarnation, after: Kept, says: set[tuple[str, int]]
 ) -> Seen | Outside:
     step, named = _named(before, action, actor, after, says)
-    writes = max(len(before[1]), len(after[1]))
-    if named > 2 or writes > (MOST_WRITES if named == 1 else 1):
+    most = MOST_WRITES if named <= 1 else 1
+    asked_too_soon = action.startswith("ToStore") and len(before[1]) >= most
+    if named > 2 or asked_too_soon or max(len(before[1]), len(after[1])) > most:
         return Outside("more clients or unsynced writes than the model has")
     return Seen(f"registration ID {reg_id}", step.before, frozenset({step.action}), step.after, step.says)
 

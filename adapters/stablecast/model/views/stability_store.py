@@ -209,8 +209,12 @@ class Stored:
             case CacheMessages(source_reg_id=reg_id):
                 self.sources[reg_id].why = "its messages are kept in memory first"
                 yield Outside(self.sources[reg_id].why)
-            case Cut(source_reg_id=reg_id):
-                self.sources[reg_id].cut(effect.number)
+            case Cut(source_reg_id=reg_id, number=number):
+                kept = self.sources[reg_id]
+                if kept.resume is not None and number < kept.resume:
+                    kept.gone.add(number, kept.resume)
+                    yield Outside("histories part below where a life begins")
+                kept.cut(number)
             case Reclaim(source_reg_id=reg_id, number=number):
                 self.sources[reg_id].gone.add(0, number)
                 yield Outside("they are let go of")
