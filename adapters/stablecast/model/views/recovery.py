@@ -34,7 +34,7 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.model.views.edges import Constants, Edge, Outside, Seen, State, Step
 from stablecast.model.views.numbers import bounds, changes
 from stablecast.trace.converter import Endpoint
-from stablecast.trace.rules import extended
+from stablecast.trace.quorums import extended
 
 WHOSE = "the receiver's"
 MOST = 4

@@ -27,7 +27,7 @@ from stablecast.model.views.edges import Constants, Edge, Outside, Seen, State, 
 from stablecast.model.views.numbers import bounds, changes
 from stablecast.model.worlds.stability_stores import LAYOUTS
 from stablecast.trace.converter import Endpoint
-from stablecast.trace.rules import extended
+from stablecast.trace.quorums import extended
 
 REPAIRED = frozenset({"every_group", "holes", "one_life"})
 AT_THE_SOURCE = ("Send", "ToSource", "Wait", "Crash")

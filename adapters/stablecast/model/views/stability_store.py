@@ -25,7 +25,8 @@ from stablecast.model.views.edges import Constants, Edge, Outside, Seen, Step
 from stablecast.model.views.numbers import bounds, changes
 from stablecast.model.views.stability import REPAIRED
 from stablecast.trace.converter import Endpoint
-from stablecast.trace.rules import by_life, extended
+from stablecast.trace.quorums import extended
+from stablecast.trace.rules import by_life
 
 AT_A_STORE = ("Ask", "Inform", "ToStore", "Fill", "Sync")
 TELLING = (CacheMessages, Cut, Forget, PersistClient, PersistMessages, Reclaim, Send)
