@@ -2,7 +2,6 @@
 
 import json
 import sys
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def test_a_stored_message_takes_less_than_32_bytes_of_memory(tmp_path: Path) -> 
 
 
 async def test_messages_beyond_the_limits_of_a_repository_take_no_memory(tmp_path: Path) -> None:
-    """The short form of 100 million: blocks of memory that the interpreter has given out, when the limits are reached."""
+    """The short form of 100 million: blocks of memory that the interpreter gave out, once the limits are reached."""
     used = await bounded.through(800_000, 16, tmp_path, 4, sys.getallocatedblocks)
     assert max(used[1:]) <= 1.02 * used[0]
 
