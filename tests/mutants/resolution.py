@@ -101,6 +101,13 @@ RESOLUTION: Final = (
         Graph("SrsLifetime/graph_silence"),
     ),
     fault(
+        "a-lost-transport-ends-any-source",
+        "srs_service",
+        "if owner is None or not owner.is_down(otid):",
+        "if owner is None:",
+        Graph("SrsLifetime/graph_loss"),
+    ),
+    fault(
         "a-context-hears-of-its-own-sources",
         "srs_directory",
         "        told.pop(source.owner, None)\n",
