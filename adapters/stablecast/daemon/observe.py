@@ -150,6 +150,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         muted_for_ns=0 if mute is None else max(0, mute - clock.now),
         journal=store.journal_view(),
         oddities=dict(store.oddities),
+        sessions=store.sessions,
         events=dict(store.events),
         reports=tuple(store.reports[-LAST_REPORTS:]),
     )

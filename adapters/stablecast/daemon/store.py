@@ -161,7 +161,13 @@ class Store:
             "clients": len(self._machine.clients.records),
             "oddities": dict(self.oddities),
             "events": dict(self.events),
+            "sessions": self.sessions,
         }
+
+    @property
+    def sessions(self) -> dict[str, dict[str, int]]:
+        """The counters of each session over LBT-RM or LBT-RU that it joined, by source string."""
+        return self._inlet.statistics()
 
     @property
     def machine(self) -> StoreEndpoint:

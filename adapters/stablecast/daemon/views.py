@@ -127,5 +127,6 @@ class StoreView:
     muted_for_ns: int
     journal: JournalView
     oddities: dict[str, int]
+    sessions: dict[str, dict[str, int]]
     events: dict[str, int]
     reports: tuple[str, ...]

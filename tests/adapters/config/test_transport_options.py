@@ -138,3 +138,20 @@ def test_a_pool_of_groups_is_a_range() -> None:
     pool: dict[str, Value] = {"transport": "lbtrm", "transport_lbtrm_multicast_address_low": "224.10.10.13"}
     config, _ = split(pool)
     assert [config.group_at(place) for place in range(config.pool)] == ["224.10.10.13", "224.10.10.14"]
+
+
+def test_what_names_a_session_is_its_place_or_the_pool() -> None:
+    named: dict[str, Value] = {
+        "transport_lbtrm_multicast_address": "239.1.2.3",
+        "transport_lbtru_port": 14_385,
+        "transport_lbtru_maximum_ports": 3,
+    }
+    found = [split({"transport": kind, **those})[0] for kind in ("lbtrm", "lbtru") for those in (named, {})]
+    assert [(config.named, config.pool) for config in found] == [
+        ("239.1.2.3:14400", 5),
+        ("", 5),
+        ("14385", 3),
+        ("", 5),
+    ]
+    marks, _ = split({"transport": "lbtrm", "transport_topic_sequence_number_info_interval": 7})
+    assert (marks.source.tsni_ns, marks.tcp_range.pair) == (7 * MILLISECOND, (14_371, 14_390))

@@ -65,6 +65,7 @@ STORE = StoreView(
     muted_for_ns=0,
     journal=JournalView(4096, 1, 0, False, 3, 1_000_000, 2_000_000, 0),
     oddities={},
+    sessions={},
     events={},
     reports=(),
 )

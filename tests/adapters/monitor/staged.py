@@ -45,6 +45,7 @@ class Staged:
         self.failed: asyncio.Future[Exception] = asyncio.Future(loop=asyncio.new_event_loop())
         self.failed.get_loop().close()
         self.oddities: dict[str, int] = {"late-ack": 2}
+        self.sessions: dict[str, dict[str, int]] = {}
         self.events: dict[str, int] = {}
         self.reports = ["<b>cut</b> 12 bytes of an unfinished write"]
         self.syncing = True

@@ -1,6 +1,7 @@
 """Joining a session: what its callbacks are told."""
 
 import attrs
+import pytest
 
 from stablecast.core.inputs import Lost
 from stablecast.core.units import MILLISECOND
@@ -75,3 +76,28 @@ async def test_who_leaves_hears_nothing_more() -> None:
     sources.close()
     receivers.close()
     assert (len(told.lost), told.ended) == (0, [])
+
+
+async def test_a_patient_one_joins_again_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end is that of a connection; paused meanwhile, it goes on paused."""
+    monkeypatch.setattr("stablecast.net.reliable_joiner.RETRY_SECONDS", 0.01)
+    told = Told()
+    sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
+    session = sources.open(settings=SourceSettings(linger_ns=0), session_id=SESSION_ID)
+    callbacks = (told.on_items, told.lost.append, told.ended.append)
+    joiner = ReliableJoiner(receivers, sources.where(session), DEAF, *callbacks, patient=True)
+    await until(lambda: sources.statistics(session)["num_clients"])
+    sources.retire(session)
+    await until(lambda: told.ended)
+    assert told.ended == [False]
+    joiner.pause()
+    await until(receivers.all_statistics)
+    joiner.resume()
+    joiner.pause()
+    joiner.resume()
+    joiner.abandon()
+    assert receivers.all_statistics() == {}
+    joiner.pause()
+    joiner.resume()
+    sources.close()
+    receivers.close()

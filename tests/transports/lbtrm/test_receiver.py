@@ -168,3 +168,14 @@ def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:
     assert together.session.gaps.trail == 2
     (received,) = [effect for effect in effects if isinstance(effect, Received)]
     assert sum(item.count for item in received.items if isinstance(item, Run)) == 7
+
+
+def test_data_with_options_is_data_and_that_of_another_session_is_none_in_any_form() -> None:
+    option = (lbtrm.Option(7, b"ab"),)
+    with_options = lbtrm.encode(lbtrm.Data(**NAMES, sqn=0, trail=0, options=option, payload=block(7, 0, 1)))
+    machine = receiver()
+    began, received = hear(machine, with_options)
+    assert (began, type(received)) == (Began(), Received)
+    foreign = lbtrm.encode(lbtrm.SessionMessage(**{**NAMES, "session_id": 9}, sm_sqn=0, lead=0, trail=0))
+    assert hear(machine, foreign) == []
+    assert machine.statistics.dgrams_dropped_sid == 1
