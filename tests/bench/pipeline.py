@@ -5,6 +5,7 @@ what was sent.
 """
 
 import asyncio
+import gc
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -158,7 +159,8 @@ def each_receiver(work: Work, wire: Wire) -> None:
 
 
 def store(work: Work, wire: Wire) -> None:
-    """No figures but its processor time."""
+    """No figures but its processor time. It freezes what it loaded, as a daemon does (`run_for_good`)."""
+    gc.freeze()
     uvloop.run(_store(work, wire))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import bookkeeping, bounded, latency, memory, peers, pipeline, throughput
+from tests.bench import bookkeeping, bounded, latency, memory, peers, pipeline, stages, throughput
 from tests.bench.__main__ import SCENARIOS, main
 from tests.bench.roles import BenchError, Role, Wire, Work, run
 from tests.bench.scenario import Options, Outcome, Scenario, digits
@@ -129,3 +129,10 @@ def test_a_harness_that_is_none_or_fails_is_told_of_in_a_sentence(tmp_path: Path
     (tmp_path / "run_all.py").write_text("raise SystemExit('no server')", encoding="utf-8")
     with pytest.raises(BenchError, match=r"run_all\.py failed: no server"):
         peers.measured(tmp_path, sys.executable, Options())
+
+
+def test_stages_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    found = stages.stages([b"x"] * 20, repeats=1)
+    assert all(cost > 0 for cost in found.values())
+    stages.main(["1000"])
+    assert "33 messages of 1000 B" in capsys.readouterr().out
