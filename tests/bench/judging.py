@@ -71,11 +71,14 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     from stablecast.spark import connect, job  # noqa: PLC0415 - an extra that the other half does without
     from stablecast.spark.pieces import SCHEMA, judge_with  # noqa: PLC0415
     from stablecast.spark.plan import plan  # noqa: PLC0415
+    from stablecast.spark.session import cores_of  # noqa: PLC0415
 
     starting = time.perf_counter()
     spark = connect(master)
-    job.verify_on(spark, files[:1], piece_bytes=1 << 40)
     pieces = plan(files)
+    first = pieces[: 2 * cores_of(master)]  # so that each core has a worker that runs
+    spark.range(0, len(first), 1, len(first)).mapInArrow(judge_with(first), SCHEMA).count()
+    job.verify_on(spark, files[:1])
     began = time.perf_counter()
     judged = spark.range(0, len(pieces), 1, job.tasks_for(pieces)).mapInArrow(judge_with(pieces), SCHEMA).persist()
     rows = judged.count()
