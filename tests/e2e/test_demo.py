@@ -22,6 +22,17 @@ def _good(said: dict[str, Any]) -> None:
     assert all(said["ports"][protocol] for protocol in ("lbmr", "lbttcp"))
 
 
+def _members(traces: Path) -> None:
+    """Every change is a step of a model, or told as out of bounds."""
+    status, out, err = outcome("model", "trace", traces, "--json")
+    assert (status, err) == (0, "")
+    for view in json.loads(out)["views"]:
+        print(f"{view['view']}: {view['members']} members, {view['steps_seen']} of {view['steps']} steps seen")
+        assert (view["strangers"], view["told"]) == (0, [])
+        assert view["members"] > 10
+
+
+@pytest.mark.timeout(120)
 def test_everything_arrives_and_what_is_kept_can_be_verified(tmp_path: Path) -> None:
     place = tmp_path / "demo"
     status, out, err = outcome("demo", "--json", *SHORT, "--keep", place)
@@ -35,6 +46,7 @@ def test_everything_arrives_and_what_is_kept_can_be_verified(tmp_path: Path) -> 
     status, out, err = outcome("verify", place / "traces", "--json")
     assert (status, err) == (0, "")
     assert json.loads(out)["records"] == said["records"]
+    _members(place / "traces")
     told = [line for log in place.glob("*.log") for line in log.read_text().splitlines()]
     assert [line for line in told if not line.endswith("is known")] == []  # the relay tells of clients that come
     status, out, err = outcome("demo", *SHORT, "--keep", place)

@@ -2,7 +2,7 @@
 
 Below a guarantee stands a block that is made from the configurations: `STABLECAST_REWRITE=1 pytest tests/models`.
 
-    <!-- within: Stability.StableByQuorum Rpp.Synced -->
+    <!-- within: Stability.StableByQuorum Rpp.SyncedFirst -->
     ...
     <!-- end -->
 """

@@ -404,10 +404,10 @@ Owed(i) ==
     THEN {n \in stable : n > receiver[i].consumed /\ (crashed => n >= receiver[i].since)}
     ELSE {}
 
-Kept ==  \* P2: what is stable stays at the store until every registered receiver that blocks has consumed it
+PacedRetention ==  \* P2: what is stable stays at the store until every registered receiver that blocks has consumed it
     store.up => \A i \in Ids : Owed(i) \subseteq store.held
 
-Synced ==  \* P1: and it is on disk
+SyncedFirst ==  \* P1: and it is on disk
     \A i \in Ids : Owed(i) \subseteq disk.messages
 
 Room ==  \* P3: what the flight allows finds room; only what a restart left may be in the way

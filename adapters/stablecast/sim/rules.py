@@ -16,7 +16,7 @@ RULES: Final = {
     "D1": "InOrder",
     "A1": "NothingUnread",
     "E1": "OneProxy",
-    "L1": "Progress",
+    "L1": "Served",
     "X1": "NoDefect",
 }
 """Each invariant's name.

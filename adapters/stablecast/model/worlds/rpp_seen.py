@@ -126,4 +126,4 @@ def _synced(state: State) -> bool:
     return _within(_owed(state), _part(state, "disk", "messages"))
 
 
-INVARIANTS: Mapping[str, Invariant] = {"Kept": _kept, "Synced": _synced}
+INVARIANTS: Mapping[str, Invariant] = {"PacedRetention": _kept, "SyncedFirst": _synced}
