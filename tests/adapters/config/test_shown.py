@@ -7,8 +7,8 @@ from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from tests.support.tree import ROOT
 
 ROW = re.compile(r"^\| ([\w-]+) \| `(tests/[\w/]+\.py)::(test_\w+)` \|$", re.MULTILINE)
-DAEMON = ["log", "pidfile", "uid", "gid", "lbm-config", "web-monitor", "interface", "port", "pattern", "restore-last",
-          "disk-cache-directory", "disk-state-directory", "context-name", "lbm-context", "lbm-receiver",
+DAEMON = ["log", "pidfile", "uid", "gid", "tls", "lbm-config", "web-monitor", "interface", "port", "pattern",
+          "restore-last", "disk-cache-directory", "disk-state-directory", "context-name", "lbm-context", "lbm-receiver",
           "lbm-source"]  # fmt: skip
 
 

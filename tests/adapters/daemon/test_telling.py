@@ -17,7 +17,8 @@ from stablecast.core.events import (
 )
 from stablecast.core.messages import Refusal, Refused, Registered, Role, SourceInfoRequest
 from stablecast.daemon.log import Severity
-from stablecast.daemon.telling import EVERY, Teller
+from stablecast.daemon.telling import EVERY, NAMED_DAMAGES, Teller
+from stablecast.journal import JournalError
 from tests.support.tree import ROOT
 
 
@@ -80,9 +81,23 @@ def test_answers_to_registrations_are_told() -> None:
     ]
 
 
+def test_damage_is_named_at_first_and_counted_always() -> None:
+    bench = Bench()
+    for number in range(2 * EVERY + 1):
+        bench.teller.damaged(5, number, number + 2, JournalError("check the disk"))
+    assert bench.oddities == {"damaged": 2 * EVERY + 1}
+    assert len(bench.lines) == NAMED_DAMAGES + 2
+    assert bench.lines[1] == (
+        Severity.ERROR,
+        "a",
+        "damaged",
+        "source 5: 1..3 are not kept any more, 2 such runs so far: check the disk",
+    )
+
+
 CODES = [
-    "ready", "stopped", "restart", "disk-failed", "daemon-failed", "source-registered", "receiver-registered",
-    "source-refused", "receiver-refused", "client-deleted", "released-unread", "loss", "burst-loss",
+    "ready", "stopped", "restart", "disk-failed", "damaged", "daemon-failed", "source-registered",
+    "receiver-registered", "source-refused", "receiver-refused", "client-deleted", "released-unread", "loss", "burst-loss",
     "messages-dropped", "requests-dropped", "proxy-started", "proxy-ended", "proxy-failed",
 ]  # fmt: skip
 
