@@ -100,6 +100,7 @@ class Kept:
     waiting: list[tuple[int, int, int]] = attrs.field(factory=list)
     newest: int = 0
     why: str = ""
+    past: set[Incarnation] = attrs.field(factory=set)
 
     @classmethod
     def begin(cls, repository: Repository) -> "Kept":
@@ -149,6 +150,7 @@ class Kept:
 
     def begin_life(self, life: Incarnation) -> None:
         """The source registered under another life."""
+        self.past.add(self.life)
         self.life, self.resume, self.told = life, None, RangeSet()
 
     def write(self, write: PersistMessages) -> None:
@@ -202,6 +204,9 @@ class Stored:
                 kept = self.sources.setdefault(client.reg_id, Kept(client.incarnation))
                 if client.pace is not Pace.SOURCE:
                     kept.why = PACED
+                    yield Outside(kept.why)
+                if client.incarnation in kept.past and not kept.why:
+                    kept.why = "a life that was replaced registers again"
                     yield Outside(kept.why)
                 if client.incarnation != kept.life:
                     kept.begin_life(client.incarnation)

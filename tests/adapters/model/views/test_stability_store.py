@@ -66,3 +66,18 @@ def test_a_tail_that_is_cut_of_its_own_life_is_found(traced: Path, tmp_path: Pat
 
     tally = followed(edited(having(traced, "store", "StableAck"), tmp_path, cut))[VIEW]
     assert ("new mine synced told", "new") in {(one.before, one.after) for one in tally.told}
+
+
+def test_a_life_that_was_replaced_and_comes_again_is_out_of_bounds(traced: Path, tmp_path: Path) -> None:
+    """Two processes that are the source at once are in no model."""
+
+    def again(records: list[Json]) -> None:
+        clients = [(record, effect) for record in records for effect in record["out"] if effect["_"] == "PersistClient"]
+        of_source = [(record, effect) for record, effect in clients if effect["client"]["role"] == 2]
+        (_, first), (last, newest) = of_source[0], of_source[-1]
+        assert first["client"]["incarnation"] != newest["client"]["incarnation"]
+        last["out"].append(first)
+
+    path = max(traced.glob("store-*.sct"), key=lambda one: one.stat().st_size)
+    tally = followed(edited(path, tmp_path, again))[VIEW]
+    assert (tally.strangers, tally.outside["a life that was replaced registers again"]) == (0, 1)

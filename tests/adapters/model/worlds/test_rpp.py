@@ -130,4 +130,7 @@ def test_a_lost_message_is_a_violation() -> None:
     assert all(holds(made.abstract()) for holds in INVARIANTS.values())
     made.store.repositories[50].held.remove(0, 1)  # type: ignore[union-attr]
     made.disk = made.written = made.disk.__class__(made.disk.clients)
-    assert [name for name, holds in INVARIANTS.items() if not holds(made.abstract())] == ["PacedRetention", "SyncedFirst"]
+    assert [name for name, holds in INVARIANTS.items() if not holds(made.abstract())] == [
+        "PacedRetention",
+        "SyncedFirst",
+    ]
