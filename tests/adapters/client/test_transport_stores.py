@@ -10,7 +10,7 @@ from stablecast.net.ports import PortError
 from tests.adapters.client.test_transports import HASTY, KINDS, OPTIONS
 from tests.support.network import Events, Network, drop, until
 
-BATCH = 20
+BATCH = 4
 
 
 async def sent(source: Source, begin: int, stop: int) -> list[bytes]:
