@@ -322,3 +322,21 @@ def test_the_window_agrees_with_its_twin(steps: list[Any], delay: int, kind: Rep
         assert kept == held
         assert held - in_memory <= synced
         assert window.kept.messages == len(held)
+
+
+def test_what_the_disk_does_not_give_back_is_kept_no_more() -> None:
+    """Only what is synced can be spoilt; the newest may be among it."""
+    shop = Shop()
+    shop.store(0, 6)
+    shop.sync()
+    shop.store(6, 2)
+    shop.window.spoil(1, 3)
+    shop.window.spoil(5, 8)
+    shop.window.check_invariants()
+    assert list(shop.window.held) == [(0, 1), (3, 5), (6, 8)]
+    assert list(shop.window.synced) == [(0, 1), (3, 5)]
+    assert shop.window.disk.messages == shop.window.memory.messages == 5
+    shop.sync()
+    shop.window.spoil(6, 8)
+    shop.window.check_invariants()
+    assert shop.window.lead == 4
