@@ -102,7 +102,6 @@ Parting(ours, theirs) ==  \* the first number that they ascribe to different liv
 (* The source. `here` is all of it that a step may change: source, reg, window, safe. *)
 
 NoGrant == [high |-> 0, term |-> 0, lives |-> <<>>, told |-> 0]
-Beyond(grant, term) == [NoGrant EXCEPT !.term = IF grant.term > term THEN grant.term ELSE 0]  \* lives it did not know of
 Nobody(life, state) == [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, term |-> 0, lives |-> <<>>]
 NoWindow == [trail |-> 0, next |-> 0, acked |-> [s \in Stores |-> {}], stable |-> {}]
 With(state) == [s \in Stores |-> [state |-> state, grant |-> NoGrant]]
@@ -148,10 +147,10 @@ Resume(here) ==  \* the history of the newest life that any store tells of goes 
         newest == Largest({r[s].grant.told : s \in heard})
         teller == Least({s \in heard : r[s].grant.told = newest})
         first == ResumePoint(r)
-        term == Largest({r[s].grant.term : s \in heard})
-    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first, !.term = term,
+    IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first,
+                                         !.term = Largest({r[s].grant.term : s \in heard}),
                                          !.lives = Continued(r[teller].grant.lives, here.source.life, first)],
-                    !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = Beyond(@, term)]],
+                    !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = NoGrant]],
                     !.window = [NoWindow EXCEPT !.trail = first, !.next = first]]
 
 Review(here) ==
@@ -182,9 +181,9 @@ Agree(here, s, grant) ==  \* stores that count fewer lives than another are aske
 OnGrant(here, s, m) ==
     IF m.life # here.source.life THEN here
     ELSE LET state == here.source.state
-             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> Beyond(m.grant, here.source.term)],
+             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> NoGrant],
                                    !.window.acked[s] = {n \in @ : n <= m.grant.high}]
-             another == m.grant.term > Max(here.source.term, here.reg[s].grant.term)  \* the store counted one since
+             another == m.grant.told > here.source.term  \* a store that is heard at last was told of a later life
              over == [here EXCEPT !.source = Nobody(@.life, "DOWN"), !.reg = With("none"), !.window = NoWindow]
          IN CASE state = "REGISTERING"           -> Review(Agree(here, s, m.grant))
               [] state = "SUSPENDED" /\ another -> over

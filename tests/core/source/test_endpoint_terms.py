@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.events import (
-    Confirmed,
-    ConfirmFlag,
-    Overtaken,
-    QuorumLost,
-    RegistrationComplete,
-    RegistrationFlag,
-    RegistrationSuccess,
-)
+from stablecast.core.events import Confirmed, ConfirmFlag, RegistrationComplete, RegistrationFlag, RegistrationSuccess
 from stablecast.core.inputs import Gone, Sent, Start, Tick
 from stablecast.core.messages import ConsumptionAck, Register
 from stablecast.core.repairs import Repair
@@ -34,20 +26,6 @@ def test_a_life_goes_on_unless_another_one_was_counted_since(term: int, over: bo
     driver.grant(0, now=120, old=True, term=term, lives=((LIFE, 0),), lives_term=7)
     assert driver.machine.can_send is not over
     assert driver.machine.info().term == 7
-
-
-@pytest.mark.parametrize(("term", "over"), [(3, False), (4, True)])
-def test_a_life_that_comes_back_through_a_store_it_never_reached(term: int, over: bool) -> None:
-    """Formal design, 7.6: one that this store counts beyond our term may have told another store where it begins."""
-    driver = SourceDriver()
-    driver.feed(Start())
-    driver.grant(0, 1, term=3)
-    driver.feed(Tick(), INTERVAL_NS)
-    driver.feed(Gone("store1:1"), 100)
-    assert QuorumLost(1, 2) in driver.feed(Tick(), 100 + INTERVAL_NS)
-    told = driver.grant(2, now=150, old=True, term=term, lives=((LIFE, 0),), lives_term=2)
-    assert (Overtaken() in told) is over
-    assert driver.machine.can_send is not over
 
 
 def asked_again(driver: SourceDriver) -> list[tuple[str, int]]:

@@ -60,7 +60,8 @@ def registration_view(source: SourceEndpoint | None, index: int) -> Fn:
     if source is None:
         return record(state="none", grant=_grant(None))
     registration = source.enrollment.registrations[index]
-    return record(state=STATES[registration.state], grant=_remembered(source, registration.granted))
+    shown = source.state is SourceState.REGISTERING
+    return record(state=STATES[registration.state], grant=_grant(registration.granted if shown else None))
 
 
 def window_view(source: SourceEndpoint | None, stores: int) -> Fn:
@@ -159,14 +160,6 @@ def _grant(answer: Registered | None) -> Fn:
         return record(high=0, term=0, lives=(), told=0)
     lives = _history(unfold(answer.lives, 0))
     return record(high=offer(answer, 0)[1] + 1, term=answer.term, lives=lives, told=answer.lives_term)
-
-
-def _remembered(source: SourceEndpoint, answer: Registered | None) -> Fn:
-    """What of a grant still matters: once the source has begun, that the store counted more lives than it knew of."""
-    if answer is None or source.state is SourceState.REGISTERING:
-        return _grant(answer)
-    beyond = answer.term if answer.term > source.lineage.term else 0
-    return record(high=0, term=beyond, lives=(), told=0)
 
 
 # What must hold; the model states it more sharply, for it knows the rules between the groups.

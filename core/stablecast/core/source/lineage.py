@@ -35,8 +35,9 @@ class Lineage:
         """Whether another life came after this one, by what a store grants now and what it granted `before`.
 
         A store that counts more lives than it did has had another since, and who sends under the term of this life
-        after that might be taken for the older one. So might who goes on with a store that is heard for the first time
-        and counts more: it may have had them all before this life began, but a later one may be among them that told
-        another store where it begins (formal design, 7.6).
+        after that might be taken for the older one. A store that is heard for the first time may have counted more all
+        along: what it was told decides.
         """
-        return answer.term > max(self.term, 0 if before is None else before.term)
+        if before is None:
+            return answer.lives_term > self.term
+        return answer.term > max(self.term, before.term)
