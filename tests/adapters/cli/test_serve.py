@@ -21,7 +21,8 @@ def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signal
         address = ready["address"]
         assert ready == {"ready": True, "address": address, "directory": str(tmp_path)}
         program.interrupt(number)
-        assert program.said() == {"stopped": True, "address": address, "clients": 0, "oddities": {}, "events": {}}
+        counted = {"clients": 0, "oddities": {}, "events": {}, "sessions": {}}
+        assert program.said() == {"stopped": True, "address": address, **counted}
         assert program.end() == (0, "", "")
 
 

@@ -73,11 +73,10 @@ class Stubborn:
     def sendto(self, *_: object) -> None:
         raise self.errors.pop(0)
 
-    def recvfrom(self, _: int) -> tuple[bytes, tuple[str, int]]:
+    def recvfrom_into(self, buffer: bytearray) -> tuple[int, tuple[str, int]]:
         if self.errors:
             raise self.errors.pop(0)
-        self.pair[0].recv(100)
-        return b"came", (HOST, 1)
+        return self.pair[0].recv_into(buffer), (HOST, 1)
 
     def fileno(self) -> int:
         return self.pair[0].fileno()
@@ -101,7 +100,7 @@ async def test_the_answer_of_the_network_to_what_we_sent_ends_nothing() -> None:
     reads: list[list[Datagram]] = []
     sock = DatagramSocket(stubborn, reads.append)  # type: ignore[arg-type]
     stubborn.pair[0].setblocking(False)
-    stubborn.pair[1].send(b"x")
+    stubborn.pair[1].send(b"came")
     await until(lambda: reads)
     assert (sock.errors, reads) == (1, [[(b"came", f"{HOST}:1")]])
     sock.close()
