@@ -1,9 +1,11 @@
 """`stablecast trace diff`: where two runs part, endpoint by endpoint.
 
-Traces are paired by role and, among those of a role, in the order of their names; so a run and its repetition are
-compared, whatever ports and process numbers they had. Times differ from run to run and are compared only if asked for.
+Traces are paired by role and, among those of a role, in the order of their names, numbers in them by value; so a run
+and its repetition are compared, whatever ports and process numbers they had. Times differ from run to run and are
+compared only if asked for.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -50,7 +52,15 @@ def _by_role(path: Path) -> dict[str, list[list[Record]]]:
         trace = list(records)
         if trace:
             traces[trace[0].role].append(trace)
+    for of_role in traces.values():
+        of_role.sort(key=lambda trace: _natural(trace[0].path.name))
     return traces
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """The order of people: the tenth trace of a process comes after its ninth."""
+    parts: list[str] = re.findall(r"\d+|\D+", name)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
 def _first(role: str, ours: Iterator[Record], theirs: Iterator[Record], times: bool) -> Difference | None:

@@ -11,6 +11,15 @@ def test_the_same_run_again_does_not_differ(traces: Path, tmp_path: Path) -> Non
     assert diff(traces, tmp_path) == diff(traces, traces, times=True) == []
 
 
+def test_the_tenth_trace_of_a_process_comes_after_its_ninth(traces: Path, tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for folder, first in ((ours, 1), (theirs, 9)):
+        folder.mkdir()
+        for count, path in enumerate(sorted(traces.glob("*.sct"))[:2]):
+            put_together(folder / f"run-{first + count}.sct", take_apart(path))
+    assert diff(ours, theirs) == []
+
+
 def test_the_first_difference_of_each_endpoint_is_told(traces: Path, tmp_path: Path) -> None:
     path = min(traces.glob("source-*.sct"))
     frames = take_apart(path)
