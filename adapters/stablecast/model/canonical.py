@@ -70,11 +70,21 @@ def _listed(kind: str, texts: Iterable[str]) -> str:
     return "[" + ",".join((f'"{kind}"', *texts)) + "]"
 
 
+class Plain(dict[Any, Any]):
+    """A function or record to look at. Nobody changes it, so sets may have it as a member."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        """By what it holds."""
+        return hash(frozenset(self.items()))
+
+
 def plain(canonical: str) -> Any:
     """What a text says, to look at: functions and records as dicts, sequences as tuples, sets as frozensets.
 
     >>> plain('["fn",["age",3],["of",["seq",["set",1,2]]]]')
     {'age': 3, 'of': (frozenset({1, 2}),)}
+    >>> plain('["set",["fn",["age",3]]]')
+    frozenset({{'age': 3}})
     """
     return _plain(json.loads(canonical))
 
@@ -93,7 +103,7 @@ def _plain(value: Any) -> Any:
         return value
     match value:
         case ["fn", *pairs]:
-            return {_plain(key): _plain(of) for key, of in pairs}
+            return Plain((_plain(key), _plain(of)) for key, of in pairs)
         case ["set", *members]:
             return frozenset(map(_plain, members))
         case _:

@@ -28,11 +28,11 @@ State 1: <Initial predicate>
 
 State 2: <Open(2) line 3, col 5 to line 4, col 9 of module Door>
 /\ door = << [ open |-> FALSE, by |-> {} ], [ open |-> TRUE,
-     by |-> {"me"} ] >>
+     by |-> {[who |-> "me"]} ] >>
 /\ now = 0
 
 State 3: <Wait line 5, col 5 to line 5, col 9 of module Door>
-/\ door = << [ open |-> FALSE, by |-> {} ], [ open |-> TRUE, by |-> {"me"} ] >>
+/\ door = << [ open |-> FALSE, by |-> {} ], [ open |-> TRUE, by |-> {[who |-> "me"]} ] >>
 /\ now = 1
 """
 
@@ -51,7 +51,7 @@ def test_a_counterexample_is_told_by_actions_and_what_they_change(configuration:
     assert list(found.story()) == [
         "Door/mut_open_bug: how Shut comes not to hold (X1: it is never open)",
         "   1  Open(2): somebody opens it, and lets the cold in",
-        "      door 2: by is {me} (was {}), open is true (was false)",
+        "      door 2: by is {(who me)} (was {}), open is true (was false)",
         "   2  Wait",
         "      now: is 1 (was 0)",
     ]
