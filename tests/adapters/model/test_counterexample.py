@@ -77,7 +77,7 @@ def test_a_counterexample_is_a_trace_that_can_be_dumped(configuration: Configura
     counterexample.write(found, path)
     dumped = CliRunner().invoke(app, ["dump", str(path)], catch_exceptions=False).stdout
     assert 'model Door/mut_open_bug  <- Open(of="2", says="somebody opens it, and lets the cold in")' in dumped
-    assert 'Changed(of="door 2", value="by", before="{}", after="{me}")' in dumped
+    assert 'Changed(of="door 2", value="by", before="{}", after="{(who me)}")' in dumped
     with pytest.raises(ModelError, match="name another file"):
         counterexample.write(found, path)
 
