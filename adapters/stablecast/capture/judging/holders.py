@@ -11,11 +11,10 @@ import attrs
 from stablecast.capture.judging.findings import Findings
 from stablecast.capture.judging.statements import At
 from stablecast.core.messages import Address, Incarnation, Pace, Registered, Role
+from stablecast.core.units import MILLISECOND, SECOND
 
-ALIVE_NS: Final = 2_000_000_000
+ALIVE_NS: Final = 2 * SECOND
 """Who uses a RegID for so long after it was given to another is alive."""
-
-MILLISECOND_NS: Final = 1_000_000
 
 
 @attrs.define
@@ -46,7 +45,7 @@ class Holders:
     def grant(self, at: At, store: Address, reply_to: Address, granted: Registered, low: int) -> None:
         """A store says who holds a RegID."""
         holders = self.grants.setdefault((store, granted.reg_id), [])
-        paced, timeout = granted.pace is Pace.RECEIVERS, granted.activity_timeout_ms * MILLISECOND_NS
+        paced, timeout = granted.pace is Pace.RECEIVERS, granted.activity_timeout_ms * MILLISECOND
         new = Holder(granted.role, reply_to, granted.incarnation, paced, timeout, at.time_ns)
         if holders and holders[-1].reply_to == reply_to and holders[-1].role is granted.role:
             new.consumed = holders.pop().consumed

@@ -14,26 +14,26 @@ from stablecast.capture.judging.findings import Findings
 from stablecast.capture.judging.statements import At, Datagram
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
+from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm
 
 MAX_NUMBERS: Final = 1 << 16
 """Datagrams of a session that are remembered, and of those that are asked for in vain."""
 
-MILLISECOND_NS: Final = 1_000_000
-
-JITTER_NS: Final = 20 * MILLISECOND_NS
+JITTER_NS: Final = 20 * MILLISECOND
 """How far times in a capture may be off."""
 
-IGNORE_NS: Final = 500 * MILLISECOND_NS
+IGNORE_NS: Final = SourceSettings().ignore_ns
 """The ignore interval by default."""
 
-ANSWER_NS: Final = 1_000 * MILLISECOND_NS
+ANSWER_NS: Final = 1 * SECOND
 """A source that is there answers a NAK within this time."""
 
-REPEAT_NS: Final = 50 * MILLISECOND_NS
+REPEAT_NS: Final = 50 * MILLISECOND
 """NAKs of a receiver that are further apart are two; nearer ones may be of several receivers."""
 
-SILENCE_NS: Final = 10_000 * MILLISECOND_NS
+SILENCE_NS: Final = SourceSettings().sm_max_ns
 """A source that is there says so at least each 10 s."""
 
 
@@ -153,7 +153,7 @@ class Session:
         if shot.again_ns is not None:
             spent = at.time_ns - shot.again_ns
             self.at_most_ns = spent if self.at_most_ns is None else min(self.at_most_ns, spent)
-            self._consistent(at, f"datagram {number} is sent again {spent // MILLISECOND_NS} ms after the last time")
+            self._consistent(at, f"datagram {number} is sent again {spent // MILLISECOND} ms after the last time")
         shot.again_ns = at.time_ns
 
     def _on_ncf(self, at: At, number: int, reason: int) -> None:
@@ -166,19 +166,19 @@ class Session:
         if reason == lbtrm.Reason.IGNORED and shot is not None and shot.again_ns is not None:
             spent = at.time_ns - shot.again_ns
             self.at_least_ns = max(self.at_least_ns, spent)
-            self._consistent(at, f"a NAK for datagram {number} is ignored {spent // MILLISECOND_NS} ms after a repair")
+            self._consistent(at, f"a NAK for datagram {number} is ignored {spent // MILLISECOND} ms after a repair")
 
     def _consistent(self, at: At, text: str) -> None:
         """M1: is there an ignore interval that explains everything?"""
         if self.at_most_ns is None:
             self.findings.fine("M1", self.name)
             return
-        bounds = f"the ignore interval is at most {self.at_most_ns // MILLISECOND_NS} ms"
+        bounds = f"the ignore interval is at most {self.at_most_ns // MILLISECOND} ms"
         if self.at_least_ns > self.at_most_ns + JITTER_NS:
-            bounds += f" and at least {self.at_least_ns // MILLISECOND_NS} ms"
+            bounds += f" and at least {self.at_least_ns // MILLISECOND} ms"
             self.findings.broken("M1", self.name, at.frame, f"{text}: {bounds}, which cannot be")
         elif self.at_most_ns < IGNORE_NS - JITTER_NS:
-            text = f"{text}: {bounds}, by default it is {IGNORE_NS // MILLISECOND_NS}"
+            text = f"{text}: {bounds}, by default it is {IGNORE_NS // MILLISECOND}"
             self.findings.cannot_tell("M1", self.name, at.frame, text)
         else:
             self.findings.fine("M1", self.name)
