@@ -22,6 +22,7 @@ import attrs
 
 from stablecast.cli.common import run_loop
 from stablecast.resolver.srs import SrsResolver
+from stablecast.transports.resolution.inputs import AddSource
 from tests.support.network import LOCAL, unused_port
 from tests.support.program import Program, running
 
@@ -93,7 +94,9 @@ class Crowd:
             stack.push_async_callback(resolver.close)
             for index in range(size.topics):
                 topic = number * size.topics + index
-                resolver.add_source(f"topic/{topic}", f"{LOCAL}:14371", 7, topic, f"{LOCAL}:14391", persistent=True)
+                resolver.add_source(
+                    AddSource(f"topic/{topic}", f"{LOCAL}:14371", 7, topic, f"{LOCAL}:14391", persistent=True)
+                )
             for wanted in size.wanted(number):
                 resolver.add_receiver(wanted)
             crowd.resolvers.append(resolver)

@@ -9,6 +9,7 @@ import pytest
 
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.endpoint import bind
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import ADVERTISEMENTS, QUERIES
 
@@ -59,7 +60,7 @@ async def test_turns_come_at_their_instants_within_the_jitter_of_the_original() 
         where = f"{LOCAL}:{relay.getsockname()[1]}"
         resolver = await Resolver.start(LOCAL, [where], Listeners(lambda *_: None))
         resolver.add_receiver("nobody's")
-        resolver.add_source("orders", f"{LOCAL}:14371", 7, 1, f"{LOCAL}:14391", persistent=True)
+        resolver.add_source(AddSource("orders", f"{LOCAL}:14371", 7, 1, f"{LOCAL}:14391", persistent=True))
         packets, stopped = await asyncio.gather(heard(relay, SECONDS), stops(SECONDS))
         await resolver.close()
     told = [at for at, packet in packets for tir in packet.advertisements if tir.ttl != 16]

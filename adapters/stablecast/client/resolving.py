@@ -19,6 +19,7 @@ from stablecast.resolver.combined import Combined, Wait
 from stablecast.resolver.options import ResolutionSettings, configured, strategy
 from stablecast.resolver.srs import OnRecord, SrsResolver
 from stablecast.transports import codec
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.resolution.settings import AdvertiseOptions
 from stablecast.transports.wire import lbmr
 
@@ -79,7 +80,9 @@ def announce(found: Combined | None, source: SourceConfig, place: str, advertise
     """Make a source, whose data is joined at `place`, known to whatever the context uses. Raises MisuseError."""
     if found is not None:
         session, index = codec.split(source.incarnation)
-        found.add_source(source.topic, place, session, index, source.reply_to, bool(source.stores), advertise)
+        found.add_source(
+            AddSource(source.topic, place, session, index, source.reply_to, bool(source.stores), advertise)
+        )
 
 
 def locate(found: Combined | None, source: Seeker, known: Mapping[str, str]) -> None:

@@ -14,24 +14,16 @@ import attrs
 
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.resolver.srs import OnRecord
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.settings import AdvertiseOptions, QueryOptions
+from stablecast.transports.resolution.settings import QueryOptions
 from stablecast.transports.resolution.waiting import Waiting
 
 
 class Resolution(Protocol):
     """One kind: `Resolver` or `SrsResolver`."""
 
-    def add_source(
-        self,
-        topic: str,
-        address: str,
-        session_id: int,
-        index: int,
-        request_address: str,
-        persistent: bool,
-        options: AdvertiseOptions | None = None,
-    ) -> None:
+    def add_source(self, source: AddSource) -> None:
         """Make a source known."""
 
     def remove_source(self, session_id: int, index: int) -> None:
@@ -102,19 +94,10 @@ class Combined:
         """A kind says that a source is no more; found again, it is news."""
         self._reported.get(topic, set()).discard(record)
 
-    def add_source(
-        self,
-        topic: str,
-        address: str,
-        session_id: int,
-        index: int,
-        request_address: str,
-        persistent: bool,
-        options: AdvertiseOptions | None = None,
-    ) -> None:
+    def add_source(self, source: AddSource) -> None:
         """Make a source known. Raises MisuseError."""
         for kind in self._kinds:
-            kind.add_source(topic, address, session_id, index, request_address, persistent, options)
+            kind.add_source(source)
 
     def remove_source(self, session_id: int, index: int) -> None:
         """It is no more."""

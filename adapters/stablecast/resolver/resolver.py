@@ -44,7 +44,6 @@ from stablecast.transports.resolution.inputs import (
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.settings import (
     SAFE,
-    AdvertiseOptions,
     PatternOptions,
     QueryOptions,
     ResolutionConfig,
@@ -139,22 +138,13 @@ class Resolver:
         resolver._endpoint.open(multicast.sender(settings, interface))
         return resolver
 
-    def add_source(
-        self,
-        topic: str,
-        address: str,
-        session_id: int,
-        index: int,
-        request_address: str,
-        persistent: bool,
-        options: AdvertiseOptions | None = None,
-    ) -> None:
-        """Advertises a source until `remove_source`; see `SourceRecord` for what the fields mean.
+    def add_source(self, source: AddSource) -> None:
+        """Advertises a source until `remove_source`.
 
         Raises:
             MisuseError: If it cannot be written on the wire, is there already, or is one too many.
         """
-        self._endpoint.feed(AddSource(topic, address, session_id, index, request_address, persistent, options))
+        self._endpoint.feed(source)
 
     def remove_source(self, session_id: int, index: int) -> None:
         """Stops advertising; receivers learn from the transport that the source is gone."""

@@ -23,7 +23,7 @@ from stablecast.transports.resolution.inputs import (
     Unresolved,
 )
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
-from stablecast.transports.resolution.settings import AdvertiseOptions, QueryOptions
+from stablecast.transports.resolution.settings import QueryOptions
 from stablecast.transports.resolution.srs_context import SrsContext
 from stablecast.transports.resolution.srs_events import (
     Connect,
@@ -90,22 +90,13 @@ class SrsResolver:
         machine = SrsContext.create(name, parse_services(services), int.from_bytes(os.urandom(8)), config)
         return cls(machine, check_ip(interface), on_found, on_gone, on_service)
 
-    def add_source(
-        self,
-        topic: str,
-        address: str,
-        session_id: int,
-        index: int,
-        request_address: str,
-        persistent: bool,
-        options: AdvertiseOptions | None = None,
-    ) -> None:
-        """Announces a source until `remove_source`; see `SourceRecord` for what the fields mean, `options` are of UDP.
+    def add_source(self, source: AddSource) -> None:
+        """Announces a source until `remove_source`; its options are of UDP, and mean nothing here.
 
         Raises:
             MisuseError: If it cannot be written on the wire, is there already, or is one too many.
         """
-        self._feed(AddSource(topic, address, session_id, index, request_address, persistent))
+        self._feed(source)
 
     def remove_source(self, session_id: int, index: int) -> None:
         """Withdraws a source: who wanted it is told."""

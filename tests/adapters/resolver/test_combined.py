@@ -8,6 +8,7 @@ from stablecast.core.units import MILLISECOND
 from stablecast.resolver import Listeners, RelayDaemon, Resolver
 from stablecast.resolver.combined import Combined, Wait
 from stablecast.resolver.srs import SrsResolver
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.resolution.records import SourceRecord
 from tests.adapters.srs.services import LOCAL, QUICK, RECORD, place
 from tests.support.network import unused_port
@@ -36,7 +37,7 @@ async def both(
 
 
 def add(combined: Combined, topic: str, index: int) -> None:
-    combined.add_source(topic, RECORD.address, 7, index, RECORD.request_address, persistent=True)
+    combined.add_source(AddSource(topic, RECORD.address, 7, index, RECORD.request_address, persistent=True))
 
 
 async def test_a_source_that_both_find_is_reported_once() -> None:

@@ -13,6 +13,7 @@ from stablecast.net.address import AddressError
 from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver, ResolverError
 from stablecast.resolver.endpoint import ANY_PORT, bind
 from stablecast.resolver.resolver import LOCAL_PORTS
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
 from stablecast.transports.wire import lbmr
@@ -61,7 +62,9 @@ async def domain() -> AsyncIterator[Domain]:
 
 
 def add(resolver: Resolver, topic: str = "orders", index: int = 1) -> None:
-    resolver.add_source(topic, RECORD.address, RECORD.session_id, index, RECORD.request_address, persistent=True)
+    resolver.add_source(
+        AddSource(topic, RECORD.address, RECORD.session_id, index, RECORD.request_address, persistent=True)
+    )
 
 
 async def test_two_contexts_find_each_other(domain: Domain) -> None:

@@ -11,6 +11,7 @@ import attrs
 from stablecast.core.units import MILLISECOND
 from stablecast.resolver.srs import SrsResolver
 from stablecast.srs import SrsConfig, SrsDaemon
+from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.resolution.records import SourceRecord
 from stablecast.transports.resolution.srs_settings import ClientConfig
 
@@ -34,7 +35,7 @@ class Party:
     def announce(self, topic: str = "orders", index: int = 1) -> None:
         """A source of ours."""
         self.resolver.add_source(
-            topic, RECORD.address, RECORD.session_id, index, RECORD.request_address, persistent=True
+            AddSource(topic, RECORD.address, RECORD.session_id, index, RECORD.request_address, persistent=True)
         )
 
 
