@@ -34,6 +34,9 @@ EVERYTHING = lbmr.ResolutionRequest.ADVERTISEMENTS | lbmr.ResolutionRequest.QUER
 MAX_TOLD = 5
 """Waiting receivers that are named in the log at one time."""
 
+UNFINDABLE = "nobody here finds the store named '%s': give its address, or a relay or multicast to ask"
+"""A store that a source knows by a name that cannot be resolved (T-010)."""
+
 
 class Finder(Protocol):
     """What finding needs of a context."""
@@ -90,8 +93,8 @@ def locate(found: Combined | None, source: Seeker, known: Mapping[str, str]) -> 
     for name in [store.name for store in source.config.stores if store.name]:
         if name in known:
             source.receive(Located(name, known[name]))
-        elif found is not None:
-            found.ask_name(name)
+        elif found is None or not found.ask_name(name):
+            log.warning(UNFINDABLE, name)
 
 
 async def start(context: Finder, on_found: OnRecord, instance: bytes, stack: AsyncExitStack) -> Combined | None:

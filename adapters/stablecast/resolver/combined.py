@@ -41,8 +41,8 @@ class Resolution(Protocol):
     def unresolved(self, topic: str) -> None:
         """It has none any more."""
 
-    def ask_name(self, name: str) -> None:
-        """Find the store of a name."""
+    def ask_name(self, name: str) -> bool:
+        """Find the store of a name; False if this kind finds none."""
 
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask others to speak again of what went quiet."""
@@ -131,10 +131,10 @@ class Combined:
             kind.unresolved(topic)
         self._wait_for(topic)
 
-    def ask_name(self, name: str) -> None:
-        """Find the store of a name. Raises MisuseError."""
-        for kind in self._kinds:
-            kind.ask_name(name)
+    def ask_name(self, name: str) -> bool:
+        """Find the store of a name; False if no kind does that. Raises MisuseError."""
+        asked = [kind.ask_name(name) for kind in self._kinds]
+        return any(asked)
 
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Ask others to speak again of what went quiet, every `interval` for `duration` seconds."""

@@ -194,9 +194,10 @@ class Resolver:
         """It has this name no more."""
         self._endpoint.feed(RemoveName(name))
 
-    def ask_name(self, name: str) -> None:
-        """Finds the store of this name (T-201). Raises MisuseError."""
+    def ask_name(self, name: str) -> bool:
+        """Finds the store of this name (T-201); always True. Raises MisuseError."""
         self._endpoint.feed(AskName(name))
+        return True
 
     def forget_name(self, name: str) -> None:
         """Never mind that store."""

@@ -134,8 +134,9 @@ class SrsResolver:
         """The receiver of `topic` has no live session any more: services are told, what is known is reported again."""
         self._feed(Unresolved(topic))
 
-    def ask_name(self, name: str) -> None:
+    def ask_name(self, name: str) -> bool:
         """Services know no names of stores: those are found over UDP (T-010)."""
+        return False
 
     def wake(self, flags: int, interval: float = 0, duration: float = 0) -> None:
         """Services are never quiet."""

@@ -114,6 +114,16 @@ async def test_a_store_is_found_by_its_name(net: Network) -> None:
     assert sending.store_names == {"store-A": where}
 
 
+async def test_a_name_that_nobody_here_finds_is_told(net: Network, caplog: pytest.LogCaptureFixture) -> None:
+    """T-010: services know no names of stores, and without any resolution there is nobody to ask."""
+    over_service = await net.stack.enter_async_context(Context(resolver_service=[(await service(net)).address]))
+    alone = await net.stack.enter_async_context(Context())
+    for context in (over_service, alone):
+        caplog.clear()
+        await context.source("orders", options={"ume_store_name": "store-A"}, wait=False)
+        assert "nobody here finds the store named 'store-A'" in caplog.text
+
+
 async def test_a_request_for_resolution_may_be_made(net: Network) -> None:
     """What it does is shown by the machines (T26)."""
     where = [(await service(net)).address]

@@ -49,7 +49,7 @@ async def test_a_source_that_both_find_is_reported_once() -> None:
         source, _ = await both(stack, relay.address, service.address, b"context0")
         receiver, found = await both(stack, relay.address, service.address, b"context1")
         receiver.add_receiver("orders")
-        receiver.ask_name("store-A")
+        assert receiver.ask_name("store-A")
         add(source, "orders", 1)
         assert await found.get() == ("orders", 1)
         receiver.resolved("orders")

@@ -29,7 +29,7 @@ async def test_two_contexts_find_each_other(here: Place) -> None:
     left.announce("orders")
     right.resolver.add_receiver("orders")
     right.announce("trades")
-    right.resolver.ask_name("store-A")
+    assert not right.resolver.ask_name("store-A")
     assert right.resolver.why("nobody's") != ""
     left.resolver.add_receiver("trades")
     assert await right.found.get() == ("orders", RECORD)
