@@ -77,6 +77,11 @@ class Station:
         self._renew(token, now)
         return True
 
+    def tell(self, token: ElectionToken, now: int, held: bool = True) -> None:
+        """Whoever runs our proxy tells what it has of a quorum."""
+        self.machine.on_quorum(token, held, self.record, now, self.out)
+        self.machine.check_invariants()
+
     def source(self, now: int, life: int = LIFE) -> None:
         """The real source registers."""
         self._renew(None, now, life)

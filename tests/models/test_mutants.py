@@ -55,6 +55,10 @@ def _ignore(self: Any, value: Any) -> None:
     """A field that cannot be set."""
 
 
+def _always_backed(self: Election) -> None:
+    self.backed = self.quorum
+
+
 def _forget_holder(self: Election) -> None:
     self.holder = None
 
@@ -85,6 +89,14 @@ MUTANTS: dict[str, Patch] = {
 }
 
 
+_told = Election.on_quorum
+
+
+def _only_gains(self: Election, token: Any, held: bool, *words: Any) -> None:
+    if held:
+        _told(self, token, held, *words)
+
+
 ELECTION_MUTANTS: dict[str, Patch] = {
     "a proxy takes what an active source holds": changed("repaired", property(lambda self: False, _ignore), Election),
     "a higher token wins": changed("_beats", lambda self, token, other: token.rank > other.rank, Election),
@@ -93,11 +105,15 @@ ELECTION_MUTANTS: dict[str, Patch] = {
     "lives are not told apart": changed("_succeed", lambda self, life: None, Election),
     "who gives way goes on": changed("stop", lambda self, *words: None, Election),
     "who follows forgets whom": after("follow", _forget_holder, Election),
+    "a quorum is not waited for": after("stand", _always_backed, Election),
+    "a quorum that is lost does not matter": changed("on_quorum", _only_gains, Election),
     "silence is not noticed": changed("check", lambda self, record, now, out: False, Election),
     "the returning source is not noticed": changed("settle", lambda self, *words: None, Election),
 }
 
 SEEN_IN = {
+    "a quorum is not waited for": "graph_quorum",
+    "a quorum that is lost does not matter": "graph_quorum",
     "a refusal ends in nothing": "graph_lag",
     "a refusal does not repeat the request": "graph_lag",
     "a store's question renews the lease": "graph_two",

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -63,13 +63,14 @@ class Network:
         name: str = "store",
         listen: str = f"{LOCAL}:0",
         transports: TransportConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
         **repository: Any,
     ) -> str:
-        """Start a store (again, with the disk it left); returns its address."""
+        """Start a store (again, with the disk it left); returns its address. `changes` are to its own configuration."""
         directory = self.directory / name
         directory.mkdir(exist_ok=True)
         kept = attrs.evolve(KEPT, **repository)
-        settings = StoreConfig(listen, seed=len(name), repository=kept)
+        settings = attrs.evolve(StoreConfig(listen, seed=len(name), repository=kept), **changes or {})
         how = transports or TransportConfig()
         store = Store(StoreSettings(listen, directory, settings, new=True, transports=how))
         await store.start()

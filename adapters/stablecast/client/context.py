@@ -177,13 +177,13 @@ class Context:
                 raise
         return source
 
-    async def host(self, config: SourceConfig) -> Source:
+    async def host(self, config: SourceConfig, on_event: OnEvent | None = None) -> Source:
         """Make a source of this configuration; its life, context and addresses are filled in. Raises like `source`."""
         self._check_open()
         config = attrs.evolve(
             config, incarnation=self._new_life(), context=self._context_id, reply_to=self.request_address
         )
-        return await self._start(config, None, None, TransportConfig())
+        return await self._start(config, on_event, None, TransportConfig())
 
     async def _start(
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig

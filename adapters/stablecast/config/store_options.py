@@ -31,6 +31,13 @@ STORE_OPTIONS = (
     ),
     Option("allow-proxy-source", "allow_proxy", Flag(), "stand in for sources that ask for it"),
     Option(
+        "proxy-source-repo-quorum-required",
+        "proxy_quorum",
+        Flag(),
+        "only stores that have state of the source take part, and a quorum of them must",
+        "set it alike at all stores of a group",
+    ),
+    Option(
         "proxy-election-interval",
         "proxy_interval_ns",
         SPAN_AT_LEAST_1,

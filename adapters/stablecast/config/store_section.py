@@ -30,8 +30,7 @@ MAX_LIMIT = 1 << 62
 MAX_HOURS = 336
 """Of restore-last."""
 CACHE, STATE, NAMED = "disk-cache-directory", "disk-state-directory", "context-name"
-QUORUM = "proxy-source-repo-quorum-required"
-STORE_LEVEL = ("allow-proxy-source", "retransmission-request-processing-rate")
+STORE_LEVEL = ("allow-proxy-source", "proxy-source-repo-quorum-required", "retransmission-request-processing-rate")
 OF_THE_STORE = ("source-check-interval", "keepalive-interval", "proxy-election-interval")
 """Documented for topics, and one value here for a whole store: the smallest."""
 TOPIC_LEVEL = frozenset(
@@ -152,9 +151,7 @@ class StoreBuilder:
         for given in outline.options:
             if given.scope != "store" or given.name in STORE_LEVEL:
                 continue
-            if given.name == QUORUM:
-                self.found.notice(given.place, f"{QUORUM} is not followed: every store of a group may stand in")
-            elif given.name not in paths:
+            if given.name not in paths:
                 where = "belongs to a topic, not to a store" if given.name in TOPIC_LEVEL else "is none of a store"
                 self.found.problem(given.place, f"option '{given.name}' {where}")
             elif given.name == NAMED and not NAME.fullmatch(given.value):

@@ -12,6 +12,8 @@ import attrs
 from stablecast.config.options import Value, apply
 from stablecast.core.effects import StartProxy
 from stablecast.core.errors import StablecastError
+from stablecast.core.events import Event, QuorumLost, RegistrationComplete
+from stablecast.core.inputs import ProxyQuorum
 from stablecast.core.messages import Pace
 from stablecast.core.quorum import GroupRules
 from stablecast.core.settings import SourceConfig, StoreSpec
@@ -71,15 +73,17 @@ class Proxies:
         self,
         context: "Callable[[], Context]",
         on_failed: Callable[[int, Exception], None],
+        on_quorum: Callable[[ProxyQuorum], None],
         options: Callable[[str], Mapping[str, Value]] = no_options,
     ) -> None:
         """None runs. Each gets a `context`, and the source options of its topic (P-845).
 
-        `on_failed` is told the source and why its proxy could not be started.
+        `on_failed` is told the source and why its proxy could not be started, `on_quorum` what one has of a quorum.
         """
         self._context = context
         self._options = options
         self._on_failed = on_failed
+        self._on_quorum = on_quorum
         self._running: dict[int, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -111,8 +115,14 @@ class Proxies:
         try:
             async with self._context() as context:
                 config = proxy_config(effect)
-                await context.host(apply("source", config, self._options(config.topic)))
+                config = apply("source", config, self._options(config.topic))
+                await context.host(config, lambda event: self._on_event(effect, event))
                 await asyncio.get_running_loop().create_future()  # Until it is cancelled.
         except StablecastError as error:
             self._running.pop(effect.source_reg_id, None)
             self._on_failed(effect.source_reg_id, error)
+
+    def _on_event(self, effect: StartProxy, event: Event) -> None:
+        if effect.source_reg_id in self._running and isinstance(event, RegistrationComplete | QuorumLost):
+            held = isinstance(event, RegistrationComplete)
+            self._on_quorum(ProxyQuorum(effect.source_reg_id, effect.election, held))

@@ -116,6 +116,7 @@ class Store:
         self._proxies = Proxies(
             lambda: context_for(settings, host),
             self._on_proxy_failed,
+            self._feed,
             settings.proxy_options,
         )
         self.reports += journal.reports

@@ -57,6 +57,7 @@ def store_config(setup: Setup, address: str, seed: int, receiver_lifetime: int) 
         request_rate=setup.request_rate or default.request_rate,
         allow_proxy=setup.proxies,
         proxy_interval_ns=PROXY_INTERVAL_NS,
+        proxy_quorum=setup.quorate,
         retry_ns=RETRY_NS,
         give_up_ns=GIVE_UP_NS,
     )

@@ -1,5 +1,7 @@
 """When faults are over: whether all is settled, and if not, which rule speaks of it and who does not get on."""
 
+from stablecast.core.messages import Role
+from stablecast.core.quorum import quorum_of
 from stablecast.daemon.records import clients_of
 from stablecast.sim.cluster import Cluster
 from stablecast.sim.receiver import ReceiverProcess
@@ -66,5 +68,19 @@ def _runs_proxy(process: object) -> bool:
 
 
 def _may_be_stood_in_for(cluster: Cluster) -> bool:
-    """Whether some store knows where a proxy would have to register."""
-    return any(client.stores for store in STORES for client in clients_of(cluster.disks[store].states()).values())
+    """Whether some store knows where a proxy would have to register, and if need be a quorum of them has its state."""
+    known = [[one.stores for one in clients_of(cluster.disks[name].states()).values() if one.stores] for name in STORES]
+    keepers = _keepers(cluster)
+    groups = cluster.setup.groups
+    for stores in (stores for at_one in known for stores in at_one):
+        there = [groups[entry.index] for entry in stores if entry.index in keepers]
+        sizes = enumerate(cluster.setup.rules.sizes)
+        if not cluster.setup.quorate or any(there.count(group) >= quorum_of(size) for group, size in sizes):
+            return True
+    return False
+
+
+def _keepers(cluster: Cluster) -> set[int]:
+    """The stores that have state of the source."""
+    disks = [clients_of(cluster.disks[name].states()).values() for name in STORES]
+    return {index for index, clients in enumerate(disks) if any(one.role is Role.SOURCE for one in clients)}

@@ -6,8 +6,8 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import effects as fx
-from stablecast.core.events import Event, RegistrationComplete
-from stablecast.core.inputs import Arrived, SourceInput, Start
+from stablecast.core.events import Event, QuorumLost, RegistrationComplete
+from stablecast.core.inputs import Arrived, ProxyQuorum, SourceInput, Start
 from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.daemon.proxy import proxy_config
 from stablecast.sim.checkers import Checkers
@@ -31,8 +31,15 @@ def _nobody() -> None:
 class Proxy:
     """It lives until it is closed, or with its process."""
 
-    def __init__(self, process: Process, effect: fx.StartProxy, advertise: Advertise, checkers: Checkers) -> None:
-        """Listen, be found, and register."""
+    def __init__(
+        self,
+        process: Process,
+        effect: fx.StartProxy,
+        advertise: Advertise,
+        checkers: Checkers,
+        on_quorum: Callable[[ProxyQuorum], None],
+    ) -> None:
+        """Listen, be found, and register. `on_quorum` is told when it has its quorum, and when it has lost it."""
         rng = process.world.rng
         places = (f"{process.host}:{port}" for port in PROXY_PORTS)
         free = [place for place in places if place not in process.network.listeners]
@@ -46,6 +53,7 @@ class Proxy:
         )
         self.process = process
         self._checkers = checkers
+        self._effect, self._on_quorum = effect, on_quorum
         self.alive = True
         self.on_close = _nobody
         self._machine = SourceEndpoint.create(self.config)
@@ -107,3 +115,7 @@ class Proxy:
             self._checkers.on_proxy(self.config.incarnation)
         else:
             self._checkers.on_oddity(event)
+        if isinstance(event, RegistrationComplete | QuorumLost):
+            held = isinstance(event, RegistrationComplete)
+            told = ProxyQuorum(self._effect.source_reg_id, self._effect.election, held)
+            self.process.deliver(lambda: self._on_quorum(told))

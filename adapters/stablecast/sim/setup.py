@@ -67,8 +67,9 @@ class Setup:
     """Sizes in bytes, 0: no limit.
 
     Of the system: `rules` of the groups (no sizes: a streaming source, which may be `forgetful` and retain nothing),
-    `memory` instead of disks, `proxies` that may stand in, a source that stays away until all else is settled
-    (`orphaned`), stores that are `named` and move, or have their `turns` (round robin).
+    `memory` instead of disks, `proxies` that may stand in (`quorate`: a quorum of stores must have state), a source
+    that stays away until all else is settled (`orphaned`), stores that are `named` and move, or have their `turns`
+    (round robin).
     Of the stores: `size_threshold`, `size_limit`, `disk_limit`, `write_delay_ms`, `ack_minimum`, `request_rate` in
     messages per second, `forwarding`.
     Of the source: `paced` by receivers, stability `on_reception`, `unique` confirmations, the `retained` threshold and
@@ -83,6 +84,7 @@ class Setup:
     forgetful: bool = False
     memory: bool = False
     proxies: bool = False
+    quorate: bool = False
     orphaned: bool = False
     named: bool = False
     turns: bool = False
@@ -221,7 +223,7 @@ _GROUPS: Final = (
 _STREAMING: Final = ("rules", "forgetful", "late_ms", "arrival", "lossy", "leaving")
 """What there is without stores."""
 
-_ALL_STORES: Final = ("rules", "paced", "on_reception", "non_blocking", "proxies", "orphaned")
+_ALL_STORES: Final = ("rules", "paced", "on_reception", "non_blocking", "proxies", "quorate", "orphaned")
 """What there is only with all stores at once (P-543, P-594)."""
 
 _Kit = dict[str, Any]
@@ -249,6 +251,10 @@ def _paced(rng: Random) -> _Kit:
 
 def _proxies(rng: Random) -> _Kit:
     return {"proxies": True, "orphaned": rng.random() < 0.6, "late_ms": rng.choice((0, HORIZON_MS - 1))}
+
+
+def _quorate_proxies(rng: Random) -> _Kit:
+    return _proxies(rng) | {"quorate": True}
 
 
 def _limits(rng: Random) -> _Kit:
@@ -310,7 +316,7 @@ _KITS: Final[tuple[Callable[[Random], _Kit], ...]] = (
     _paced,
     _paced,
     _proxies,
-    _proxies,
+    _quorate_proxies,
     _limits,
     _store,
     _receivers,

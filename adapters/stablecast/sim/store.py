@@ -169,7 +169,8 @@ class StoreProcess(Process):
                     joiner.abandon()
             case fx.StartProxy():
                 self._end_proxy(effect.source_reg_id)
-                self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise, self._checkers)
+                feed = self._driver.feed
+                self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise, self._checkers, feed)
                 self._falter()
             case fx.StopProxy():
                 self._end_proxy(effect.source_reg_id)

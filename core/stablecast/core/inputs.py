@@ -6,7 +6,7 @@ bytes of; machines hand it back in effects and never see a payload.
 
 import attrs
 
-from stablecast.core.messages import Address, Incarnation, Message
+from stablecast.core.messages import Address, ElectionToken, Incarnation, Message
 
 
 @attrs.frozen
@@ -175,6 +175,15 @@ class Damaged:
 
 
 @attrs.frozen
+class ProxyQuorum:
+    """Store: the proxy with this token, which it runs for a source, has a quorum (`held`), or has lost it."""
+
+    source_reg_id: int
+    election: ElectionToken
+    held: bool
+
+
+@attrs.frozen
 class Tick:
     """Time has passed: `handle_timeout` as a record of the replay log."""
 
@@ -196,5 +205,5 @@ ReceiverInput = (
     | Finish
     | Tick
 )
-StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | Tick
+StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | ProxyQuorum | Tick
 Input = SourceInput | ReceiverInput | StoreInput

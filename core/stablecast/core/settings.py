@@ -260,6 +260,7 @@ class StoreConfig:
     request_rate: int = 262_144
     allow_proxy: bool = False
     proxy_interval_ns: int = 5 * SECOND
+    proxy_quorum: bool = False
     window: int = 200
     retry_ns: int = 500 * MILLISECOND
     give_up_ns: int = 10 * SECOND

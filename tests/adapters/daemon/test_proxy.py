@@ -13,6 +13,7 @@ from stablecast.core.inputs import Start
 from stablecast.core.messages import ElectionToken, Pace, Register, StoreEntry, Wishes
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
+from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.daemon.proxy import Proxies, proxy_config
 from stablecast.daemon.store import Store
 from stablecast.net.ports import PortError
@@ -96,6 +97,37 @@ async def test_a_proxy_ends_with_its_store(tmp_path: Path) -> None:
         assert len(store._proxies) == 0
 
 
+async def test_a_proxy_that_needs_a_quorum_of_stores_serves_while_it_has_one(tmp_path: Path) -> None:
+    """C-40: and it ends when it has that quorum no more."""
+    how = {"check_ns": 20 * MILLISECOND, "allow_proxy": True, "proxy_quorum": True, "proxy_interval_ns": SECOND // 2}
+    async with network(tmp_path) as net:
+        places = [await net.store(f"s{number}", changes={"seed": number, **how}) for number in range(3)]
+        context = await net.context(session_id=9)
+        options = {"ume_proxy_source": 1, "ume_activity_timeout": 300, "ume_registration_interval": 100}
+        source = await context.source("orders", stores=places, options=options)
+        await source.send(b"x")
+        await source.wait_stable_through(0)
+        stores = [net.stores[f"s{number}"] for number in range(3)]
+        for store in stores:
+            store._proxies._context = lambda: Context(resolver=[net.relays[0].address], interface=LOCAL)
+            store._proxies._options = lambda _: {"ume_registration_interval": 100, "ume_store_activity_timeout": 300}
+        await until(lambda: all(_knows_all(store) for store in stores))
+        await context.close()
+        await until(lambda: [state for store in stores for state in _states(store)].count("SERVING") == 1)
+        (serving,) = [name for name, store in net.stores.items() if "SERVING" in _states(store)]
+        for name in set(net.stores) - {serving}:
+            await net.stop(name)
+        await until(lambda: "SERVING" not in _states(net.stores[serving]))
+
+
+def _knows_all(store: Store) -> bool:
+    return all(len(record.client.stores) == 3 for record in store._machine.clients.sources())
+
+
+def _states(store: Store) -> list[str]:
+    return [state for _, (state, _, _) in store._machine.registry.elections.abstract()]
+
+
 async def test_a_proxy_that_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with network(tmp_path) as net:
         where = await net.store()
@@ -116,13 +148,13 @@ async def test_a_proxy_has_the_options_of_its_topic(tmp_path: Path, monkeypatch:
     asked: list[tuple[str, int]] = []
     hosted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def host(_: Context, config: SourceConfig) -> None:
+    async def host(_: Context, config: SourceConfig, on_event: object) -> None:
         asked.append((config.topic, config.flight_messages))
         hosted.set_result(None)
 
     monkeypatch.setattr(Context, "host", host)
     options: dict[str, dict[str, Value]] = {"orders": {"ume_flight_size": 77}}
-    proxies = Proxies(lambda: Context(interface=LOCAL), lambda *_: None, lambda topic: options.get(topic, {}))
+    proxies = Proxies(lambda: Context(interface=LOCAL), lambda *_: None, print, lambda topic: options.get(topic, {}))
     proxies.start(effect_for(f"{LOCAL}:1"))
     await hosted
     await proxies.close()

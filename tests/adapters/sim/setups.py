@@ -22,6 +22,7 @@ KINDS = {
     "paced": Setup(paced=True, on_reception=True, write_delay_ms=20, non_blocking=True),
     "limited": Setup(memory=True, notify=True, size_threshold=120, size_limit=1440),
     "proxies": Setup(proxies=True, orphaned=True, late_ms=3999),
+    "quorate": Setup(proxies=True, quorate=True, orphaned=True, late_ms=3999),
     "resolved": Setup(resolution=40, leaving=Leaving.RECEIVER),
     "resolved, with proxies": Setup(resolution=40, proxies=True, orphaned=True, late_ms=3999),
     "lossy": Setup(lossy=30, stability_ms=200),

@@ -117,9 +117,10 @@ def test_a_receiver_that_is_gone_does_not_leave(cluster: Cluster) -> None:
     assert not receiver.leaving
 
 
-def test_an_orphaned_world_has_a_proxy_until_the_source_is_back() -> None:
-    """P-540, P-541."""
-    cluster = lively(Setup(proxies=True, orphaned=True))
+@pytest.mark.parametrize("quorate", [False, True])
+def test_an_orphaned_world_has_a_proxy_until_the_source_is_back(quorate: bool) -> None:
+    """P-540, P-541, C-40."""
+    cluster = lively(Setup(proxies=True, quorate=quorate, orphaned=True))
     cluster.calm()
     assert trouble(cluster) is not None
     cluster.world.run(cluster.world.now + 3 * SECOND)

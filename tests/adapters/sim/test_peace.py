@@ -6,7 +6,7 @@ from stablecast.core.ranges import RangeSet
 from stablecast.core.units import SECOND
 from stablecast.sim.cluster import Cluster, seeded
 from stablecast.sim.peace import trouble
-from stablecast.sim.setup import RECEIVERS, SOURCE, Setup
+from stablecast.sim.setup import RECEIVERS, SOURCE, STORES, Setup
 
 
 def quiet(setup: Setup, seed: int = 1) -> Cluster:
@@ -82,3 +82,13 @@ def test_a_source_that_is_away_is_to_have_one_proxy() -> None:
     for disk in cluster.disks.values():
         disk.log.clear()
     assert trouble(cluster) is None
+
+
+@pytest.mark.parametrize("wiped", [1, 2])
+def test_where_a_quorum_is_required_nobody_stands_in_without_one(wiped: int) -> None:
+    """C-40: a store that has no state of the source does not count."""
+    cluster = quiet(Setup(proxies=True, quorate=True, orphaned=True))
+    cluster.calm()
+    for store in STORES[:wiped]:
+        cluster.disks[store].log.clear()
+    assert (trouble(cluster) is None) is (wiped == 2)

@@ -79,6 +79,13 @@ def test_refusals_have_their_reason(holder: dict[str, Any], request_: dict[str, 
     assert found(machine, reg_id=held.reg_id, **request_) is reason
 
 
+def test_what_nobody_has_may_be_refused_all_the_same() -> None:
+    """C-40: an election lets no proxy be the first that a store hears of a source."""
+    machine = clients()
+    assert machine.find(register(reg_id=50), admitted=False) is Refusal.UNKNOWN_SOURCE
+    assert machine.find(register(reg_id=50), admitted=True) is None
+
+
 def test_a_full_store_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients_module, "MAX_CLIENTS", 1)
     machine = clients()

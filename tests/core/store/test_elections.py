@@ -8,6 +8,7 @@ import cattrs
 import pytest
 
 from stablecast.core.effects import Effect, StopProxy
+from stablecast.core.inputs import ProxyQuorum
 from stablecast.core.messages import ElectionToken, Role
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import StoreConfig
@@ -106,6 +107,29 @@ def test_a_proxy_may_be_the_first_that_a_store_hears_of_a_source() -> None:
     assert of_store.enter(record, 0)
     of_store.on_registered(register(reg_id=50, election=THEIRS), record, 0, [])
     assert of_store.abstract() == ((50, ("FOLLOWING", THEIRS.rank, LIFE)),)
+
+
+def test_where_a_quorum_is_required_a_store_without_state_lets_no_proxy_in() -> None:
+    """C-40: only stores that have state take part; the source itself may still register there."""
+    of_store = Elections(StoreConfig("store0:1", seed=1, allow_proxy=True, proxy_quorum=True), Seeded(1))
+    assert of_store.admits(register(reg_id=50), None) is None
+    assert of_store.admits(register(reg_id=50, election=THEIRS), None) is False
+
+
+def test_a_quorum_is_told_to_the_election_of_its_source() -> None:
+    """C-40: of one that is gone by then it is no news."""
+    record = known()
+    of_store = Elections(StoreConfig("store0:1", seed=1, allow_proxy=True, proxy_quorum=True), Seeded(1))
+    of_store.enter(record, 0)
+    fall_silent(record, ACTIVITY)
+    out: list[Effect] = []
+    of_store.check({50: record}, ACTIVITY, out)
+    of_store.check({50: record}, 10 * ACTIVITY, out)
+    token = of_store.running[50].holder
+    assert token is not None
+    of_store.on_quorum(ProxyQuorum(50, token, True), {50: record}, 10 * ACTIVITY, out)
+    assert of_store.running[50].backed
+    of_store.on_quorum(ProxyQuorum(51, token, True), {50: record}, 10 * ACTIVITY, out)
 
 
 def test_a_restart_resumes_with_what_the_journal_kept() -> None:

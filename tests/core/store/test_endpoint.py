@@ -3,11 +3,12 @@
 import pytest
 
 from stablecast.core import effects as fx
-from stablecast.core.inputs import Damaged, Ended, Gone, Lost, Persisted, Reset, Start, Tick
+from stablecast.core.inputs import Damaged, Ended, Gone, Lost, Persisted, ProxyQuorum, Reset, Start, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
+    ElectionToken,
     Keepalive,
     LateJoinInfo,
     LateJoinRequest,
@@ -289,3 +290,13 @@ def test_what_was_never_synced_cannot_be_damaged() -> None:
     driver.feed(Damaged(50, 3, 5))
     driver.feed(Damaged(51, 3, 5))
     assert list(driver.machine.repositories[50].held) == [(0, 10)]
+
+
+def test_where_a_quorum_is_required_a_proxy_without_one_ends() -> None:
+    """C-40: the store is told by whoever runs its proxy."""
+    driver = StoreDriver.with_source(allow_proxy=True, proxy_quorum=True)
+    record = driver.machine.clients.records[50]
+    assert driver.machine.registry.elections.running == {}
+    driver.feed(ProxyQuorum(50, ElectionToken(1, 0, LIFE), True))
+    assert driver.effects == []
+    assert record.lifetime.active

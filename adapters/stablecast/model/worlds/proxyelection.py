@@ -49,17 +49,19 @@ class Constants:
     Values: int
     Lives: int
     Repaired: bool
+    Quorum: bool
     Faults: frozenset[str]
 
 
 @attrs.define
 class Station:
-    """One store: the election, the records of its clients, and its own proxy while it runs."""
+    """One store: the election, the records of its clients; its own proxy while it runs, and who let that in."""
 
     election: Election
     clients: Clients
     index: int
     proxy: ElectionToken | None = None
+    granted: set[int] = attrs.field(factory=set)
 
     @property
     def client(self) -> ClientRecord:
@@ -89,7 +91,7 @@ class World:
     def create(cls, constants: Mapping[str, Value]) -> Self:
         """The initial state: the source is registered with every store."""
         known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
-        return cls(known, [_station(index, known.Repaired) for index in range(known.Stores)])
+        return cls(known, [_station(index, known) for index in range(known.Stores)])
 
     # What can happen.
 
@@ -101,6 +103,10 @@ class World:
                 yield ("Silent", number)
             if state is ElectionState.STANDING:
                 yield ("GiveUp", number)
+            if station.election.ours and station.election.backed:
+                yield ("Lapse", number)
+            elif self.constants.Quorum and station.election.ours and 2 * len(station.granted) > len(self.stations):
+                yield ("Gain", number)
             if any(to == number for _, to in self.late):
                 yield ("Lose", number)
             if state is ElectionState.WAITING:
@@ -155,6 +161,9 @@ class World:
                 self._wait_ends(station, out)
             case "GiveUp":
                 self._wait_ends(station, out)
+            case "Gain" | "Lapse":
+                assert station.proxy is not None
+                station.election.on_quorum(station.proxy, name == "Gain", station.client, NOW, out)
             case "Proxy":
                 of, value, life = rest
                 self._arrive(station, number, ElectionToken(value, of - 1, life), out)
@@ -184,6 +193,13 @@ class World:
         )
         client.lifetime.on_heard(NOW)
         station.election.on_registered(request, client, NOW, out)
+        if token is not None and self.constants.Quorum:
+            self._let_in(token, number)
+
+    def _let_in(self, token: ElectionToken, number: int) -> None:
+        runs = self.stations[token.store_index]
+        if runs.proxy == token:
+            runs.granted.add(number)
 
     def _perform(self, station: Station, effects: list[StoreEffect] | list[Effect]) -> None:
         for effect in effects:
@@ -192,6 +208,7 @@ class World:
             elif isinstance(effect, StopProxy) and station.proxy is not None:
                 self.late |= {(station.proxy, number) for number in range(1, len(self.stations) + 1)}
                 station.proxy = None
+                station.granted.clear()
 
     # What the model sees.
 
@@ -201,6 +218,7 @@ class World:
         return {
             "store": tuple(_store(station) for station in self.stations),
             "proxy": tuple(_token(station.proxy) for station in self.stations),
+            "granted": tuple(frozenset(station.granted) for station in self.stations),
             "source": record(life=self.life, up=self.up),
             "late": frozenset(record(token=token, to=to) for token, to in late),
         }
@@ -216,6 +234,7 @@ def _store(station: Station) -> Fn:
         active=client.lifetime.active,
         life=election.life,
         ended=station.ended(),
+        backed=election.backed,
     )
 
 
@@ -229,12 +248,14 @@ def _source(life: int) -> Fn:
     return record(value=0, of=0, life=life)
 
 
-def _station(index: int, repaired: bool) -> Station:
+def _station(index: int, known: Constants) -> Station:
     clients = Clients(StoreConfig(f"store:{index}", 1), Seeded(1))
     client = clients.add(_request(index, 1, None), NOW)
     stores = (StoreEntry(index, 0, f"store:{index}", REG_ID, 1),)
     client.client = attrs.evolve(client.client, stores=stores, group_sizes=(1,))
-    election = Election(seeded=Draw(), may_stand=True, repaired=repaired, interval_ns=INTERVAL_NS, life=1)
+    election = Election(
+        seeded=Draw(), may_stand=True, repaired=known.Repaired, interval_ns=INTERVAL_NS, life=1, quorum=known.Quorum
+    )
     return Station(election, clients, index)
 
 

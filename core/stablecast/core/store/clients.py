@@ -72,6 +72,8 @@ class Clients:
         """
         record = self.holder(request)
         if record is None:
+            if admitted is False:
+                return Refusal.UNKNOWN_SOURCE
             return Refusal.INCOMPATIBLE if len(self.records) >= MAX_CLIENTS else None
         client = record.client
         if client.role is not request.role:

@@ -1,6 +1,6 @@
 """Proxy elections: which store stands in for a source that fell silent, so that receivers still join and recover.
 
-    WATCHING --silent--> WAITING --over--> STANDING --own--> SERVING     --silent--> WAITING
+    WATCHING --silent--> WAITING --over--> STANDING --own--> SERVING     --silent, lost--> WAITING
                          WAITING --taken---------------> FOLLOWING       --silent--> WAITING
     any other --returned--> WATCHING             STANDING, SERVING --taken--> FOLLOWING
 
@@ -24,6 +24,10 @@ alone. The rules:
   RegID, and tokens are compared by value alone, so that of two equal ones none gives way.
 * The state lifetime counts from the last sign of life of the real source, whoever held the RegID since (P-533, T7).
   Without one, state stays for as long as a proxy holds the RegID or this store may still run one (P-535).
+* **Quorum required** (proxy-source-repo-quorum-required, C-40): only stores that have state of the source let a proxy
+  register, so the quorum that a proxy registers with is one of stores that have it. Ours serves no earlier than it has
+  that quorum, and ends when it loses it. Each try without one doubles the wait before the next; any registration of
+  the source, or of another store's proxy, has the waits begin anew.
 * A restart re-arms: the timers of the store begin anew, our proxy is gone, and that of another may still be there.
 """
 
@@ -47,6 +51,9 @@ MAX_PAST = 16
 activity timeout.
 """
 
+MAX_DOUBLINGS = 4
+"""How often the wait is doubled at most, after tries without a quorum."""
+
 
 class ElectionState(IntEnum):
     """Who has the RegID of the source at this store."""
@@ -56,7 +63,7 @@ class ElectionState(IntEnum):
     WAITING = 1
     """Nobody that is alive."""
     STANDING = 2
-    """Our proxy is to have it; it has not registered here yet."""
+    """Our proxy is to have it; it has not registered here yet, or not with the quorum that is required."""
     SERVING = 3
     """Our proxy."""
     FOLLOWING = 4
@@ -71,6 +78,7 @@ class ElectionEvent(IntEnum):
     TAKEN = 2
     OWN = 3
     OVER = 4
+    LOST = 5
 
 
 class ElectionTimer(IntEnum):
@@ -85,6 +93,7 @@ _ENDINGS = {
     ElectionEvent.RETURNED: "the source is back",
     ElectionEvent.TAKEN: "another store's proxy has the lower token",
     ElectionEvent.OVER: "it did not register in time",
+    ElectionEvent.LOST: "it lost the quorum of stores that have its state",
 }
 
 
@@ -115,8 +124,9 @@ class ElectionChart(Chart):
     over = (
         states.WAITING.to(states.STANDING, cond="informed", on="stand")
         | states.WAITING.to.itself(internal=True, on="wait")
-        | states.STANDING.to(states.WAITING, on=["stop", "wait"])
+        | states.STANDING.to(states.WAITING, on=["stop", "try_later", "wait"])
     )
+    lost = states.SERVING.to(states.WAITING, on=["stop", "wait"])
 
 
 @attrs.define
@@ -125,7 +135,7 @@ class Election:
 
     `may_stand`: this store runs proxies, and the source asked for one. `life` is the newest life of the source known
     here, `past` those before. `holder` is the token of the proxy that has the RegID, ours or another's; `ended` are the
-    tokens of our proxies that ended.
+    tokens of our proxies that ended. `quorum`: a proxy needs one; `backed`: ours has it; `tries` that had none.
     """
 
     seeded: Seeded
@@ -133,10 +143,13 @@ class Election:
     repaired: bool
     interval_ns: int
     life: Incarnation
+    quorum: bool = False
     past: list[Incarnation] = attrs.field(factory=list)
     state: ElectionState = ElectionState.WATCHING
     holder: ElectionToken | None = None
     ended: list[ElectionToken] = attrs.field(factory=list)
+    backed: bool = False
+    tries: int = 0
     timers: TimerTable = attrs.field(factory=TimerTable)
 
     @property
@@ -168,10 +181,20 @@ class Election:
         if token is None:
             self._succeed(request.incarnation)
             self._fire(_E.RETURNED, record, now, out)
-        elif self.ours and self.holder is not None and token.rank == self.holder.rank:
-            self._fire(_E.OWN, record, now, out)
+        elif self._is_ours(token):
+            self._settle_in(record, now, out)
         else:
             self._fire(_E.TAKEN, record, now, out, token)
+
+    def on_quorum(self, token: ElectionToken, held: bool, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """The proxy with this token is registered with a quorum of stores, or is so no more; late news is none."""
+        if not (self.quorum and self._is_ours(token)):
+            return
+        self.backed = held
+        if held:
+            self._settle_in(record, now, out)
+        else:
+            self._fire(_E.LOST, record, now, out)
 
     def check(self, record: ClientRecord, now: int, out: list[Effect]) -> bool:
         """See who is alive and do what is due; returns whether the state of the source is to be deleted now."""
@@ -209,7 +232,7 @@ class Election:
         self.holder = None
         if self.may_stand:
             half = self.interval_ns // 2
-            span = self.seeded.between(self.interval_ns - half, self.interval_ns + half)
+            span = self.seeded.between(self.interval_ns - half, self.interval_ns + half) << self.tries
             self.timers.set(ElectionTimer.WAIT, now + span)
         elif not record.lifetime.lifetime_ns:
             self.timers.set(ElectionTimer.EXPIRE, record.lifetime.heard_at + record.lifetime.activity_ns)
@@ -232,12 +255,14 @@ class Election:
         out.extend((start, Notify(ProxyStarted(client.reg_id))))
 
     def serve(self, *_: object) -> None:
-        """Our proxy has registered here."""
+        """Our proxy has all that it needs."""
+        self.tries = 0
         self.timers.stop(ElectionTimer.WAIT)
 
     def follow(self, event: ElectionEvent, now: int, record: ClientRecord, out: object, token: ElectionToken) -> None:
         """The proxy of another store has the RegID."""
         self.holder = token
+        self.tries = 0
         self._succeed(token.life)
         self.timers.stop(ElectionTimer.WAIT)
         if not record.lifetime.lifetime_ns:
@@ -246,12 +271,19 @@ class Election:
     def settle(self, *_: object) -> None:
         """The source has its RegID again."""
         self.holder = None
+        self.tries = 0
         self.timers.stop(ElectionTimer.WAIT)
         self.timers.stop(ElectionTimer.EXPIRE)
 
     def stop(self, event: ElectionEvent, now: int, record: ClientRecord, out: list[Effect], *_: object) -> None:
         """End our proxy."""
-        self._end(record, _ENDINGS[event], out)
+        alone = self.quorum and event is _E.OVER and not self.backed
+        self._end(record, "too few stores have its state, or could be reached" if alone else _ENDINGS[event], out)
+
+    def try_later(self, *_: object) -> None:
+        """There was no quorum: what keeps it away may last, and a proxy costs its stores something."""
+        if self.quorum:
+            self.tries = min(self.tries + 1, MAX_DOUBLINGS)
 
     def _revive(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
         """Whoever registered last is alive after all, and it is not our proxy."""
@@ -261,9 +293,19 @@ class Election:
         elif self.state is ElectionState.WAITING and not self._has_ended(token):
             self._fire(_E.TAKEN, record, now, out, token)
 
+    def _settle_in(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """Our proxy registered here, or has a quorum: see whether that is all it needs."""
+        token = record.client.election
+        if token is not None and self._is_ours(token) and (self.backed or not self.quorum):
+            self._fire(_E.OWN, record, now, out)
+
+    def _is_ours(self, token: ElectionToken) -> bool:
+        return self.ours and self.holder is not None and token.rank == self.holder.rank
+
     def _end(self, record: ClientRecord, why: str, out: list[Effect]) -> None:
         assert self.holder is not None
         self.ended = [*self.ended, self.holder][-MAX_PAST:]
+        self.backed = False
         reg_id = record.client.reg_id
         out.extend((StopProxy(reg_id), Notify(ProxyEnded(reg_id, f"the proxy of source {reg_id} ends: {why}"))))
 
@@ -294,9 +336,11 @@ class Election:
         waits = self.state is ElectionState.WAITING and self.may_stand
         assert self.timers.armed(ElectionTimer.WAIT) is (waits or self.state is ElectionState.STANDING)
         assert self.life not in self.past
+        assert not self.backed or (self.quorum and self.ours)
+        assert self.backed or not self.quorum or self.state is not ElectionState.SERVING
 
     def abstract(self) -> tuple[str, tuple[int, int] | None, Incarnation]:
-        """State, the holder's token, and the newest life of the source: what the election model sees."""
+        """State, the holder's token, and the newest life of the source."""
         return (self.state.name, None if self.holder is None else self.holder.rank, self.life)
 
 
@@ -310,13 +354,13 @@ ELECTION = lower(
     ignore={
         _S.WATCHING: (_E.RETURNED,),
         _S.WAITING: (_E.SILENT,),
-        _S.STANDING: (_E.SILENT,),
+        _S.STANDING: (_E.SILENT, _E.LOST),
         _S.SERVING: (_E.OWN,),
     },
     reject={
-        _S.WATCHING: (_E.OWN, _E.OVER),
-        _S.WAITING: (_E.OWN,),
+        _S.WATCHING: (_E.OWN, _E.OVER, _E.LOST),
+        _S.WAITING: (_E.OWN, _E.LOST),
         _S.SERVING: (_E.OVER,),
-        _S.FOLLOWING: (_E.OWN, _E.OVER),
+        _S.FOLLOWING: (_E.OWN, _E.OVER, _E.LOST),
     },
 )

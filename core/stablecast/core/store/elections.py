@@ -5,6 +5,7 @@ What a store does with them, and when:
 * a source is new, or known from before a restart: `enter`. If it is true, the `Lifetime` of the source tells who is
   active and no more: it is the election that knows how long the state is kept;
 * a source asks to register: `admits`, before anything changes; and once its record is renewed, `on_registered`;
+* whoever runs our proxy tells that it has a quorum, or lost it: `on_quorum`;
 * at every check, after the lifetimes: `check`, which returns what is to be deleted;
 * a source is deleted or deregistered: `forget`.
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 import attrs
 
 from stablecast.core.effects import Effect
+from stablecast.core.inputs import ProxyQuorum
 from stablecast.core.messages import Incarnation, Register, Role
 from stablecast.core.repairs import Repair
 from stablecast.core.seeded import Seeded
@@ -41,6 +43,7 @@ class Elections:
             may_stand=self.config.allow_proxy and client.wants_proxy,
             repaired=Repair.ELECTION in self.config.repairs,
             interval_ns=self.config.proxy_interval_ns,
+            quorum=self.config.proxy_quorum,
             life=client.incarnation if token is None else token.life,
         )
         election.past = [life for life, _ in client.lives if life != election.life][-MAX_PAST:]
@@ -56,13 +59,21 @@ class Elections:
         if token is None:
             back = election is not None and election.state is not ElectionState.WATCHING
             return True if back else None
-        return record is None if election is None else election.admits(token)
+        if election is None:
+            return record is None and not self.config.proxy_quorum
+        return election.admits(token)
 
     def on_registered(self, request: Register, record: ClientRecord, now: int, out: list[Effect]) -> None:
         """A source or proxy that was admitted has registered; its record says so already."""
         election = self.running.get(record.client.reg_id)
         if election is not None:
             election.on_registered(request, record, now, out)
+
+    def on_quorum(self, event: ProxyQuorum, records: Mapping[int, ClientRecord], now: int, out: list[Effect]) -> None:
+        """A proxy of ours has a quorum, or has lost it."""
+        election = self.running.get(event.source_reg_id)
+        if election is not None:
+            election.on_quorum(event.election, event.held, records[event.source_reg_id], now, out)
 
     def forget(self, record: ClientRecord, out: list[Effect]) -> None:
         """A client is forgotten."""

@@ -21,7 +21,20 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
 from stablecast.core.events import Oddity
-from stablecast.core.inputs import Arrived, Damaged, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput, Tick
+from stablecast.core.inputs import (
+    Arrived,
+    Damaged,
+    Data,
+    Ended,
+    Gone,
+    Lost,
+    Persisted,
+    ProxyQuorum,
+    Reset,
+    Start,
+    StoreInput,
+    Tick,
+)
 from stablecast.core.messages import (
     ConsumptionAck,
     Deregister,
@@ -134,6 +147,8 @@ class StoreEndpoint:
                 if repository is not None:
                     repository.on_lost(event, now, self.outbox)
                     self.registry.after(repository, now, self.outbox)
+            case ProxyQuorum():
+                self.registry.elections.on_quorum(event, self.clients.records, now, self.outbox)
             case Reset() | Ended():
                 pass  # A broken connection alone proves nothing: refusal or the activity timeout decide.
             case _:
