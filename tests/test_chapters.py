@@ -134,7 +134,7 @@ def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
         "before\n<!-- bounds: store.agenda -->\n\n"
         "| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
-    assert set(RENDERERS) == {"chart", "bounds", "options"}
+    assert set(RENDERERS) == {"chart", "bounds", "options", "planted"}
 
 
 def test_a_table_that_differs_is_seen() -> None:

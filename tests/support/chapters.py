@@ -46,6 +46,7 @@ from stablecast.transports.reliable.sending import SESSION, SessionState
 from stablecast.transports.resolution.phases import PHASES, Phase
 from stablecast.transports.resolution.srs_client import CLIENT, ClientState
 from stablecast.transports.resolution.srs_link import LINK, LinkState
+from tests.adapters.trace.lies import LIES
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
     "registration": (REGISTRATION, RegistrationState.IDLE),
@@ -69,7 +70,7 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "store": (*STORE_OPTIONS, *(option.below("repository") for option in TOPIC_OPTIONS)),
 }
 
-BLOCK = re.compile(r"(<!-- (chart|bounds|options): ([\w .-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (chart|bounds|options|planted): ([\w .-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 TABLE = re.compile(r"<!-- (members|fields): ([\w.]+) -->\n\n?((?:\|.*\n)+)")
 
 
@@ -112,7 +113,17 @@ def _options(names: list[str]) -> str:
     return "\n".join([f"| {scope} option | default | meaning |", "|---|---|---|", *rows, ""])
 
 
-RENDERERS: Mapping[str, Callable[[list[str]], str]] = {"chart": _chart, "bounds": _bounds, "options": _options}
+def _planted(_: list[str]) -> str:
+    rows = [f"| {lie.role.name.lower()} | {lie.name} | {lie.rule} | {lie.judged} |" for lie in LIES]
+    return "\n".join(["| endpoint | what it does | simulator | traces |", "|---|---|---|---|", *rows, ""])
+
+
+RENDERERS: Mapping[str, Callable[[list[str]], str]] = {
+    "chart": _chart,
+    "bounds": _bounds,
+    "options": _options,
+    "planted": _planted,
+}
 
 
 def constants(module: ModuleType) -> Iterator[tuple[str, str, str]]:

@@ -4,13 +4,17 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
+from stablecast.core.settings import AckMode
 from stablecast.sim.facts import Facts, Lives, without
 from stablecast.sim.setup import RECEIVERS
 
 
 @attrs.define
 class Session:
-    """What one session of one process was told to deliver, from `begin` on. `next` is behind the newest of it."""
+    """What one session of one process was told to deliver, from `begin` on. `next` is behind the newest of it.
+
+    `acknowledged` is the highest number that it acknowledged.
+    """
 
     order: int
     history: Lives
@@ -18,6 +22,7 @@ class Session:
     next: int = 0
     delivered: Lives = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
+    acknowledged: int = -1
 
     def passed(self, first: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [first, stop) that may not be passed over: neither lost nor consumed before."""
@@ -151,6 +156,9 @@ class Reading:
         if session.begin is None:
             self.facts.report("A1", f"{process} acknowledges {number} before it began")
             return
+        before, session.acknowledged = session.acknowledged, max(session.acknowledged, number)
+        if number < before and self.facts.setup.ack_mode is not AckMode.EXPLICIT:
+            self.facts.report("A1", f"{process} acknowledges {number} after {before}")
         done = [session.lost, *session.history.values()]
         for sender, delivered in session.delivered.items():
             ours = consumed.get(sender, RangeSet())

@@ -70,9 +70,9 @@ _COVERS: Final = f"""
 VIEWS: Final = {
     "checked": """
         SELECT *, CASE rule WHEN 'P1' THEN peer WHEN 'A1' THEN concat(life, ' ', peer) ELSE life END AS whose
-        FROM (SELECT *, CASE kind WHEN 'stable' THEN 'S1' WHEN 'acked' THEN 'P1' WHEN 'delivered' THEN 'D1'
-                                  ELSE 'A1' END AS rule
-              FROM told WHERE kind IN ('stable', 'acked', 'delivered', 'heard'))""",
+        FROM (SELECT *, CASE WHEN kind IN ('stable', 'turned') THEN 'S1' WHEN kind = 'acked' THEN 'P1'
+                             WHEN kind = 'delivered' THEN 'D1' ELSE 'A1' END AS rule
+              FROM told WHERE kind IN ('stable', 'turned', 'acked', 'delivered', 'heard'))""",
     "cover": _islands(_COVERS, "rule, life, peer"),
     "stable": _islands("SELECT * FROM told WHERE kind = 'stable'", "life"),
     "began": "SELECT life, min(struct(time, path)) AS instant FROM told WHERE kind = 'stable' GROUP BY life",

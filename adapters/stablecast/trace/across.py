@@ -187,7 +187,9 @@ class Across:
         """Judges all rules."""
         ground = self.ground
         self.suspects += ground.proxies()
-        self._covered("S1", "stable", self._safe())
+        safe = self._safe()
+        self._covered("S1", "stable", safe)
+        self._covered("S1", "turned", safe)
         stores, readers = ground.stores(), ground.readers()
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
         self._covered("P1", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})

@@ -8,6 +8,7 @@
 | sent | source | numbers of this life | |
 | acked | source | the store's acknowledgement came | store |
 | stable | source | the rules of the groups are met | |
+| turned | source | the store whose turn it is has it (round robin) | |
 | held | store | synced, or kept in memory, or not to be known any more | store |
 | said | store | acknowledged | store |
 | cut | store | forgotten as the tail of an older life | store |
@@ -51,7 +52,7 @@ from stablecast.trace.frames import LIMIT
 from stablecast.trace.quorums import asked_for, extended
 from stablecast.trace.rules import by_life, may_pace
 
-RANGES: Final = ("sent", "acked", "stable", "held", "said", "cut", "delivered")
+RANGES: Final = ("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered")
 """Kinds that speak of the numbers from `first` to `last`."""
 
 GROWING: Final = ("heard", "confirmed")
@@ -121,7 +122,7 @@ class SourceFacts:
 
     While the source tries to register with one of them at another address (`moving`), nobody knows from where that
     store acknowledges. In `turns` (round robin) two lives may have stores of their own, and nobody knows which is
-    right: what is stable is no fact for others then.
+    right: what is stable is no fact for other lives then.
     """
 
     life: Incarnation
@@ -173,8 +174,8 @@ class SourceFacts:
                     self.next = complete.number
                 case Notify(RegistrationSuccess() as success):
                     self._on_registered(success, book)
-                case Notify(Stable() as stable) if StableFlag.STABLE in stable.flags and not self.turns:
-                    book.note("stable", self.life, stable.first, stable.last)
+                case Notify(Stable() as stable) if StableFlag.STABLE in stable.flags:
+                    book.note("turned" if self.turns else "stable", self.life, stable.first, stable.last)
 
     def _on_registered(self, success: RegistrationSuccess, book: Book) -> None:
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)

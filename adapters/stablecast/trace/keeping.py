@@ -1,6 +1,6 @@
 """C1 and P2: who keeps messages for others lets go of them only when they are not needed any more.
 
-C1: a source reclaims what is stable by the acknowledgements that came, unless a limit forces it out and it says so.
+C1: a source releases what is stable by the acknowledgements that came, unless a limit forces it out and it says so.
 With stores that keep no messages there is nothing to wait for, and nothing is judged.
 
 P2: a store that receivers pace reclaims only what each receiver that blocks has consumed; who they are and how far they
@@ -11,10 +11,11 @@ from typing import ClassVar
 
 import attrs
 
-from stablecast.core.effects import Client, Effect, Forget, Notify, PersistClient, Reclaim
-from stablecast.core.events import Reclaimed
-from stablecast.core.inputs import Arrived, Input
+from stablecast.core.effects import Client, Effect, Forget, Notify, PersistClient, Reclaim, Release
+from stablecast.core.events import Reclaimed, RegistrationComplete
+from stablecast.core.inputs import Arrived, Input, Sent
 from stablecast.core.messages import Pace, Registered, Role
+from stablecast.core.ranges import RangeSet
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.trace.quorums import Acknowledged
@@ -22,21 +23,30 @@ from stablecast.trace.quorums import Acknowledged
 
 @attrs.define
 class RetainedUntilStable:
-    """C1. `stores` are those of S1, which counts what they acknowledge."""
+    """C1. `stores` are those of S1, which counts what they acknowledge.
+
+    `trail` is the oldest number whose copy is kept, once this life `sent` something; `forced` had to go.
+    """
 
     stores: Acknowledged
     judges: bool
+    trail: int
+    sent: bool
+    forced: RangeSet = attrs.field(factory=RangeSet)
     name: str = "C1"
-    watches: ClassVar[tuple[type, ...]] = (Arrived, Notify)
+    watches: ClassVar[tuple[type, ...]] = (Arrived, Sent, Notify, Release)
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
         """From here on."""
-        return cls(stores, bool(source.config.stores) and not source.window.unruled)
+        window = source.window
+        return cls(stores, bool(source.config.stores) and not window.unruled, window.trail, window.next > 0)
 
     def on_input(self, event: Input) -> str | None:
         """Learns of stores that keep nothing."""
         match event:
+            case Sent():
+                self.sent = True
             case Arrived(Registered(no_cache=True)):
                 self.judges = False
         return None
@@ -44,10 +54,22 @@ class RetainedUntilStable:
     def on_effect(self, effect: Effect) -> str | None:
         """Judges what is let go."""
         match effect:
-            case Notify(Reclaimed(forced=False) as gone) if self.judges:
-                for first, holders in self.stores.pieces(gone.first, gone.last + 1):
-                    if not self.stores.suffice(holders):
-                        return f"number {first} is let go, and acknowledged by stores {holders} only"
+            case Notify(RegistrationComplete() as complete) if not self.sent:
+                self.trail = complete.number
+            case Notify(Reclaimed(forced=True) as gone):
+                self.forced.add(gone.first, gone.last + 1)
+            case Notify(Reclaimed() as gone):
+                return self._judge([(gone.first, gone.last + 1)])
+            case Release(number=number) if number > self.trail:
+                first, self.trail = self.trail, number
+                return self._judge(self.forced.missing(first, number))
+        return None
+
+    def _judge(self, parts: list[tuple[int, int]]) -> str | None:
+        for low, high in parts if self.judges else ():
+            for first, holders in self.stores.pieces(low, high):
+                if not self.stores.suffice(holders):
+                    return f"number {first} is let go, and acknowledged by stores {holders} only"
         return None
 
 

@@ -98,9 +98,9 @@ class FileReport:
 
 NOT_JUDGED: Final = {
     "R1": "who holds a RegID at one instant: clocks of hosts are their own (captures and the simulator judge it)",
-    "P1": "of stores that may be paced by receivers: an acknowledgement there may mean less than a sync",
-    "D1": "of one receiver in arrival order: there is no order to keep",
-    "S1": "across endpoints in turns (round robin): two lives may have stores of their own; S2 and S3 neither",
+    "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
+    "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
+    "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
     "L1": "a trace ends when it ends",
 }
 """What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""

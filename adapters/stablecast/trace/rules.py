@@ -4,33 +4,45 @@
 |---|---|---|
 | S1 | source | a number is reported stable only after stability acks for it from as many stores as the groups ask for |
 | D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
-| A1 | receiver | nothing is consumed that was not delivered, nothing acknowledged that was not consumed |
+| A1 | receiver | nothing is consumed that was not delivered, or acknowledged that was not consumed, or taken back |
 | F1 | source | a source that blocks has no more in flight than its flight size (`stablecast.trace.flight`) |
 | C1 | source | what is let go is stable, or forced out (`stablecast.trace.keeping`) |
 | P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
+| P1 | store | a registration is granted only after `Persisted` covered it (`stablecast.trace.granting`) |
 | P2 | store | a store that receivers pace lets go of what those who block have consumed (`stablecast.trace.keeping`) |
 
-D1 is for receivers that deliver in order, P1 for stores that let no source do with less (RPP). What the application
-acknowledges itself need not be consumed. A rule learns from the snapshot that the trace starts with what was so before,
-and keeps ranges, however long the trace. What it does not watch it is not asked about.
+Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
+what is acknowledged is at least kept, or went because all have consumed it. What the application acknowledges itself
+need not be consumed, and may be less than before. A rule learns from the snapshot that the trace starts with what was
+so before, and keeps ranges, however long the trace. What it does not watch it is not asked about.
 """
 
 from typing import ClassVar, Protocol, assert_never
 
 import attrs
 
-from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Send
+from stablecast.core.effects import (
+    CacheMessages,
+    Deliver,
+    Effect,
+    Notify,
+    PersistClient,
+    PersistMessages,
+    Reclaim,
+    Send,
+)
 from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent
-from stablecast.core.messages import ConsumptionAck, StableAck
+from stablecast.core.messages import ConsumptionAck, Incarnation, Pace, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.settings import Ordering, StoreConfig
+from stablecast.core.settings import AckMode, Ordering, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.flight import FlightKept
+from stablecast.trace.granting import WrittenFirst
 from stablecast.trace.keeping import RetainedUntilConsumed, RetainedUntilStable
 from stablecast.trace.quorums import Acknowledged, extended
 
@@ -128,11 +140,45 @@ class InOrder:
 
 
 @attrs.define
+class OnceEach:
+    """D1 in arrival order. `passed` was delivered, or reported lost."""
+
+    passed: RangeSet
+    name: str = "D1"
+    watches: ClassVar[tuple[type, ...]] = (Notify, Deliver)
+
+    @classmethod
+    def begin(cls, receiver: ReceiverSession) -> "OnceEach":
+        """From here on."""
+        window = receiver.window
+        passed = window.have.copy()
+        passed.add(min(window.next or 0, 0), window.next or 0)
+        return cls(passed)
+
+    def on_input(self, event: Input) -> str | None:
+        """Nothing."""
+        return None
+
+    def on_effect(self, effect: Effect) -> str | None:
+        """Judges deliveries."""
+        match effect:
+            case Notify(UnrecoverableLoss() as loss):
+                self.passed.add(loss.first, loss.last + 1)
+            case Deliver(first=first):
+                again = self.passed.within(first, first + effect.count)
+                self.passed.add(first, first + effect.count)
+                return f"number {again[0][0]} is delivered, and was before or is reported lost" if again else None
+        return None
+
+
+@attrs.define
 class NothingUnread:
-    """A1."""
+    """A1. `told` is what was acknowledged last, to whomever; where it `rises` it may not fall."""
 
     next: int
     consumed: RangeSet
+    rises: bool
+    told: int
     name: str = "A1"
     watches: ClassVar[tuple[type, ...]] = (History, Consumed, Acknowledge, Deliver, Send)
 
@@ -145,7 +191,8 @@ class NothingUnread:
             consumed.add(first, stop)
         # In arrival order what was delivered may be ahead of what is next.
         newest = window.have.last if receiver.config.ordering is Ordering.ARRIVAL else None
-        return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed)
+        rises = receiver.config.ack_mode is not AckMode.EXPLICIT
+        return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed, rises, window.acked)
 
     def on_input(self, event: Input) -> str | None:
         """Judges what the application consumes."""
@@ -167,8 +214,11 @@ class NothingUnread:
                 self.next = max(self.next, effect.first + effect.count)
             case Send(message=ConsumptionAck() as ack):
                 number = extended(ack.number, self.consumed.last or 0)
+                before, self.told = self.told, max(self.told, number)
                 if number not in self.consumed:
                     return f"number {number} is acknowledged and was never consumed"
+                if number < before and self.rises:
+                    return f"number {number} is acknowledged after number {before}"
         return None
 
 
@@ -177,12 +227,15 @@ class SyncedFirst:
     """P1. `written` is what waits for its ticket: (ticket, incarnation, first, stop).
 
     What had to go before the trace began may be acknowledged again, and nobody knows any more that it was synced.
+    `paced` are the lives of sources, by RegID, whose receivers set the pace: what is kept may be acknowledged, and what
+    went.
     """
 
     written: list[tuple[int, int, int, int]]
     synced: dict[int, RangeSet]
+    paced: dict[int, Incarnation]
     name: str = "P1"
-    watches: ClassVar[tuple[type, ...]] = (Persisted, PersistMessages, CacheMessages, Send)
+    watches: ClassVar[tuple[type, ...]] = (Persisted, PersistClient, PersistMessages, CacheMessages, Reclaim, Send)
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
@@ -194,7 +247,11 @@ class SyncedFirst:
                 for first, stop in numbers:
                     synced.setdefault(life, RangeSet()).add(first, stop)
             synced.setdefault(repository.incarnation, RangeSet()).add(0, repository.trail)
-        return cls(waiting, synced)
+        paced = {reg_id: one.incarnation for reg_id, one in store.repositories.items() if one.terms.paced}
+        for reg_id, life in paced.items():
+            for first, stop in store.repositories[reg_id].held:
+                synced.setdefault(life, RangeSet()).add(first, stop)
+        return cls(waiting, synced, paced)
 
     def on_input(self, event: Input) -> str | None:
         """Learns what has reached the disk."""
@@ -211,11 +268,14 @@ class SyncedFirst:
     def on_effect(self, effect: Effect) -> str | None:
         """Judges stability acknowledgements."""
         match effect:
-            case PersistMessages():
-                first = effect.first
+            case PersistClient(client=client) if client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
+                self.paced[client.reg_id] = client.incarnation
+            case PersistMessages(first=first) if effect.incarnation not in self.paced.values():
                 self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
-            case CacheMessages():
-                self.synced.setdefault(effect.incarnation, RangeSet()).add(effect.first, effect.first + effect.count)
+            case PersistMessages(first=first) | CacheMessages(first=first):
+                self.synced.setdefault(effect.incarnation, RangeSet()).add(first, first + effect.count)
+            case Reclaim(source_reg_id=reg_id) if reg_id in self.paced:
+                self.synced.setdefault(self.paced[reg_id], RangeSet()).add(0, effect.number)
             case Send(message=StableAck(nack=False) as ack):
                 synced = self.synced.get(ack.incarnation, RangeSet())
                 first = extended(ack.first, synced.last or 0)
@@ -243,9 +303,10 @@ def begin(machine: Endpoint) -> list[Rule]:
             return [StableByQuorum(stores), *flight, RetainedUntilStable.begin(machine, stores)]
         case ReceiverSession():
             in_order = machine.config.ordering is Ordering.ORDERED
-            return [*([InOrder.begin(machine)] if in_order else []), NothingUnread.begin(machine)]
+            return [InOrder.begin(machine) if in_order else OnceEach.begin(machine), NothingUnread.begin(machine)]
         case StoreEndpoint():
-            return [RetainedUntilConsumed.begin(machine) if may_pace(machine.config) else SyncedFirst.begin(machine)]
+            paced = [RetainedUntilConsumed.begin(machine)] if may_pace(machine.config) else []
+            return [SyncedFirst.begin(machine), WrittenFirst.begin(machine), *paced]
         case _:
             assert_never(machine)
 

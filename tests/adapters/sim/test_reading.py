@@ -3,6 +3,7 @@
 import pytest
 
 from stablecast.core.quorum import GroupRules
+from stablecast.core.settings import AckMode
 from stablecast.sim.setup import STORES
 from tests.adapters.sim.checking import (
     LIFE,
@@ -101,6 +102,17 @@ def test_acknowledged_is_what_was_consumed() -> None:
     assert broken(checkers) == ["A1"]
     checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
     assert broken(checkers) == ["A1", "A1"]
+
+
+def test_acknowledgements_do_not_fall_unless_the_application_says_so() -> None:
+    for mode, rules in ((AckMode.BATCHED, ["A1"]), (AckMode.EXPLICIT, [])):
+        checkers = world(ack_mode=mode)
+        begin(checkers)
+        deliver(checkers, 0, 3)
+        checkers.receivers.on_consumed(READER, LIFE, 0, 3)
+        for number in (2, 2, 1):
+            checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, number)
+        assert broken(checkers) == rules
 
 
 def test_who_left_is_promised_nothing() -> None:

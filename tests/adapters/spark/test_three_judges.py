@@ -1,7 +1,7 @@
-"""The simulator's checkers, the judge in process and Spark agree on clean worlds and on worlds of a faulty core.
+"""The simulator's checkers, the judge in process and Spark agree: on clean worlds, on worlds in which one endpoint lies
+(`tests.adapters.trace.lies`), and on worlds of a faulty core.
 
-The checkers see the disks, the judges have the traces and the core without the fault. A world with a fault is blamed on
-an endpoint of the kind that has it.
+The checkers see the disks, the judges have the traces and the core without the fault.
 """
 
 from pathlib import Path
@@ -13,9 +13,11 @@ from stablecast.sim.runner import run as run_world
 from stablecast.sim.schedule import draw
 from stablecast.spark.job import verify_on
 from stablecast.trace.names import find
-from stablecast.trace.reports import Summary
+from stablecast.trace.reports import Summary, Violation
 from stablecast.trace.verify import verify_paths
 from tests.adapters.spark.test_job import seen
+from tests.adapters.trace.lies import LIES
+from tests.adapters.trace.lying import tell
 from tests.mutants.mutant import FOUND, Mutant, Worlds, run
 from tests.mutants.table import MUTANTS
 
@@ -43,6 +45,37 @@ def test_three_judges_agree_on_clean_worlds(spark: SparkSession, tmp_path: Path)
     assert here.violations == there.violations == []
     assert here.untold == there.untold
     assert here.records == there.records > 0
+
+
+def firsts(summary: Summary) -> set[tuple[str, int, str]]:
+    """The first record of each file that is blamed, by each rule: what follows in later frames, Spark does not tell."""
+    blamed: dict[Path, list[Violation]] = {}
+    for one in summary.violations:
+        blamed.setdefault(one.path, []).append(one)
+    return {
+        (path.name, one.record, one.rule)
+        for path, some in blamed.items()
+        for one in some
+        if one.record == min(other.record for other in some)
+    }
+
+
+@pytest.mark.timeout(180)
+def test_three_judges_blame_the_same_endpoint_and_record_for_every_lie(spark: SparkSession, tmp_path: Path) -> None:
+    """The checkers see the rule broken; both judges of traces name the record, and no other endpoint's machine."""
+    told, worlds = [], {}
+    for number, lie in enumerate(LIES):
+        worlds[lie.name] = tmp_path / str(number)
+        where, broken = tell(lie, worlds[lie.name], number)
+        assert lie.rule in broken, lie.name
+        told.append(where)
+    assert len(told) >= 30
+    here, there = judge_all(spark, worlds)
+    assert firsts(there) == firsts(here)
+    found = {(one.path, one.record, one.rule) for one in there.violations}
+    assert [one.lie.name for one in told if (one.path, one.record, one.lie.judged) not in found] == []
+    differing = {(path, record) for path, record, rule in found if rule == "replay"}
+    assert differing <= {(one.path, one.record) for one in told}, "nobody else did what the core does not"
 
 
 def agree(spark: SparkSession, directory: Path, mutants: list[Mutant]) -> None:

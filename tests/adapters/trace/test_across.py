@@ -111,6 +111,14 @@ def test_a_store_that_moved_is_known_by_all_its_addresses() -> None:
     assert rules(judged([store(A), store(B), source()], s7=facts, **kept)) == []
 
 
+def test_in_turns_one_store_must_hold_what_is_stable() -> None:
+    """S1, P-502; another life may have a store of its own."""
+    group, stores = asking((1, [A, B])), [store(A), store(B), source()]
+    kept = keeping(a=(0, 9), b=(10, 19))
+    assert rules(judged(stores, s7=[*group, fact("turned", 5, 15)], **kept)) == []
+    assert rules(judged(stores, s7=[*group, fact("turned", 5, 20)], **kept)) == [("S1", "s7", 20)]
+
+
 def test_no_life_uses_a_stable_number_again() -> None:
     """S2. P-311, T20."""
     both = {

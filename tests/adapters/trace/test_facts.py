@@ -66,9 +66,12 @@ def test_a_fresh_source_says_what_it_asks_for() -> None:
     assert told(streaming, fresh=True) == [], "it asks for nothing"
 
 
-def test_what_is_stable_in_turns_is_no_fact_for_others() -> None:
+def test_what_is_stable_in_turns_is_no_fact_for_other_lives() -> None:
     turning = source(behavior=StoreBehavior.RR)
-    assert told(turning, (Sent(0, 5, 5), [stable(0, 4)])) == [("sent", LIFE, "", 0, 4)]
+    assert told(turning, (Sent(0, 5, 5), [stable(0, 4)])) == [
+        ("sent", LIFE, "", 0, 4),
+        ("turned", LIFE, "", 0, 4),
+    ]
 
 
 def test_what_a_source_sends_and_hears() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.effects import Client, Effect, Forget, Notify, PersistClient, Reclaim
+from stablecast.core.effects import Client, Effect, Forget, Notify, PersistClient, Reclaim, Release
 from stablecast.core.events import Reclaimed, RegistrationComplete, RegistrationFlag
 from stablecast.core.inputs import Arrived, Input, Sent, Tick
 from stablecast.core.messages import Pace, Registered, Role, StableAck
@@ -55,6 +55,18 @@ def test_c1_what_is_let_go_is_stable() -> None:
         "number 6 is let go, and acknowledged by stores [2] only"
     ]
     assert judged(source(), "C1", BEGUN, SENT, *acks, gone(0, 9, forced=True)) == []
+
+
+def test_c1_copies_that_are_released_are_stable_or_had_to_go() -> None:
+    """P-321, P-323: from the first number of this life on."""
+    acks = (ack(0, 0, 5), ack(1, 0, 3))
+    assert judged(source(), "C1", BEGUN, SENT, *acks, Release(3), Release(4), Release(2)) == []
+    assert judged(source(), "C1", BEGUN, SENT, *acks, Release(6)) == [
+        "number 4 is let go, and acknowledged by stores [0] only"
+    ]
+    assert judged(source(), "C1", BEGUN, SENT, *acks, gone(4, 9, forced=True), Release(10)) == []
+    later = Notify(RegistrationComplete(50, RegistrationFlag.NONE))
+    assert judged(source(), "C1", later, Sent(50, 5, 60), ack(0, 50, 54), ack(1, 50, 54), later, Release(55)) == []
 
 
 def test_c1_stores_that_keep_nothing_hold_nothing_up() -> None:

@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.effects import CacheMessages, Deliver, Effect, Notify, PersistMessages, Release, Send
+from stablecast.core.effects import (
+    CacheMessages,
+    Client,
+    Deliver,
+    Discard,
+    Effect,
+    Notify,
+    PersistClient,
+    PersistMessages,
+    Reclaim,
+    Send,
+)
 from stablecast.core.events import (
     RegistrationComplete,
     RegistrationFlag,
@@ -13,12 +24,13 @@ from stablecast.core.events import (
     UnrecoverableLoss,
 )
 from stablecast.core.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent, Tick
-from stablecast.core.messages import ConsumptionAck, StableAck
+from stablecast.core.messages import ConsumptionAck, Pace, Registered, Role, StableAck
 from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.serial import wire
 from stablecast.core.settings import (
+    AckMode,
     Ordering,
     ReceiverConfig,
     RepositoryConfig,
@@ -203,6 +215,31 @@ def test_d1_is_for_receivers_that_deliver_in_order() -> None:
     assert judged(machine, begins(3), consumed(3))[0][0] == "A1"
 
 
+def test_d1_in_arrival_order_a_number_is_delivered_once() -> None:
+    """P-431."""
+    machine = receiver(ordering=Ordering.ARRIVAL)
+    lost = Notify(UnrecoverableLoss(8, 9))
+    assert judged(machine, deliver(5, 2), deliver(3, 1), lost, deliver(4, 1), Tick()) == []
+    again = [("D1", "number 6 is delivered, and was before or is reported lost")]
+    assert judged(machine, deliver(5, 2), deliver(6, 1)) == again
+    assert judged(machine, lost, deliver(7, 2))[0][1].startswith("number 8 is delivered")
+    machine.window.next = 4
+    machine.window.have.add(6, 7)
+    assert judged(machine, deliver(4, 2), deliver(7, 1)) == []
+    assert judged(machine, deliver(6, 1)) == again
+    assert judged(machine, deliver(3, 1))[0][0] == "D1"
+
+
+def test_a1_acknowledgements_do_not_fall() -> None:
+    """Whoever is told; but the application may take its own word back. P-346."""
+    facts = (begins(3), deliver(3, 4), Consumed(3, 6), consumed(6))
+    assert judged(receiver(), *facts, consumed(6)) == []
+    assert judged(receiver(), *facts, consumed(5)) == [("A1", "number 5 is acknowledged after number 6")]
+    other = Send("s:2", ConsumptionAck(LIFE, 1, 2, 5))
+    assert judged(receiver(), *facts, other)[0][0] == "A1"
+    assert judged(receiver(ack_mode=AckMode.EXPLICIT), *facts, consumed(5)) == []
+
+
 def test_a1_lets_the_application_acknowledge() -> None:
     """P-347: and everything below with it."""
     assert judged(receiver(), begins(3), deliver(3, 4), Acknowledge(5), consumed(5)) == []
@@ -237,8 +274,46 @@ def test_p1_is_about_what_is_to_be_synced() -> None:
     lost = Send("a:1", StableAck(0, LIFE, 0, 9, nack=True))
     assert judged(store(), cached, held(0, 4), lost) == []
     assert judged(store(), cached, held(0, 5))[0][0] == "P1"
-    assert judged(store(repository=RepositoryConfig(allow_rpp=True)), written(1, 0, 5), held(0, 4)) == []
+    assert judged(store(repository=RepositoryConfig(allow_rpp=True)), written(1, 0, 5), held(0, 4))[0][0] == "P1"
     assert judged(store(repository=None), held(0, 4))[0][0] == "P1"
+
+
+def known(reg_id: int, life: int = LIFE, pace: Pace = Pace.SOURCE, ticket: int = 1) -> PersistClient:
+    return PersistClient(
+        ticket, Client(Role.SOURCE, reg_id, 0, "orders", 0, life, 0, "c:1", "", 0, 0, -1, (), pace=pace)
+    )
+
+
+def granted(reg_id: int, life: int = LIFE) -> Send:
+    return Send("c:1", Registered(Role.SOURCE, 0, 1, reg_id, life, False, 0, 0, 0, 0))
+
+
+def test_p1_where_receivers_set_the_pace_asks_for_what_was_kept_or_went() -> None:
+    """P-010, T19."""
+    paced = known(5, pace=Pace.RECEIVERS)
+    assert judged(store(), paced, written(1, 0, 5), held(0, 4)) == []
+    assert judged(store(), paced, CacheMessages(5, LIFE, 1, 0, 5, 0, done=True), held(0, 4)) == []
+    assert judged(store(), paced, written(1, 0, 5), held(0, 5))[0][0] == "P1"
+    assert judged(store(), paced, Reclaim(2, 5, 9), held(0, 8)) == []
+    assert judged(store(), paced, Reclaim(2, 6, 9), held(0, 8))[0][0] == "P1"
+    machine = store()
+    machine.repositories[5] = Repository.create(machine.config, 5, 0, "a:1", LIFE, Terms(pace=Pace.RECEIVERS))
+    machine.repositories[5].window.held.add(0, 5)
+    assert judged(machine, held(0, 4)) == []
+    assert judged(machine, held(0, 5))[0][0] == "P1"
+
+
+def test_p1_grants_what_is_written_down() -> None:
+    """P-014: to this life, and not before the sync."""
+    assert judged(store(), known(5), Persisted(1), granted(5)) == []
+    assert judged(store(), known(5), granted(5)) == [
+        ("P1", "RegID 5 is granted to life 0x7, which is not written down")
+    ]
+    assert judged(store(), known(5, ticket=2), Persisted(1), granted(5))[0][0] == "P1"
+    assert judged(store(), known(5), Persisted(1), granted(5, life=8))[0][0] == "P1"
+    machine = store()
+    machine.clients.restore(known(5).client, 0)
+    assert judged(machine, granted(5), Tick()) == []
 
 
 def test_p1_may_begin_anywhere() -> None:
@@ -275,7 +350,7 @@ def test_p1_counts_what_is_written_late_from_when_it_is_kept() -> None:
 
 
 def test_s1_has_no_opinion_on_other_effects() -> None:
-    assert judged(source(), Release(3), Tick()) == []
+    assert judged(source(), Discard(3), Tick()) == []
 
 
 def test_in_arrival_order_what_was_delivered_is_ahead() -> None:
@@ -298,4 +373,4 @@ def test_receivers_know_what_older_sessions_consumed() -> None:
 
 def test_every_role_has_rules() -> None:
     names = {type(machine): [rule.name for rule in rules.begin(machine)] for machine in (source(), receiver(), store())}
-    assert names == {SourceEndpoint: ["S1", "F1", "C1"], ReceiverSession: ["D1", "A1"], StoreEndpoint: ["P1"]}
+    assert names == {SourceEndpoint: ["S1", "F1", "C1"], ReceiverSession: ["D1", "A1"], StoreEndpoint: ["P1", "P1"]}
