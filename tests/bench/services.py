@@ -9,7 +9,6 @@ sources. Bytes are those that TCP carried, both ways; memory is the service's at
 
 import argparse
 import asyncio
-import os
 import socket
 import struct
 import tempfile
@@ -23,12 +22,11 @@ import attrs
 from stablecast.cli.common import run_loop
 from stablecast.resolver.srs import SrsResolver
 from stablecast.transports.resolution.inputs import AddSource
+from tests.bench import processes
 from tests.support.network import LOCAL, unused_port
-from tests.support.program import Program, running
+from tests.support.program import running
 
 LOOK_SECONDS = 0.05
-KIB = 1024
-TICKS = os.sysconf("SC_CLK_TCK")
 _TCP_INFO_BYTES = 136
 _CARRIED = struct.Struct("120x2Q")
 """Of Linux's tcp_info: bytes that were acknowledged, and bytes that came."""
@@ -130,17 +128,6 @@ def _carried(transport: asyncio.Transport) -> tuple[int, int]:
     return sent, received
 
 
-def _peak(service: Program) -> int:
-    """Bytes of memory."""
-    lines = Path(f"/proc/{service.process.pid}/status").read_text(encoding="ascii").splitlines()
-    return KIB * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-
-
-def _cpu(service: Program) -> float:
-    fields = Path(f"/proc/{service.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
 async def rounds(size: Size) -> list[Round]:
     """All connect; their connections break; the service is killed and another one started."""
     port = unused_port()
@@ -153,17 +140,19 @@ async def rounds(size: Size) -> list[Round]:
         with ExitStack() as first:
             service = first.enter_context(running(*command))
             service.said()
-            idle = _peak(service)
+            idle = processes.peak(service.process.pid)
 
             async def measured(name: str, began: float, cpu: float) -> None:
                 octets = await crowd.settled()
-                memory = (_peak(service) - idle) / size.sources
-                found.append(Round(name, time.monotonic() - began, _cpu(service) - cpu, octets, memory))
+                memory = (processes.peak(service.process.pid) - idle) / size.sources
+                found.append(
+                    Round(name, time.monotonic() - began, processes.cpu(service.process.pid) - cpu, octets, memory)
+                )
 
             began = time.monotonic()
             crowd = await Crowd.gathered(size, f"{LOCAL}:{port}", stack)
             await measured("all connect", began, 0)
-            began, cpu = time.monotonic(), _cpu(service)
+            began, cpu = time.monotonic(), processes.cpu(service.process.pid)
             crowd.scatter()
             await measured("all connect again", began, cpu)
             service.process.kill()

@@ -1,12 +1,15 @@
-"""Ten thousand sources registered in one store: what its machine costs, and how long anybody has to wait for it.
+"""Ten thousand sources registered in one store: what its machine costs, how long anybody has to wait for it, and what a
+store costs that has them over sockets, in one context or in a hundred.
 
-Sockets and the disk are left out (`start` and `journal` measure those): the machine is told what clients say.
+The machine alone is told what clients say. Over sockets (`crowd`) each source registers, announces itself ten times and
+answers the store, which asks whoever is silent for 500 ms; its journal is synced.
 """
 
 import asyncio
 import gc
 import time
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +17,12 @@ from stablecast.core.inputs import Arrived
 from stablecast.core.messages import Keepalive, Role
 from stablecast.daemon import collecting
 from tests.adapters.monitor.staged import Staged
+from tests.bench import crowd
 from tests.bench.scenario import Figures, Options, Scenario
 
 SOURCES: Final = 10_000
 FIRST_REG_ID: Final = 5000
+WATCHED_SECONDS: Final = 10.0
 
 
 class _Pauses:
@@ -99,19 +104,32 @@ def measured(count: int) -> Figures:
 def sources(options: Options) -> Scenario:
     """Ten thousand of them; fewer where fewer messages are asked for than that."""
     count = min(SOURCES, options.messages)
+    seconds = WATCHED_SECONDS * count / SOURCES
 
-    def run(_options: Options, _directory: Path) -> Figures:
+    def machine(_options: Options, _directory: Path) -> Figures:
         return measured(count)
+
+    def crowded(contexts: int, transport: str, _options: Options, directory: Path) -> Figures:
+        return crowd.measured(crowd.Size(count, min(contexts, count), transport, seconds), directory)
 
     return Scenario(
         "sources",
-        f"the machine of a store with {count:,} registered sources",
+        f"a store with {count:,} registered sources: its machine, and over sockets",
         "",
-        {"store": run},
         {
-            "registration": "µs of CPU to register one",
-            "keepalive": "µs of CPU to answer a keepalive",
-            "bytes": "bytes of memory for one",
+            "machine": machine,
+            "1 context, TCP": partial(crowded, 1, "tcp"),
+            "100 contexts, TCP": partial(crowded, 100, "tcp"),
+            "1 context, LBT-RU": partial(crowded, 1, "lbtru"),
+        },
+        {
+            "seconds": "s until all are registered",
+            "registration": "µs of the store's CPU to register one",
+            "crowd": "µs of its own process's CPU to register one",
+            "keepalive": "µs of the store's CPU to answer a keepalive",
+            "living": "% of a core for the store, while all are silent",
+            "theirs": "% of a core for all of them",
+            "bytes": "bytes of the store's memory for one",
             "turn": "ms, longest turn while all are looked at",
             "pause": "ms, longest collection",
         },

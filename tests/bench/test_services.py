@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.bench.services import KIB, main
+from tests.bench.processes import KIB
+from tests.bench.services import main
 
 
 def test_few_contexts_connect_and_come_back_twice(capsys: pytest.CaptureFixture[str]) -> None:

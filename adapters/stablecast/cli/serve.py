@@ -22,7 +22,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.daemon import collecting
 from stablecast.daemon.hosting import Hosts
 from stablecast.daemon.log import Log, Severity, open_log
-from stablecast.daemon.process import Pidfile, become, detach
+from stablecast.daemon.process import Pidfile, allow_descriptors, become, detach
 from stablecast.daemon.starting import all_settings, disk_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address, tls
@@ -108,6 +108,7 @@ def run_store(job: StoreJob) -> int:
         resolver_service=parse_services(job.services),
         reads=disk.reads,
     )
+    allow_descriptors()
     return run_for_good(serve(Store(settings), job.as_json))
 
 
@@ -129,6 +130,7 @@ def run_daemon(job: DaemonJob) -> int:
             stack.callback(pidfile.remove)
         log = open_log(daemon.log, sys.stderr)
         stack.callback(log.close)
+        allow_descriptors()
         become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
         try:
             return run_for_good(serve_daemon(plan, job, log))

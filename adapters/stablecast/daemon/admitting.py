@@ -8,6 +8,8 @@ import attrs
 from stablecast.config.plan import Limits
 from stablecast.core.messages import Refusal, Refused, Register, Role
 from stablecast.core.store import StoreEndpoint
+from stablecast.daemon.process import descriptors_for_streams
+from stablecast.net.where import is_source_string
 
 
 @attrs.frozen
@@ -49,4 +51,6 @@ def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: 
         return f"there are {limits.sources} sources already"
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"
+    if not is_source_string(request.transport) and not descriptors_for_streams():
+        return "no descriptor is left for its stream: raise the hard limit of open files (ulimit -Hn, LimitNOFILE)"
     return ""

@@ -11,10 +11,9 @@ from stablecast.core.effects import Join, Leave
 from stablecast.core.errors import StablecastError
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.messages import Message as ControlMessage
+from stablecast.daemon.sharing import Hearing, Seat, Sessions
 from stablecast.daemon.views import Traffic
 from stablecast.net.joiner import Joiner
-from stablecast.net.reliable_joiner import ReliableJoiner
-from stablecast.net.reliable_receivers import ReliableReceivers
 from stablecast.net.requests import Peer
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.stream import Item
@@ -42,8 +41,9 @@ class Inlet:
         self._oddities = oddities
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
-        self.joiners: dict[int, Joiner | ReliableJoiner] = {}
-        self._sessions = ReliableReceivers(interface)
+        self.joiners: dict[int, Joiner | Seat] = {}
+        hearing = Hearing(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
+        self._sessions = Sessions(interface, hearing)
         self._transports = transports or TransportConfig()
         self._streams = Continuity()
         self._paused = False
@@ -98,26 +98,13 @@ class Inlet:
         if self._paused:
             joiner.pause()
 
-    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> Joiner | ReliableJoiner:
+    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> Joiner | Seat:
         """What joins the transport that the source has told. Raises PortError."""
-        session_id, index = codec.split(effect.incarnation)
         if not is_source_string(effect.transport):
-            return Joiner(effect.transport, session_id, self.on_stream, ended)
-
-        def arrived(_: int, items: list[Item]) -> None:
-            for item in items:
-                if not isinstance(item, Run):
-                    self._on_announcement(item)
-                elif item.topic_index == index:  # Other topics of the session have joiners of their own.
-                    self._on_run(effect.incarnation, item)
-
-        def lost(found: Lost) -> None:
-            if found.session == effect.incarnation:
-                self._on_lost(found)
-
+            return Joiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
         where = Where.parse(effect.transport)
         settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
-        return ReliableJoiner(self._sessions, where, settings, arrived, lost, ended, patient=True)
+        return self._sessions.join(where, effect.incarnation, settings)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """The counters of each session over LBT-RM and LBT-RU."""

@@ -1,6 +1,7 @@
-"""What a daemon does to its own process: one pidfile, another user, no terminal (P-704, P-803, P-804)."""
+"""What a daemon does to its own process: one pidfile, another user, no terminal (P-704, P-803, P-804); descriptors."""
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from stablecast.core.errors import StablecastError
 
 MAX_PID_BYTES = 32
 """Bound on what is read from a pidfile, in bytes."""
+
+RESERVED_DESCRIPTORS = 128
+"""Kept for journals, clients' connections and those who look on: the stream of a new source gets none of these."""
 
 
 class ProcessError(StablecastError):
@@ -104,3 +108,23 @@ def detach() -> bool:
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
     return True
+
+
+def allow_descriptors() -> None:
+    """Use as many descriptors as the host allows: each source over TCP takes one, and many shells begin with 1024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def descriptors_for_streams() -> int:
+    """How many more there are, beyond those that are reserved; 0: none.
+
+    The system gives out the lowest free number, so those below it are taken.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        lowest = os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        return 0
+    os.close(lowest)
+    return max(0, allowed - RESERVED_DESCRIPTORS - lowest)

@@ -3,6 +3,9 @@
 A port answers for the process behind it. A connection that breaks although we did not close it is made again at once:
 if the port refuses, the process is gone (`on_gone`). Everything else that goes wrong proves nothing about the process
 and is a break (`on_reset`): a lost connection, a peer out of reach, one that does not take what we say.
+
+What is said first in a turn of the loop leaves at once, what follows in that turn leaves together at its end: a store
+that asks thousands of sources of one context for a sign of life makes one write of it.
 """
 
 import asyncio
@@ -44,6 +47,7 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._queue: list[bytes] = []
         self._queued_bytes = 0
+        self._turn = False
 
     @property
     def idle(self) -> bool:
@@ -69,28 +73,45 @@ class Link(asyncio.Protocol):
         self._on_lost(self)
 
     def write(self, data: bytes) -> bool:
-        """Send now, or when connected; returns False if that was too much and what was queued is dropped."""
-        if self._transport is not None:
-            self._transport.write(data)
-            if self._transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
-                self._transport.abort()
+        """Send in this turn, or when connected; returns False if that was too much and what was queued is dropped."""
+        transport = self._transport
+        if transport is not None and not self._turn:
+            self._turn = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+            transport.write(data)
+            if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
+                transport.abort()
             return True
         self._queue.append(data)
         self._queued_bytes += len(data)
         if self._queued_bytes <= MAX_QUEUED_BYTES:
             return True
         self._empty()
-        return False
+        if transport is None:
+            return False
+        transport.abort()
+        return True
 
     def hang_up(self) -> None:
         """Close once everything written is out."""
         if self._transport is not None:
+            self._end_turn()
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
         if self._transport is not None:
             self._transport.abort()
+
+    def _end_turn(self) -> None:
+        """What followed in the turn leaves."""
+        self._turn = False
+        transport = self._transport
+        if transport is not None and self._queue:
+            transport.writelines(self._queue)
+            self._empty()
+            if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
+                transport.abort()
 
     def _empty(self) -> None:
         self._queue, self._queued_bytes = [], 0

@@ -11,7 +11,8 @@ SOURCE_PORTS = (14371, 14390)
 REQUEST_PORTS = (14391, 14395)
 """Request ports of contexts (request_tcp_port_low, _high)."""
 
-BACKLOG = 128
+BACKLOG = 1024
+"""Connections that wait to be accepted: after a restart of a store all its clients come at once."""
 
 
 class PortError(StablecastError):
@@ -20,7 +21,7 @@ class PortError(StablecastError):
 
 def listen(host: str, port: int, option: str) -> socket.socket:
     """A listening socket at `host:port`; 0 lets the system choose. Raises PortError."""
-    listening = _socket()
+    listening = _socket(host, port)
     try:
         listening.bind((host, port))
         listening.listen(BACKLOG)
@@ -32,17 +33,21 @@ def listen(host: str, port: int, option: str) -> socket.socket:
 
 def listen_in_range(host: str, ports: tuple[int, int]) -> socket.socket:
     """A listening socket at the first free port of a range, else at one of the system's choice. Raises PortError."""
+    listening = _socket(host, ports[0])
     for port in range(ports[0], ports[1] + 1):
-        listening = _socket()
         try:
             listening.bind((host, port))
             listening.listen(BACKLOG)
         except OSError as error:
-            listening.close()
             if error.errno != errno.EADDRINUSE:
+                listening.close()
                 raise PortError(_sentence(host, port, "interface", error)) from None
+            if listening.getsockname()[1]:  # Bound, but somebody else was quicker to listen.
+                listening.close()
+                listening = _socket(host, port)
         else:
             return listening
+    listening.close()
     return listen(host, 0, "interface")
 
 
@@ -56,8 +61,11 @@ def listen_within(host: str, ports: tuple[int, int]) -> socket.socket:
     raise PortError(f"no port from {ports[0]} to {ports[1]} is free on {host}: widen the range or stop a program")
 
 
-def _socket() -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def _socket(host: str, port: int) -> socket.socket:
+    try:
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        raise PortError(_sentence(host, port, "interface", error)) from None
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.setblocking(False)
     return listening
@@ -68,4 +76,8 @@ def _sentence(host: str, port: int, option: str, error: OSError) -> str:
         return f"port {port} on {host} is in use: stop the program that holds it or choose another {option}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine: choose another {option}"
+    if error.errno == errno.EMFILE:
+        return (
+            f"cannot listen on {host}: this process has no descriptor left, raise its limit of open files (ulimit -n)"
+        )
     return f"cannot listen at {host}:{port}: {error.strerror}"

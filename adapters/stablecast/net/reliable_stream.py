@@ -14,6 +14,9 @@ from stablecast.transports.reliable.batching import Mark
 STANDING_SECONDS = 0.5
 """How often the source says where it stands: so long a receiver that joins may wait."""
 
+STANDINGS_PER_SECOND = 1000
+"""Of all sources of a context: where there are more, each says it less often."""
+
 MAX_WAITING = 64
 """Blocks that wait for the rate limit; what a source says again anyway is dropped beyond that."""
 
@@ -76,7 +79,8 @@ class ReliableStream:
             self._hold(held)
 
     def _say_standing(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(STANDING_SECONDS, self._say_standing)
+        wait = max(STANDING_SECONDS, len(self._sources.on_room) / STANDINGS_PER_SECOND)
+        self._timer = asyncio.get_running_loop().call_later(wait, self._say_standing)
         block = b"" if self._waiting else self._standing()
         if block:
             self._queue(block)

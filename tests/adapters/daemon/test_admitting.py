@@ -7,6 +7,7 @@ import pytest
 from stablecast.client import Context
 from stablecast.config.plan import Limits
 from stablecast.core.events import RegistrationComplete, RegistrationError
+from stablecast.daemon import admitting
 from tests.adapters.daemon.test_store import serving, until
 from tests.support.network import Events
 
@@ -53,3 +54,18 @@ async def test_a_store_that_is_drained_takes_nobody_new(tmp_path: Path) -> None:
         await until(lambda: events.of(RegistrationError))
         store.draining = False
         await until(lambda: events.of(RegistrationComplete))
+
+
+async def test_a_source_for_whose_stream_no_descriptor_is_left_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that shares a session needs none."""
+    said: list[str] = []
+    log = lambda *words: said.append(words[3])  # noqa: E731
+    monkeypatch.setattr(admitting, "descriptors_for_streams", lambda: 0)
+    async with serving(tmp_path, log=log) as store, Context(session_id=1) as context:
+        events = Events()
+        await context.source("first", stores=[store.address], on_event=events, wait=False)
+        await until(lambda: events.of(RegistrationError))
+        assert any("raise the hard limit of open files" in text for text in said)
+        await context.source("second", stores=[store.address], options={"transport": "lbtru"})

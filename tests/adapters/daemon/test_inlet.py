@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -10,7 +10,7 @@ from stablecast.core.effects import Join, Leave
 from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
 from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.messages import SourceInfoRequest
-from stablecast.daemon import inlet
+from stablecast.daemon import inlet, sharing
 from stablecast.daemon.inlet import Inlet
 from stablecast.net.ports import PortError
 from stablecast.transports import codec
@@ -136,24 +136,29 @@ def decoded(stored: bytes) -> list[Any]:
 
 
 class Over:
-    """A session over LBT-RM or LBT-RU that is joined."""
+    """A session over LBT-RM or LBT-RU that is joined; `made` are all of them."""
+
+    made: ClassVar[list["Over"]] = []
 
     def __init__(self, *made: Any, patient: bool) -> None:
         _, self.where, self.settings, self.on_items, self.on_lost, self.on_end = made
         self.patient = patient
+        self.calls: list[str] = []
+        Over.made.append(self)
 
-    def abandon(self) -> None:
-        """Nothing is left."""
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.calls.append(name)
 
 
 @pytest.mark.parametrize("place", ["LBT-RU:10.0.0.1:5:00000005", "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"])
-async def test_of_a_session_that_sources_share_each_joiner_feeds_its_topic_and_gaps_are_not_losses(
+async def test_of_a_session_that_sources_share_what_is_of_a_topic_is_fed_and_gaps_are_not_losses(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """P-401: the transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""
-    monkeypatch.setattr(inlet, "ReliableJoiner", Over)
+    monkeypatch.setattr(sharing, "ReliableJoiner", Over)
+    Over.made.clear()
     bench.inlet.join(Join(LIFE, place))
-    over = bench.joiner()
+    (over,) = Over.made
     assert (str(over.where), over.patient) == (place, True)
     other = Run(TOPIC_INDEX + 1, 0, 1, 1, b"")
     over.on_items(SESSION, [run(0, 3), other, run(5, 1), *decoded(codec.encode(SourceInfoRequest(LIFE)))])
@@ -175,6 +180,48 @@ async def test_a_session_that_cannot_be_joined_is_counted(bench: Bench, monkeypa
     def deaf(*_: object, **__: object) -> None:
         raise PortError("this interface cannot hear groups")
 
-    monkeypatch.setattr(inlet, "ReliableJoiner", deaf)
+    monkeypatch.setattr(sharing, "ReliableJoiner", deaf)
     bench.inlet.join(Join(LIFE, "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"))
     assert (bench.oddities, bench.inlet.joiners) == ({"stream-not-joined": 1}, {})
+
+
+async def test_a_session_is_joined_once_for_all_its_sources_and_left_with_the_last(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-250: what is announced is fed once, however many sources share the session."""
+    monkeypatch.setattr(sharing, "ReliableJoiner", Over)
+    Over.made.clear()
+    place, second = "LBT-RU:10.0.0.1:5:00000005", LIFE + 1
+    bench.inlet.join(Join(LIFE, place))
+    bench.inlet.pause(True)
+    bench.inlet.join(Join(second, place))
+    (over,) = Over.made
+    other = Run(TOPIC_INDEX + 1, 0, 1, 1, b"")
+    over.on_items(SESSION, [run(0, 1), other, *decoded(codec.encode(SourceInfoRequest(LIFE)))])
+    assert [fed.session for fed in bench.fed if isinstance(fed, Data)] == [LIFE, second]
+    assert len(bench.fed) == 3
+    over.on_end(False)
+    assert bench.fed[3:] == [Ended(LIFE), Ended(second)]
+    bench.inlet.pause(False)
+    bench.inlet.leave(Leave(LIFE))
+    assert over.calls == ["pause", "pause", "resume", "resume"]
+    bench.inlet.leave(Leave(second))
+    assert over.calls[4:] == ["abandon"]
+
+
+async def test_a_life_that_takes_the_place_of_another_on_a_session_keeps_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "ReliableJoiner", Over)
+    Over.made.clear()
+    place, same_topic = "LBT-RU:10.0.0.1:5:00000005", codec.join(SESSION + 1, TOPIC_INDEX)
+    bench.inlet.join(Join(LIFE, place))
+    bench.inlet.join(Join(same_topic, place))
+    bench.inlet.leave(Leave(LIFE))
+    (over,) = Over.made
+    over.on_items(SESSION, [run(0, 1)])
+    (fed,) = bench.fed
+    assert isinstance(fed, Data)
+    assert (fed.session, over.calls) == (same_topic, [])
+    await bench.inlet.close()
+    assert over.calls == ["abandon"]

@@ -1,6 +1,8 @@
 """What a daemon does to its process: pidfile, another user, no terminal."""
 
+import errno
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -142,3 +144,25 @@ def test_the_child_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "dup2", lambda _, descriptor: turned.append(descriptor))
     assert process.detach() is True
     assert turned == [0, 1, 2]
+
+
+def test_a_daemon_uses_as_many_descriptors_as_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [(256, 4096)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, asked: limits.append(asked))
+    process.allow_descriptors()
+    assert limits[-1] == (4096, 4096)
+    assert 0 < process.descriptors_for_streams() < 4096 - process.RESERVED_DESCRIPTORS
+
+
+def test_where_few_descriptors_are_left_none_is_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowest = os.dup(0)
+    os.close(lowest)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (lowest + process.RESERVED_DESCRIPTORS, 4096))
+    assert process.descriptors_for_streams() == 0
+
+    def none(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, "open", none)
+    assert process.descriptors_for_streams() == 0

@@ -22,6 +22,7 @@ from stablecast.core.units import MILLISECOND
 from stablecast.daemon.records import RecordError, client_record, clients_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.journal import Disk, Journal, JournalError
+from stablecast.net.joiner import Joiner
 from stablecast.net.ports import PortError
 from stablecast.trace import TraceError
 from stablecast.transports import codec
@@ -277,6 +278,7 @@ async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
     async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], options={"ume_flight_size": 10_000})
         (joiner,) = store._inlet.joiners.values()
+        assert isinstance(joiner, Joiner)
         gate.open.clear()
         for _ in range(1_000):
             source.try_send(b"." * 1_000)

@@ -14,6 +14,7 @@ from stablecast.daemon.cache import Cache
 from stablecast.daemon.log import Severity
 from stablecast.journal import Disk, Journal, JournalError
 from stablecast.journal.segments import Place
+from stablecast.net.joiner import Joiner
 from tests.adapters.daemon.test_store import TOPIC, serving, started, take, until
 
 Line = tuple[Severity, str, str, str]
@@ -87,6 +88,7 @@ async def test_streams_stay_paused_while_too_much_waits(tmp_path: Path, monkeypa
         await context.source(TOPIC, stores=[store.address])
         await until(lambda: store._inlet.joiners)
         (joiner,) = store._inlet.joiners.values()
+        assert isinstance(joiner, Joiner)
         with monkeypatch.context() as patch:
             patch.setattr(Journal, "pressure", property(lambda _: True))
             store._feed(Ended(0))

@@ -44,6 +44,23 @@ async def test_one_connection_for_all_messages() -> None:
     assert not told.reports
 
 
+async def test_what_follows_in_a_turn_leaves_together_and_in_order() -> None:
+    """The first does not wait for what may follow."""
+    told = Told()
+    async with listener() as peer:
+        told.pool.send(peer.address, b"0")
+        connection = await peer.connection()
+        await connection.hear(1)
+        for number in range(1, 10):
+            told.pool.send(peer.address, b"%d" % number)
+        assert await connection.hear(10) == b"0123456789"
+        told.pool.send(peer.address, b"a")
+        told.pool.send(peer.address, b"b")
+        await told.pool.close()
+        assert await connection.hear(12) == b"0123456789ab"
+    assert not told.reports
+
+
 async def test_what_a_peer_says_back_is_not_for_us() -> None:
     told = Told()
     async with listener(b"hello") as peer:

@@ -2,10 +2,12 @@
 
 import errno
 import socket
+from typing import ClassVar
 
 import pytest
 
 from stablecast.net.ports import PortError, listen, listen_in_range, listen_within
+from tests.support.network import unused_port
 
 LOCAL = "127.0.0.1"
 
@@ -68,3 +70,31 @@ def test_a_range_is_kept_to() -> None:
             assert port < another.getsockname()[1] <= port + 20
         with pytest.raises(PortError, match=f"no port from {port} to {port} is free on {LOCAL}: widen the range"):
             listen_within(LOCAL, (port, port))
+
+
+def test_somebody_who_is_quicker_to_listen_costs_one_port_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(socket.socket):
+        """Is told once, when it listens, that another process does."""
+
+        late: ClassVar[list[int]] = []
+
+        def listen(self, backlog: int = 0) -> None:
+            if not self.late:
+                self.late.append(self.getsockname()[1])
+                raise OSError(errno.EADDRINUSE, "in use")
+            super().listen(backlog)
+
+    low = unused_port()
+    monkeypatch.setattr(socket, "socket", Late)
+    with listen_in_range(LOCAL, (low, low + 5)) as listening:
+        assert Late.late == [low]
+        assert low < listening.getsockname()[1] <= low + 5
+
+
+def test_a_process_without_descriptors_is_told_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> socket.socket:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(socket, "socket", none)
+    with pytest.raises(PortError, match=r"raise its limit of open files \(ulimit -n\)"):
+        listen(LOCAL, 0, "--listen")

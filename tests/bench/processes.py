@@ -1,0 +1,28 @@
+"""What the kernel says of a process: its memory and its processor time."""
+
+import os
+from pathlib import Path
+
+KIB = 1024
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def peak(pid: int) -> int:
+    """The most memory that it ever had, in bytes."""
+    return _status(pid, "VmHWM:")
+
+
+def resident(pid: int) -> int:
+    """The memory that it has, in bytes."""
+    return _status(pid, "VmRSS:")
+
+
+def cpu(pid: int) -> float:
+    """Its processor time, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def _status(pid: int, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return KIB * next(int(line.split()[1]) for line in lines if line.startswith(name))
