@@ -23,6 +23,7 @@ from stablecast.daemon import collecting
 from stablecast.daemon.hosting import Hosts
 from stablecast.daemon.log import Log, Severity, open_log
 from stablecast.daemon.process import Pidfile, allow_descriptors, become, detach
+from stablecast.daemon.proxy import context_for
 from stablecast.daemon.starting import all_settings, disk_of
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import address, tls
@@ -149,6 +150,8 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log) -> int:
         monitor = _monitor(plan, hosts)
         if monitor is not None:
             stack.push_async_callback(monitor.stop)
+        publishing = asyncio.create_task(_publish(plan, hosts, log))
+        stack.callback(publishing.cancel)
         collecting.settle()
         _say_ready(hosts, monitor, job.as_json)
         failure = asyncio.create_task(hosts.failure())
@@ -182,6 +185,20 @@ def _monitor(plan: Plan, hosts: Hosts) -> "Monitor | None":
     monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched)
     monitor.start()
     return monitor
+
+
+async def _publish(plan: Plan, hosts: Hosts, log: Log) -> None:
+    """Publish statistics where they are asked for; stores go on without them."""
+    if plan.daemon.statistics is None or not hosts.hosts:
+        return
+    from stablecast.daemon.publishing import Publisher  # noqa: PLC0415 - most stores publish none
+
+    first = hosts.hosts[0].store
+    host, _ = address.parse(first.address)
+    try:
+        await Publisher(plan, hosts.watched, lambda: context_for(first.settings, host)).run()
+    except (StablecastError, OSError) as error:
+        log.write(Severity.WARNING, "", "statistics-failed", f"no statistics are published any more: {error}")
 
 
 async def serve(store: Store, as_json: bool) -> int:

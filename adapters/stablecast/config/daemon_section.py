@@ -5,7 +5,7 @@ from pathlib import Path
 from stablecast.config.findings import Findings
 from stablecast.config.interfaces import ANY
 from stablecast.config.outline import Outline, Place, Text
-from stablecast.config.plan import DaemonPlan, LogConfig, MonitorConfig
+from stablecast.config.plan import GROUPS, DaemonPlan, LogConfig, MonitorConfig, StatisticsConfig
 from stablecast.logs import Frequency
 from stablecast.net.address import MAX_PORT, check_ip
 
@@ -14,12 +14,20 @@ MAX_ID = 0xFFFF_FFFE
 MAX_LOG_MIB = 1_000_000
 MONITOR_PORT = 15_304
 """The documentation's."""
+MAX_PUBLISHING = 86_400
+"""Seconds between statistics."""
+
+_REQUESTS = "such requests come as immediate messages without a topic, whose bytes are not documented in public"
+_OF_STATISTICS = {
+    "remote-snapshot-request": f"{_REQUESTS}: ask the monitor, /api and /metrics say the same",
+    "remote-config-changes-request": f"{_REQUESTS}: POST to a monitor with the permission read-write",
+    "lbm-config": "statistics are published by the options of the first store",
+}
 
 _UNUSED = {
     "lbm-license-file": "no licence is needed",
     "lbm-password-file": "there is no queue browser",
     "xml-config": "options of the library stand in lbm-config, or in the stores",
-    "daemon-monitor": "the monitor and its metrics take its place",
 }
 _FREQUENCIES = {one.value: one for one in Frequency}
 
@@ -44,7 +52,36 @@ def daemon_plan(outline: Outline, found: Findings) -> DaemonPlan:
         _path(entries.get("lbm-config")),
         None if monitor is None else _monitor(monitor, found),
         _path(entries.get("tls")),
+        _statistics(entries.get("daemon-monitor"), found),
     )
+
+
+def intervals(text: Text | None, found: Findings) -> dict[str, int]:
+    """How often, in seconds, by group of statistics."""
+    said = {} if text is None else dict(text.attributes)
+    wrong = sorted(set(said) - {"default", *GROUPS})
+    if text is not None and wrong:
+        found.problem(text.place, f"there are no statistics '{wrong[0]}': there are default, {', '.join(GROUPS)}")
+        return {}
+    return {
+        name: found.number(value, 0, MAX_PUBLISHING, Place(text.place.line, name), f"the interval of {name}")
+        for name, value in said.items()
+        if text is not None
+    }
+
+
+def _statistics(text: Text | None, found: Findings) -> StatisticsConfig | None:
+    if text is None:
+        return None
+    said = dict(text.attributes)
+    for name, why in _OF_STATISTICS.items():
+        if said.pop(name, "0").strip() not in ("", "0"):
+            found.notice(text.place, f"{name} is read and not used: {why}")
+    topic = said.pop("topic", StatisticsConfig().topic)
+    every = intervals(Text("", text.place, said), found)
+    if not every:
+        found.notice(text.place, "daemon-monitor without a publishing-interval: only stores that name one are told of")
+    return StatisticsConfig(topic, every)
 
 
 def _path(text: Text | None) -> Path | None:

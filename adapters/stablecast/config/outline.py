@@ -72,7 +72,7 @@ class TopicOutline:
 
 @attrs.frozen
 class StoreOutline:
-    """A store. `limits`: by name, what it takes at most."""
+    """A store. `limits`: by name, what it takes at most; `publishing`: how often, by group of statistics."""
 
     name: str
     port: str
@@ -82,6 +82,7 @@ class StoreOutline:
     place: Place
     restore_last: Text | None = None
     limits: tuple[Given, ...] = ()
+    publishing: Text | None = None
 
 
 @attrs.frozen

@@ -35,6 +35,18 @@ class MonitorConfig:
     token_file: Path | None = None
 
 
+GROUPS = ("store", "source", "receiver", "disk", "config", "memory")
+"""What statistics are published in; `default` stands for those that are not named."""
+
+
+@attrs.frozen
+class StatisticsConfig:
+    """What the daemon publishes of itself (`daemon-monitor`): the topic, and seconds between, by group; 0: never."""
+
+    topic: str = "umestore.monitor"
+    intervals: Mapping[str, int] = attrs.field(factory=dict)
+
+
 @attrs.frozen
 class DaemonPlan:
     """The process. `uid` and `gid` None: as it was started. `tls`: a directory with certificates."""
@@ -46,6 +58,7 @@ class DaemonPlan:
     options: Path | None = None
     monitor: MonitorConfig | None = None
     tls: Path | None = None
+    statistics: StatisticsConfig | None = None
 
 
 MAX_SOURCES = 50_000
@@ -99,19 +112,20 @@ class StorePlan:
     resolution: Mapping[str, Value] = attrs.field(factory=dict)
     limits: Limits = Limits()
     transports: TransportConfig = TransportConfig()
+    intervals: Mapping[str, int] = attrs.field(factory=dict)
 
     def proxy_options(self, topic: str) -> Mapping[str, Value]:
         """The source options of a proxy for this topic."""
-        found = self._topic(topic)
+        found = self.of_topic(topic)
         return {} if found is None else found.proxy_options
 
     def restore_last_ns(self, topic: str) -> int:
         """How far back from its newest a source of this topic is restored; 0: all."""
-        found = self._topic(topic)
+        found = self.of_topic(topic)
         return 0 if found is None else found.restore_last_hours * HOUR_NS
 
-    def _topic(self, topic: str) -> TopicPlan | None:
-        """As the machine chooses: the first that matches."""
+    def of_topic(self, topic: str) -> TopicPlan | None:
+        """What is kept of this topic, as the machine chooses: the first that matches; None: it is refused."""
         for plan in self.topics:
             alone = attrs.evolve(self.config, topics=(plan.rule,), repository=None)
             if repository_for(alone, topic) is not None:

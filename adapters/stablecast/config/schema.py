@@ -60,10 +60,11 @@ def dtd(version: str) -> str:
     return "\n".join(lines + (_MONITORED if restore else [])) + "\n"
 
 
+_OF_DAEMON_MONITOR = ("lbm-config", "publishing-interval", "remote-snapshot-request", "remote-config-changes-request")
 _MONITORED = [
     "<!ELEMENT restore-last EMPTY>",
     "<!ATTLIST restore-last behavior CDATA #IMPLIED value CDATA #IMPLIED>",
-    "<!ELEMENT daemon-monitor (publishing-interval | remote-snapshot-request | remote-config-changes-request)*>",
+    f"<!ELEMENT daemon-monitor ({' | '.join(_OF_DAEMON_MONITOR)})*>",
     "<!ATTLIST daemon-monitor topic CDATA #IMPLIED>",
     "<!ELEMENT remote-snapshot-request EMPTY>",
     "<!ATTLIST remote-snapshot-request allow (0 | 1) #IMPLIED>",

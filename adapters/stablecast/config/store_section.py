@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.config import library
+from stablecast.config.daemon_section import intervals
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
 from stablecast.config.findings import Findings
 from stablecast.config.flat import Setting
@@ -103,6 +104,7 @@ class StoreBuilder:
             topics=topics,
             limits=self._limits(outline),
             transports=transports,
+            intervals=intervals(outline.publishing, found),
         )
 
     def _resolution(self, asked: Asked, place: Place) -> Mapping[str, Value]:

@@ -37,7 +37,17 @@ from stablecast.config.outline import (
     TopicOutline,
 )
 
-STORE_KEYS = {"name", "port", "interface", "options", "context", "topic", "restore-last", "limits"}
+STORE_KEYS = {
+    "name",
+    "port",
+    "interface",
+    "options",
+    "context",
+    "topic",
+    "restore-last",
+    "limits",
+    "publishing-interval",
+}
 _TOPIC_KEYS = {"pattern", "type", "options", "receiver", "source", "restore-last"}
 _SCOPES = {"options": "store", "context": "lbm-context", "receiver": "lbm-receiver", "source": "lbm-source"}
 DAEMON_KEYS = {
@@ -45,6 +55,7 @@ DAEMON_KEYS = {
     "pidfile",
     "uid",
     "gid",
+    "daemon-monitor",
     "lbm-config",
     "lbm-license-file",
     "web-monitor",
@@ -99,6 +110,7 @@ class _Reading:
             Place(0, where),
             self.restore_last(table, where),
             self.given("limits", table, where),
+            self.publishing(table, where),
         )
 
     def topic(self, table: Mapping[str, Any], where: str) -> TopicOutline:
@@ -119,6 +131,13 @@ class _Reading:
     def restore_last(self, table: Mapping[str, Any], where: str) -> Text | None:
         hours = table.get("restore-last")
         return None if hours is None else Text("", Place(0, f"{where}.restore-last"), {"value": _plain(hours)})
+
+    def publishing(self, table: Mapping[str, Any], where: str) -> Text | None:
+        if "publishing-interval" not in table:
+            return None
+        where = f"{where}.publishing-interval"
+        said = self.table(table["publishing-interval"], where)
+        return Text("", Place(0, where), {name: _plain(value) for name, value in said.items()})
 
     def text(self, value: Any, where: str) -> Text:
         if not isinstance(value, dict):

@@ -56,7 +56,7 @@ def parse(data: bytes, where: str) -> Outline:
     problems = _validate(root)
     if problems:
         raise ConfigFileError(where, problems)
-    daemon = tuple((str(child.tag), _text(child)) for child in root.iterfind("daemon/*"))
+    daemon = tuple((str(child.tag), _entry(child)) for child in root.iterfind("daemon/*"))
     return Outline(where, daemon, tuple(map(_store, root.iterfind("stores/store"))), root.get("version") != NEWEST)
 
 
@@ -103,6 +103,7 @@ def _store(element: Element) -> StoreOutline:
         tuple(map(_topic, element.iterfind("topics/topic"))),
         _place(element),
         _restore_last(element),
+        publishing=_publishing(element),
     )
 
 
@@ -121,6 +122,22 @@ def _options(element: Element) -> tuple[Given, ...]:
 def _restore_last(element: Element) -> Text | None:
     found = element.find("restore-last")
     return None if found is None else _text(found)
+
+
+def _entry(element: Element) -> Text:
+    """An entry of the daemon; of its statistics all that stands inside, by name."""
+    publishing = _publishing(element)
+    inside = {str(child.tag): child.get("allow", child.text or "") for child in element if not len(child)}
+    inside.pop("publishing-interval", None)
+    text = _text(element)
+    return Text(text.value, text.place, {**text.attributes, **inside, **(publishing.attributes if publishing else {})})
+
+
+def _publishing(element: Element) -> Text | None:
+    found = element.find("publishing-interval")
+    if found is None:
+        return None
+    return Text("", _place(found), {one.get("name", ""): one.get("ivl", "") for one in found.iterfind("group")})
 
 
 def _text(element: Element) -> Text:

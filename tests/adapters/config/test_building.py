@@ -9,7 +9,7 @@ from stablecast.config import plan, xml_file
 from stablecast.config.building import build, load
 from stablecast.config.options import WRITES
 from stablecast.config.outline import ConfigFileError
-from stablecast.config.plan import LogConfig, MonitorConfig, Plan, StorePlan
+from stablecast.config.plan import LogConfig, MonitorConfig, Plan, StatisticsConfig, StorePlan
 from stablecast.config.toml_file import outline
 from stablecast.core.settings import PatternType, RepositoryType
 from stablecast.core.units import MILLISECOND
@@ -316,3 +316,21 @@ def test_how_far_back_is_restored_by_topic() -> None:
     never = '<restore-last behavior="none" value="4"/>'
     newest = GUIDE.replace('"1.2"', '"1.3"').replace('type="PCRE">', f'type="PCRE">{never}')
     assert build(xml_file.parse(newest.encode(), "f.xml")).stores[0].restore_last_ns("test") == 0
+
+
+def test_what_is_not_followed_of_statistics_is_told() -> None:
+    """What asks for control is never passed over in silence; what asks for none is no news."""
+    asked = {"topic": "t", "default": 3, "remote-snapshot-request": 1, "remote-config-changes-request": 0}
+    found = build(outline({"daemon": {"daemon-monitor": asked}, "store": []}))
+    assert found.daemon.statistics == StatisticsConfig("t", {"default": 3})
+    told = [one.text for one in found.notices if "remote" in one.text]
+    assert told == [
+        (
+            "remote-snapshot-request is read and not used: such requests come as immediate messages without a topic, "
+            "whose bytes are not documented in public: ask the monitor, /api and /metrics say the same"
+        )
+    ]
+    found = build(outline({"daemon": {"daemon-monitor": {}}, "store": []}))
+    assert any("without a publishing-interval" in one.text for one in found.notices)
+    with pytest.raises(ConfigFileError, match="there are no statistics 'disc': there are default, store, source"):
+        build(outline({"daemon": {"daemon-monitor": {"disc": 3}}}))

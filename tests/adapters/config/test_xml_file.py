@@ -118,6 +118,7 @@ def test_every_version_of_the_document_type_is_read(version: str) -> None:
         document(daemon="<log xml:space='preserve'> a </log><web-monitor permission='read-only'>*:1</web-monitor>"),
         document(version="1.3", daemon="<log frequency='daily' size='5'>a</log><xml-config>x</xml-config>"),
         document(version="1.3", daemon="<daemon-monitor><remote-snapshot-request allow='0'/></daemon-monitor>"),
+        document(version="1.3", daemon="<daemon-monitor><lbm-config>f</lbm-config></daemon-monitor>"),
         document(store("<restore-last value='3'/>" + TOPICS), "1.3"),
         document(topic("<restore-last behavior='none'/>"), "1.3"),
     ],

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -11,22 +12,24 @@ from typing import Any
 import aiohttp
 
 from stablecast.client import Context, Receiver, Source
+from stablecast.daemon.statistics import Kind
 from stablecast.operations.inspecting import inspect
 from stablecast.operations.place import Remote
 from stablecast.operations.remote import Client, drained
+from tests.support.network import network
 from tests.support.program import running
 
 CONFIG = """<?xml version="1.0"?>
 <ume-store version="1.3">
   <daemon>
     <log type="console"/>
-    <web-monitor permission="read-write">127.0.0.1:0</web-monitor>
+    <web-monitor permission="read-write">127.0.0.1:0</web-monitor>{more}
   </daemon>
   <stores>
     <store name="orders-store" interface="127.0.0.1" port="0">
       <ume-attributes>
         <option type="store" name="disk-cache-directory" value="{directory}/cache"/>
-        <option type="store" name="disk-state-directory" value="{directory}/state"/>
+        <option type="store" name="disk-state-directory" value="{directory}/state"/>{options}
       </ume-attributes>
       <topics>
         <topic pattern="orders" type="direct">
@@ -40,12 +43,12 @@ CONFIG = """<?xml version="1.0"?>
 
 
 @contextmanager
-def daemon(directory: Path) -> Iterator[tuple[str, str]]:
+def daemon(directory: Path, more: str = "", options: str = "") -> Iterator[tuple[str, str]]:
     """A daemon with one store: where that listens, and the monitor's address."""
     for name in ("cache", "state"):
         (directory / name).mkdir()
     config = directory / "stores.xml"
-    config.write_text(CONFIG.format(directory=directory), encoding="utf-8")
+    config.write_text(CONFIG.format(directory=directory, more=more, options=options), encoding="utf-8")
     with running("store", config, "--new", "--json") as program:
         yield program.said()["address"], f"http://{program.said()['monitor']}"
 
@@ -96,3 +99,24 @@ async def test_a_daemon_is_watched_and_operated(tmp_path: Path) -> None:
             assert source.next_number == 10
     [kept] = inspect(tmp_path / "cache")["sources"]
     assert (kept["last"], kept["receivers"]) == (9, [])
+
+
+STATISTICS = """
+    <daemon-monitor topic="statistics"><publishing-interval><group name="default" ivl="1"/></publishing-interval>
+    </daemon-monitor>"""
+
+
+async def test_statistics_are_published_on_their_topic(tmp_path: Path) -> None:
+    """P-966: as documented, for whoever listens; a configuration at every interval, statistics when they change."""
+    async with network(tmp_path) as net:
+        listener = await net.context(session_id=3)
+        relay = f'<option type="lbm-context" name="resolver_unicast_daemon" value="{net.relays[0].address}"/>'
+        with daemon(tmp_path, STATISTICS, relay) as (store, _):
+            receiver = listener.receiver("statistics")
+            async with at_work(store):
+                found = [(await anext(receiver)).payload for _ in range(30)]
+            await receiver.close()
+    kinds = Counter(int.from_bytes(payload[2:4], "little") for payload in found)
+    assert all(payload[:2] == b"BE" and len(payload) == int.from_bytes(payload[6:8], "little") for payload in found)
+    assert set(kinds) >= {Kind.STORE_CONFIG, Kind.PATTERN_CONFIG, Kind.TOPIC_CONFIG, Kind.SOURCE_CONFIG}
+    assert kinds[Kind.SOURCE] < kinds[Kind.SOURCE_CONFIG]
