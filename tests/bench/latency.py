@@ -31,6 +31,7 @@ WARM: Final = PER_S // 4
 """Messages that are not counted: connections and caches get warm."""
 
 INSTANT: Final = struct.Struct(">Q")
+LENGTH: Final = struct.Struct("<I")
 
 
 class Latencies:
@@ -105,6 +106,29 @@ async def _receiver(work: Work, wire: Wire) -> None:
         await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
 
 
+async def _streams_source(work: Work, wire: Wire) -> None:
+    """Length and payload, each written at once: as one writes it who knows no protocol."""
+    joined: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Future()
+    server = await asyncio.start_server(lambda *streams: joined.set_result(streams), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    await asyncio.to_thread(wire.ready, f"127.0.0.1:{port}")
+    (_reader, writer), prefix = await joined, LENGTH.pack(work.size)  # whose reader is let go of is closed
+    await paced(work, lambda content: writer.write(prefix + content))
+    await asyncio.to_thread(wire.done)
+
+
+async def _streams_receiver(work: Work, wire: Wire) -> None:
+    latencies = Latencies()
+    host, _, port = wire.addresses["source"].rpartition(":")
+    reader, _writer = await asyncio.open_connection(host, int(port))
+    await asyncio.to_thread(wire.ready)
+    for _ in range(work.messages):
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        content = await reader.readexactly(length)
+        latencies.all.append(time.monotonic_ns() - INSTANT.unpack_from(content)[0])
+    await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
+
+
 class _Taker(asyncio.Protocol):
     """Takes a plain stream apart."""
 
@@ -168,8 +192,19 @@ def plain_receiver(work: Work, wire: Wire) -> None:
     uvloop.run(_plain_receiver(work, wire))
 
 
+def streams_source(work: Work, wire: Wire) -> None:
+    """Writes lengths and payloads to a `StreamWriter`."""
+    uvloop.run(_streams_source(work, wire))
+
+
+def streams_receiver(work: Work, wire: Wire) -> None:
+    """Figures: `delivered_p50`, `delivered_p99`, in µs."""
+    uvloop.run(_streams_receiver(work, wire))
+
+
 ROLES = {"store": pipeline.store, "source": source, "receiver": receiver}
 PLAIN = {"source": plain_source, "receiver": plain_receiver}
+STREAMS = {"source": streams_source, "receiver": streams_receiver}
 
 
 def measured(roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path) -> Figures:

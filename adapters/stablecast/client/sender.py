@@ -3,7 +3,8 @@
 The fast path holds no task and no record per message: `try_send` writes a header and the payload into a list and spends
 local credit; the whole list leaves as one block. When it leaves is *batching*:
 
-* by default the first message of a loop's turn at once, those behind it at its end or when they have grown to a block;
+* by default the first few messages of a loop's turn at once, those behind them at its end or when they have grown to a
+  block;
 * with an interval, when it has grown to the minimum length, or the oldest message in it has waited for the interval;
 * inside `with source.batch()` when it has grown to a block, and when that ends;
 * in each case with `flush`, before anybody waits for credit or for stability, and before a joiner is greeted.
@@ -49,6 +50,9 @@ MAX_PAYLOAD = MAX_MESSAGE - RESERVED - DATA_HEADER.size
 MAX_CUT = 32 * 1024 * 1024
 """Bytes of a message over TCP: half of what may wait for a slow joiner."""
 
+PROMPT_MESSAGES = 4
+"""Messages that leave at once in a turn of the loop: a source that has more to say gains more by blocks."""
+
 NO_LIMIT = 1 << 62
 
 _PLAIN = struct.Struct(">III").pack
@@ -77,6 +81,7 @@ class Sender(ABC):
         self._least = FLUSH_BYTES
         self._span_ns = 0
         self._batches = 0
+        self._prompt = self._emitted = self._untold = self._untold_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._flush_planned = False
         self._changed = asyncio.Event()
@@ -182,6 +187,8 @@ class Sender(ABC):
             self._flush_planned = bool(self._batches)
         if self._out.parts or self._out.pieces:
             self._emit(self._out.collected())
+        if self._untold:
+            self._tell()
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -259,9 +266,18 @@ class Sender(ABC):
         if self.stream is not None:
             self.stream.write(octets)
         self._out.retained.add(first, first + count, octets, payload_bytes)
-        self._driver.feed(SentInput(first, count, payload_bytes, large))
+        self._emitted = first + count
+        self._untold += count
+        self._untold_bytes += payload_bytes
+        if large or not self._prompt:
+            self._tell(large)
         if not self._credit:
             self._spend()
+
+    def _tell(self, large: tuple[tuple[int, int], ...] = ()) -> None:
+        """The machine hears what is on the stream."""
+        count, size, self._untold, self._untold_bytes = self._untold, self._untold_bytes, 0, 0
+        self._driver.feed(SentInput(self._emitted - count, count, size, large))
 
     @property
     def _room(self) -> int:
@@ -303,14 +319,18 @@ class Sender(ABC):
             raise NotRegistered("not currently registered with enough stores")
 
     def _plan_flush(self) -> None:
-        self._flush_planned = True
         if self._span_ns:
+            self._flush_planned = True
             self._timer = self._loop.call_later(self._span_ns / SECOND, self._planned_flush)
-        else:
+            return
+        if not self._prompt:
             self._loop.call_soon(self._planned_flush)
-            self.flush()
+        self._prompt += 1
+        self._flush_planned = self._prompt == PROMPT_MESSAGES
+        self._emit(self._out.collected())
 
     def _planned_flush(self) -> None:
+        self._prompt = 0
         if not self._batches:
             self._flush_planned = False
             self.flush()

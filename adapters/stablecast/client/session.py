@@ -56,6 +56,8 @@ class Session:
         self._pieces = Reassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._consumed: tuple[int, int] | None = None
         self._machine = ReceiverSession.create(config)
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
@@ -71,6 +73,7 @@ class Session:
 
     def history(self) -> dict[int, list[tuple[int, int]]]:
         """What was consumed, by the life that sent it."""
+        self._tell_consumed()
         return {incarnation: list(ranges) for incarnation, ranges in self._machine.lives.consumed.items()}
 
     @property
@@ -112,25 +115,40 @@ class Session:
 
     def close(self) -> None:
         """Acknowledge what was consumed, and stop."""
+        self._tell_consumed()
         self._driver.feed(Finish())
         self._driver.close()
         self._left.set()
 
     async def deregister(self) -> None:
         """Ask every store to forget this receiver, and wait until all have, or the session is over."""
+        self._tell_consumed()
         self._driver.feed(Withdraw())
         await self._left.wait()
 
     # What the application does with batches.
 
     def consumed(self, first: int, last: int) -> None:
-        """It is done with these."""
+        """It is done with these; the machine hears of all at once, after what has arrived meanwhile was read."""
         self.waiting -= last - first + 1
-        self._driver.feed(Consumed(first, last))
+        if self._consumed is None:
+            self._consumed = (first, last)
+            self._loop.call_soon(self._loop.call_soon, self._tell_consumed)
+        elif self._consumed[1] + 1 == first:
+            self._consumed = (self._consumed[0], last)
+        else:
+            self._tell_consumed()
+            self._driver.feed(Consumed(first, last))
         self._receiver.on_consumed(self)
+
+    def _tell_consumed(self) -> None:
+        consumed, self._consumed = self._consumed, None
+        if consumed is not None:
+            self._driver.feed(Consumed(*consumed))
 
     def acknowledge(self, number: int) -> None:
         """It acknowledges everything up to `number` itself. Raises MisuseError for what was not delivered."""
+        self._tell_consumed()
         self._driver.feed(Acknowledge(number))
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:

@@ -136,6 +136,8 @@ class Source(Sender):
 
     def receive(self, event: SourceInput) -> None:
         """Feed the machine (called by the context)."""
+        if self._untold:
+            self._tell()
         self._driver.feed(event)
 
     def greeting(self) -> bytes:

@@ -18,7 +18,9 @@ EffectT = TypeVar("EffectT", bound=Effect)
 class Driver(Generic[EventT_contra, EffectT]):
     """Drives one machine on the running event loop.
 
-    Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered.
+    Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered. The timer
+    is set once for all inputs of a turn of the loop, after whatever else has arrived was read: a message does not wait
+    for the bookkeeping of the one before it.
     """
 
     def __init__(self, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]) -> None:
@@ -29,6 +31,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._inputs: deque[EventT_contra] = deque()
         self._busy = False
         self._closed = False
+        self._settling = False
         self._timer: asyncio.TimerHandle | None = None
         self._due: int | None = None
 
@@ -36,9 +39,10 @@ class Driver(Generic[EventT_contra, EffectT]):
         """Feed one input and perform what follows; does nothing once closed."""
         if self._closed:
             return
-        self._inputs.append(event)
-        if not self._busy:
-            self._run(())
+        if self._busy:
+            self._inputs.append(event)
+        else:
+            self._run(self._driven.feed(event, time.monotonic_ns()))
 
     def feed_all(self, events: Iterable[EventT_contra]) -> None:
         """Feed several inputs."""
@@ -67,6 +71,12 @@ class Driver(Generic[EventT_contra, EffectT]):
             self._busy = False
             if self._closed:
                 self._driven.close()
+        if not self._settling:
+            self._settling = True
+            self._loop.call_soon(self._loop.call_soon, self._settle)
+
+    def _settle(self) -> None:
+        self._settling = False
         self._rearm()
 
     def _rearm(self) -> None:

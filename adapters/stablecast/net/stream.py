@@ -3,8 +3,9 @@
 A joiner that does not keep up is dropped, never waited for (P-011): it joins again and recovers from the stores. Or the
 source is held until the slowest has room, where that is asked for (transport_tcp_multiple_receiver_behavior normal).
 
-Who joined last is written to first. Stores join when the source registers, receivers as a rule later; where cores are
-few, a store that is woken first takes the core that the receiver needs (measured on two: half of the way to it).
+Who joined last is written to at once, the others at the end of the loop's turn, with all that was said in it. Stores
+join when the source registers, receivers as a rule later. Where cores are few, a store that is woken first takes the
+core that the receiver needs, or that of the source, which has more to say; and what it reads at once it flushes once.
 """
 
 import asyncio
@@ -22,6 +23,9 @@ MAX_QUEUED_BYTES = 64 * 1024 * 1024
 
 OVERHANG = 64 * 1024 * 1024
 """Bytes that may wait beyond that where the source is held: what it says while it sends nothing."""
+
+TURN_BYTES = 32 * 1024
+"""Bytes that wait for the end of a turn; from so many on everybody is written to at once."""
 
 MAX_JOINERS = 4096
 """Joiners of one stream; one more is hung up on."""
@@ -51,7 +55,7 @@ class Subscriber(asyncio.Protocol):
         if self._server.hold is not None:
             transport.set_write_buffer_limits(high=self._server.maximum)
         transport.write(self._server.greet())
-        self._server.subscribers.insert(0, self)
+        self._server.add(self)
 
     def pause_writing(self) -> None:
         """It does not keep up."""
@@ -69,8 +73,7 @@ class Subscriber(asyncio.Protocol):
         self.transport = None
         self.ended.set()
         self._server.on_slow(self, False)
-        if self in self._server.subscribers:
-            self._server.subscribers.remove(self)
+        self._server.remove(self)
 
 
 class StreamServer:
@@ -95,13 +98,15 @@ class StreamServer:
         self._slow: set[Subscriber] = set()
         self.subscribers: list[Subscriber] = []
         self._server: asyncio.Server | None = None
+        self._loop = asyncio.get_running_loop()
+        self._turn: list[bytes] = []
+        self._turn_bytes = 0
         self._closed = False
         self.dropped = 0
 
     async def start(self) -> None:
         """Accept joiners."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
+        self._server = await self._loop.create_server(
             lambda: Subscriber(self),
             sock=self._listening,
             start_serving=False,
@@ -115,17 +120,45 @@ class StreamServer:
         """Whether no more joiners are taken."""
         return self._closed or len(self.subscribers) >= MAX_JOINERS
 
+    def add(self, subscriber: Subscriber) -> None:
+        """One joined: it hears what comes from now on."""
+        self._end_turn()
+        self.subscribers.insert(0, subscriber)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """One left."""
+        self._end_turn()
+        if subscriber in self.subscribers:
+            self.subscribers.remove(subscriber)
+
     def write(self, block: bytes) -> None:
         """Send to everybody who keeps up."""
-        most = self.maximum if self.hold is None else self.maximum + OVERHANG
-        for subscriber in tuple(self.subscribers):
-            transport = subscriber.transport
-            if transport is None:
-                continue
-            transport.write(block)
-            if transport.get_write_buffer_size() > most:
-                self.dropped += 1
-                transport.abort()
+        if not self.subscribers:
+            return
+        self._put(self.subscribers[0], [block])
+        if len(self.subscribers) > 1:
+            if not self._turn:
+                self._loop.call_soon(self._end_turn)
+            self._turn.append(block)
+            self._turn_bytes += len(block)
+            if self._turn_bytes >= TURN_BYTES:
+                self._end_turn()
+
+    def _end_turn(self) -> None:
+        """Write to those who did not join last what they have not got yet."""
+        blocks, self._turn, self._turn_bytes = self._turn, [], 0
+        if blocks:
+            for subscriber in self.subscribers[1:]:
+                self._put(subscriber, blocks)
+
+    def _put(self, subscriber: Subscriber, blocks: list[bytes]) -> None:
+        transport = subscriber.transport
+        if transport is None:
+            return
+        transport.writelines(blocks)
+        if transport.get_write_buffer_size() > (self.maximum if self.hold is None else self.maximum + OVERHANG):
+            self.dropped += 1
+            transport.abort()
 
     def on_slow(self, subscriber: Subscriber, slow: bool) -> None:
         """A joiner does not keep up, or does again."""
@@ -145,6 +178,7 @@ class StreamServer:
         if self._server is None:
             self._listening.close()
             return
+        self._end_turn()
         self._server.close()
         leaving = tuple(self.subscribers)
         for subscriber in leaving:

@@ -53,6 +53,10 @@ class Lives:
 
     def _note(self, lives: dict[int, RangeSet], incarnation: int, first: int, stop: int) -> None:
         """Add to a life's ranges; the life noted first makes room for one too many."""
-        lives.setdefault(self._name(incarnation), RangeSet()).add(first, stop)
-        if len(lives) > MAX_LIVES:
-            del lives[next(iter(lives))]
+        life = self._name(incarnation)
+        noted = lives.get(life)
+        if noted is None:
+            noted = lives[life] = RangeSet()
+            if len(lives) > MAX_LIVES:
+                del lives[next(iter(lives))]
+        noted.add(first, stop)

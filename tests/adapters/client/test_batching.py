@@ -7,8 +7,10 @@ import pytest
 
 from stablecast.client import Context, Source
 from stablecast.client.outgoing import FLUSH_BYTES
+from stablecast.client.sender import PROMPT_MESSAGES
 from stablecast.config.kinds import OptionError
 from stablecast.config.options import Value
+from stablecast.core.inputs import Departed
 from stablecast.core.units import MILLISECOND
 from tests.support.network import Network, until
 
@@ -41,14 +43,34 @@ def batching(length: int, interval: int) -> dict[str, Value]:
     return {"implicit_batching_minimum_length": length, "implicit_batching_interval": interval}
 
 
-async def test_by_default_the_first_leaves_at_once_and_the_others_at_the_end_of_the_turn(net: Network) -> None:
+async def test_by_default_the_first_few_leave_at_once_and_the_others_at_the_end_of_the_turn(net: Network) -> None:
     source, left = await watched(net)
-    for _ in range(3):
+    for turn in (1, 2):
+        for _ in range(PROMPT_MESSAGES + 2):
+            source.try_send(MESSAGE)
+        assert left == [WIRE] * PROMPT_MESSAGES
+        await asyncio.sleep(0)
+        assert left == [WIRE] * PROMPT_MESSAGES + [2 * WIRE]
+        assert source.next_number == turn * (PROMPT_MESSAGES + 2)
+        left.clear()
+
+
+async def test_what_left_at_once_is_told_to_the_machine_at_the_end_of_the_turn_or_before_whatever_else_it_hears(
+    net: Network,
+) -> None:
+    source, _ = await watched(net)
+    machine = source._machine
+    for _ in range(2):
         source.try_send(MESSAGE)
-    assert left == [WIRE]
+    assert machine.window.next == 0
     await asyncio.sleep(0)
-    assert left == [WIRE, 2 * WIRE]
-    assert source.next_number == 3
+    assert machine.window.next == 2
+    source.try_send(MESSAGE)
+    source.receive(Departed(5))
+    assert machine.window.next == 3
+    source.try_send(MESSAGE)
+    source.flush()
+    assert machine.window.next == 4
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,7 @@ import pytest
 
 from stablecast.net import ports
 from stablecast.net import stream as module
-from stablecast.net.stream import Item, StreamReader, StreamServer
+from stablecast.net.stream import TURN_BYTES, Item, StreamReader, StreamServer, Subscriber
 from stablecast.transports.lbttcp import Run
 from tests.adapters.net.peers import LOCAL, data, hello, listener
 from tests.support.network import connected
@@ -72,6 +72,47 @@ async def test_what_was_written_arrives_although_the_server_closes() -> None:
     await closing
     await reader.ended.wait()
     assert sum(item.count for item in reader.items if isinstance(item, Run)) == 10
+
+
+async def test_who_joined_last_is_written_to_at_once_and_the_others_once_at_the_end_of_the_turn() -> None:
+    server, at = await server_of()
+    readers = [await reader_at(at), await reader_at(at)]
+    for reader in readers:
+        await reader.read(1)
+    written = [_noted(one) for one in server.subscribers]
+    blocks = [data(number) for number in (1, 2, 3)]
+    for block in blocks:
+        server.write(block)
+    assert written == [[[block] for block in blocks], []]
+    await asyncio.sleep(0)
+    assert written == [[[block] for block in blocks], [blocks]]
+    large = data(4, bytes(TURN_BYTES))
+    server.write(large)
+    assert written[1] == [blocks, [large]], "so much does not wait"
+    server.write(data(5))
+    server.remove(server.subscribers[0])
+    assert written[1][2:] == [[data(5)]], "what waits is written before another is the last who joined"
+    await server.close()
+    for reader in readers:
+        await reader.close()
+
+
+def _noted(subscriber: Subscriber) -> list[list[bytes]]:
+    """What is written to a joiner from now on, call by call."""
+    assert subscriber.transport is not None
+    written: list[list[bytes]] = []
+    real = subscriber.transport
+
+    class Noting:
+        def writelines(self, blocks: list[bytes]) -> None:
+            written.append(list(blocks))
+            real.writelines(blocks)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(real, name)
+
+    subscriber.transport = Noting()  # type: ignore[assignment]
+    return written
 
 
 async def test_a_joiner_that_left_is_forgotten() -> None:
