@@ -38,7 +38,7 @@ A segment begins with the ERASE records that still matter and one CHECKPOINT. Ru
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from mmap import mmap
 from typing import TypeVar
@@ -220,6 +220,27 @@ def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) ->
         stop = len(data) if following is None else following.offset
         yield Gap(offset, stop, torn=False)
         offset = stop
+
+
+def intact(data: bytes | mmap, salt: int, offsets: Iterable[int]) -> bool:
+    """Tells whether records at these ascending offsets, all of them good, make up a whole segment.
+
+    It is what `scan` finds out, for one that is full and of which is known where its records begin, at a third of the
+    cost: bodies are not copied, and no entry is made for a record that is as it should be.
+    """
+    at, stop = FILE_HEADER_BYTES, len(data)
+    unpack, crc_of, crc32 = _RECORD.unpack_from, _CRC.unpack_from, zlib.crc32
+    with memoryview(data) as view:
+        for offset in offsets:
+            start = offset + RECORD_HEADER_BYTES
+            if offset != at or start > stop:
+                return False
+            _, _, _, length, _, _, crc = unpack(view, offset)
+            at = start + length
+            sealed = offset + _RECORD.size
+            if at > stop or crc32(view[offset:sealed], salt) != crc_of(view, sealed)[0] or crc32(view[start:at]) != crc:
+                return False
+    return at == stop
 
 
 def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry]:

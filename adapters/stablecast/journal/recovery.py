@@ -1,9 +1,9 @@
 """What a directory of segments holds: the scan at open.
 
-Every checksum is verified, unless blocks are left to be verified when they are read: then full segments are taken from
-their summaries. A torn end is cut, damage is
-copied aside and reported, and nothing counts as recovered before it is synced: a process that was killed leaves records
-in the page cache that no disk has seen.
+Every checksum is verified, unless blocks are left to be verified when they are read. Full segments are taken from their
+summaries, which say where to look; one that is not what its summary says is scanned. A torn end is cut, damage copied
+aside and reported, and nothing counts as recovered before it is synced: a process that was killed leaves records in the
+page cache that no disk has seen.
 """
 
 import os
@@ -26,6 +26,7 @@ from stablecast.journal.format import (
     entry_at,
     file_salt,
     file_version,
+    intact,
     messages_head,
     scan,
     split_states,
@@ -98,7 +99,7 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, bl
         segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            if newest or blocks or not _summarized(found, segment, data):
+            if newest or not _summarized(found, segment, data, blocks=blocks):
                 _scan(found, segment, data, newest=newest, blocks=blocks)
     if newest:
         found.newest = segment
@@ -120,12 +121,14 @@ def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, block
         segment.summary = Summary()
 
 
-def _summarized(found: Recovered, segment: Segment, data: mmap) -> bool:
-    """Takes a segment from its summary, if there is a good one; returns whether there was."""
+def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool) -> bool:
+    """Takes a segment from its summary, if there is a good one and all is as it says; returns whether that was so."""
     path = summary_path(segment.path)
     summary = decoded(path.read_bytes(), segment.number, segment.salt, len(data)) if path.exists() else None
     if summary is None:
         path.unlink(missing_ok=True)
+        return False
+    if blocks and not intact(data, segment.salt, summary.offsets()):
         return False
     others = [entry_at(data, offset, segment.salt) for offset in summary.others]
     entries = [entry for entry in others if entry is not None]

@@ -2,8 +2,8 @@ r"""What lies where in a segment that is full: an open takes this and need not w
 
 Beside segment `NNNNNNNN.seg` lies `NNNNNNNN.sum`. It is derived, and never trusted further than its checksum, the salt
 and the length of its segment reach: without a good one the segment is scanned, and the summary written anew. The newest
-segment has none, its end may be torn. The blocks that a summary names are verified when they are read, so an open that
-is to verify them (P-830) does not use it. All integers are big-endian.
+segment has none, its end may be torn. An open that is to verify all (P-830) takes from it where the records begin,
+and verifies these. All integers are big-endian.
 
     header, 40 bytes                         body
      0  8s  magic "scsum\r\n\0"              u32 n, then n u64: offsets of the records that are no MESSAGES, in order;
@@ -21,7 +21,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator
-from itertools import groupby, repeat
+from itertools import chain, groupby, repeat
 from operator import attrgetter
 from pathlib import Path
 
@@ -84,6 +84,10 @@ class Summary:
         ordered = sorted(self.runs.values(), key=attrgetter("stream"))
         for stream, runs in groupby(ordered, key=attrgetter("stream")):
             yield stream, list(runs)
+
+    def offsets(self) -> list[int]:
+        """Where the records begin, ascending."""
+        return sorted(chain(self.others, *(runs.offsets for runs in self.runs.values())))
 
     def encoded(self, number: int, salt: int, end: int) -> bytes:
         """The file of a segment with this number, salt and length."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stablecast.core.errors import MisuseError
 from stablecast.journal import JournalError
 from stablecast.journal import format as layout
-from stablecast.journal.format import Entry, Gap, Kind, entry_at, file_header, file_salt, scan, seal
+from stablecast.journal.format import Entry, Gap, Kind, entry_at, file_header, file_salt, intact, scan, seal
 
 SALT = 0xDEADBEEF
 HEADER = file_header(1, SALT)
@@ -134,3 +134,22 @@ def test_body_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert layout.bounded(b"1234") == b"1234"
     with pytest.raises(MisuseError, match="5 bytes do not fit"):
         layout.bounded(b"12345")
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.data())
+def test_a_segment_is_intact_if_a_scan_finds_nothing_but_records_where_they_are_said_to_be(
+    bodies: list[bytes], drawn: st.DataObject
+) -> None:
+    segment = HEADER + b"".join(record(body, kind=Kind.MESSAGES) for body in bodies)
+    entries = [item for item in scan(segment, SALT, newest=False) if isinstance(item, Entry)]
+    offsets = [entry.offset for entry in entries]
+    assert len(entries) == len(bodies)
+    assert intact(segment, SALT, offsets)
+    assert not intact(segment, SALT + 1, offsets) or not offsets
+    assert not intact(segment + b"\0", SALT, offsets)
+    assert not intact(segment, SALT, [*offsets, len(segment)])
+    if offsets:
+        assert not intact(segment, SALT, offsets[:-1])
+        assert not intact(segment[:-1], SALT, offsets)
+        at = drawn.draw(st.integers(layout.FILE_HEADER_BYTES, len(segment) - 1))
+        assert not intact(segment[:at] + bytes([segment[at] ^ 1]) + segment[at + 1 :], SALT, offsets)

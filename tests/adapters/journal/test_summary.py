@@ -79,7 +79,25 @@ async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) ->
     await written(tmp_path)
     assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
     assert len(full(tmp_path)) > 2
-    assert shown(tmp_path, UNVERIFIED) == shown(tmp_path, Disk())
+    by_summaries = shown(tmp_path, UNVERIFIED), shown(tmp_path, Disk())
+    for path in summaries(tmp_path):
+        path.unlink()
+    assert by_summaries == (shown(tmp_path, Disk()),) * 2
+
+
+@pytest.mark.parametrize("at", [30, 60, -1, -200])
+async def test_an_open_that_verifies_finds_every_damage_that_a_scan_finds(tmp_path: Path, at: int) -> None:
+    """P-830, T12: a summary tells where to look, never that all is well."""
+    await written(tmp_path)
+    damaged = segments(tmp_path)[1]
+    data = bytearray(damaged.read_bytes())
+    data[at] ^= 1
+    damaged.write_bytes(data)
+    found = shown(tmp_path, Disk())
+    for path in summaries(tmp_path):
+        path.unlink()
+    assert found == shown(tmp_path, Disk())
+    assert f"{damaged} is damaged" in str(found)
 
 
 async def test_a_missing_or_bad_summary_is_written_anew(tmp_path: Path) -> None:
