@@ -73,7 +73,7 @@ STORES: Final = (
     Mutant(
         "acknowledged-before-it-is-synced",
         "store/repository",
-        "            if not self.terms.written:\n                self._on_synced(first, stop, now, out)\n",
+        "            if not window.terms.written:\n                self._on_synced(first, stop, now, out)\n",
         "            self._on_synced(first, stop, now, out)\n",
         Worlds("P1"),
     ),
@@ -132,15 +132,15 @@ STORES: Final = (
     Mutant(
         "a-hole-holds-nothing-back",
         "store/repository",
-        "first, stop = self.acked, self.window.contiguous_from(self.acked, self.lost)",
+        "first, stop = self.acked, self.window.contiguous_from(self.acked, self.filling.lost)",
         "first, stop = self.acked, max(self.acked, (self.synced.last or 0) + 1)",
         Test("core/store/test_traps.py::test_t15_stability_at_the_last_hole"),
     ),
     Mutant(
         "what-is-lost-is-acknowledged",
         "store/repository",
-        "for low, high in self.lost.missing(start, min(stop, self.trail)):",
-        "for low, high in [(start, min(stop, self.trail))]:",
+        "for low, high in self.filling.lost.missing(start, min(stop, trail)):",
+        "for low, high in [(start, min(stop, trail))]:",
         Test("core/store/test_repository_space.py::test_what_had_to_go_is_not_offered_and_acknowledged_again"),
     ),
     Mutant(
@@ -169,8 +169,8 @@ STORES: Final = (
     Mutant(
         "a-burst-of-a-store-one-number-too-early",
         "store/repository",
-        "if first - expected > self.filling.burst:",
-        "if first - expected >= self.filling.burst:",
+        "if first - expected > filling.burst:",
+        "if first - expected >= filling.burst:",
         Test("core/test_gaps.py::test_a_gap_of_the_burst_limit_is_asked_for_and_no_more"),
     ),
     Mutant(
@@ -366,7 +366,7 @@ STORES: Final = (
     Mutant(
         "a-stream-of-nobody-raises",
         "store/endpoint",
-        "        if repository is None:\n            self.outbox.append(Discard(data.token))\n            return\n",
+        "        if repository is None:\n            out.append(Discard(data.token))\n            return\n",
         "",
         Test("core/store/test_endpoint.py::test_data_of_nobody_is_dropped"),
     ),

@@ -17,9 +17,10 @@ from stablecast.core.messages import (
     StoreEntry,
     Wishes,
 )
+from stablecast.core.records import record
 
 
-@attrs.frozen
+@record
 class Send:
     """Send a message to a request or store port."""
 
@@ -34,14 +35,14 @@ class Broadcast:
     message: Message
 
 
-@attrs.frozen
+@record
 class Notify:
     """Tell the application."""
 
     event: Event
 
 
-@attrs.frozen
+@record
 class Release:
     """Source: the copies of everything below `number` may go."""
 
@@ -62,7 +63,7 @@ class Resend:
     proactive: bool = False
 
 
-@attrs.define
+@record
 class Deliver:
     """Receiver: hand `count` messages of run `token`, from its `skip`th on, to the application.
 
@@ -79,7 +80,7 @@ class Deliver:
     otr: bool = False
 
 
-@attrs.define
+@record
 class Discard:
     """Forget run `token` unused: it is a duplicate, too far ahead, or of another incarnation."""
 
@@ -148,7 +149,7 @@ class PersistClient:
     client: Client
 
 
-@attrs.define
+@record
 class CacheMessages:
     """Store: keep `count` messages of run `token` from its `skip`th on in memory; they may go to disk later, or never.
 
@@ -174,7 +175,7 @@ class PersistCached:
     last: int
 
 
-@attrs.frozen
+@record
 class Uncache:
     """Store: drop this source's messages below `number` from memory; what was written stays on disk."""
 
@@ -182,7 +183,7 @@ class Uncache:
     number: int
 
 
-@attrs.frozen
+@record
 class Reclaim:
     """Store: let go of this source's messages below `number` for good, in memory and durably on disk."""
 
@@ -191,7 +192,7 @@ class Reclaim:
     number: int
 
 
-@attrs.define
+@record
 class PersistMessages:
     """Store: write `count` messages of run `token` from its `skip`th on, and keep them in memory until `Uncache`.
 

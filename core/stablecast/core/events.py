@@ -9,6 +9,7 @@ from enum import IntFlag
 import attrs
 
 from stablecast.core.messages import Address
+from stablecast.core.records import record
 
 
 class RegistrationFlag(IntFlag):
@@ -124,7 +125,7 @@ class Overtaken:
     """Another life of the source registered while this one had no quorum. This one is over: make a new source."""
 
 
-@attrs.frozen
+@record
 class Stable:
     """`first`..`last` are stable (P-655): at one store (STORE), or as the group rules require (the other flags)."""
 
@@ -200,7 +201,7 @@ class Confirmed:
     flags: ConfirmFlag
 
 
-@attrs.frozen
+@record
 class Reclaimed:
     """The source let go of its copies of `first`..`last`; `forced`: before they were stable and confirmed (P-659)."""
 

@@ -7,6 +7,7 @@ bytes of; machines hand it back in effects and never see a payload.
 import attrs
 
 from stablecast.core.messages import Address, ElectionToken, Incarnation, Message
+from stablecast.core.records import record
 
 
 @attrs.frozen
@@ -14,7 +15,7 @@ class Start:
     """The driver is ready to perform effects."""
 
 
-@attrs.frozen
+@record
 class Arrived:
     """A peer's message."""
 
@@ -35,7 +36,7 @@ class Gone:
     address: Address
 
 
-@attrs.frozen
+@record
 class Sent:
     """Source: the application sent a run of `count` numbers from `first` on, `payload_bytes` in all, within the credit.
 
@@ -79,7 +80,7 @@ class Withdraw:
     """Source or receiver: the application deregisters for good (P-584)."""
 
 
-@attrs.frozen
+@record
 class Data:
     """Receiver or store: a run of messages arrived.
 
@@ -129,7 +130,7 @@ class LowChosen:
     number: int
 
 
-@attrs.frozen
+@record
 class Consumed:
     """Receiver: the application is done with `first`..`last`."""
 
@@ -158,7 +159,7 @@ class Finish:
     """Receiver: the application closes; what it consumed is acknowledged now rather than at the next interval."""
 
 
-@attrs.frozen
+@record
 class Persisted:
     """Store: everything up to this ticket is synced."""
 

@@ -10,6 +10,8 @@ from enum import IntEnum, IntFlag
 
 import attrs
 
+from stablecast.core.records import record
+
 Address = str
 Incarnation = int
 Life = tuple[Incarnation, int]
@@ -204,7 +206,7 @@ class Deregistered:
     number: int
 
 
-@attrs.frozen
+@record
 class StableAck:
     """Store to source: `first`..`last` of this incarnation are synced at the store (P-302).
 

@@ -79,7 +79,7 @@ class Quorums:
 
     def registered(self, mask: int) -> bool:
         """Whether the stores in `mask` are enough to be registered with (P-217); always so without groups."""
-        return not self.members or self._between([self._registered(g, mask) for g in self._groups], self.active(mask))
+        return not self.members or self._between([self._registered(g, mask) for g in self._groups], mask)
 
     @property
     def needed(self) -> int:
@@ -103,7 +103,10 @@ class Quorums:
 
     def group_of(self, store: int) -> int:
         """The index of the store's group."""
-        return next(group for group in self._groups if self.members[group] >> store & 1)
+        group = 0
+        while not self.members[group] >> store & 1:
+            group += 1
+        return group
 
     def every_group(self, mask: int) -> bool:
         """Whether `mask` has a quorum of every group: what a source that returns must hear (formal design, 7.2)."""
@@ -129,13 +132,13 @@ class Quorums:
     def stable(self, held: int, registered: int) -> bool:
         """Whether a message that the stores in `held` hold is stable (P-023)."""
         inside = [self.intragroup(group, held, registered) for group in self._groups]
-        return self._between(inside, self.active(registered))
+        return self._between(inside, registered)
 
     @property
     def _groups(self) -> range:
         return range(len(self.members))
 
-    def _between(self, met: list[bool], active: list[int]) -> bool:
+    def _between(self, met: list[bool], registered: int) -> bool:
         match self.rules.intergroup:
             case Intergroup.ANY:
                 return any(met)
@@ -144,6 +147,7 @@ class Quorums:
             case Intergroup.ALL:
                 return all(met)
             case Intergroup.ALL_ACTIVE:
+                active = self.active(registered)
                 return bool(active) and all(met[group] for group in active)
             case _:
                 assert_never(self.rules.intergroup)

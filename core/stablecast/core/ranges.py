@@ -64,6 +64,9 @@ class RangeSet:
 
     def remove(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Removes [start, stop) and returns the parts that were present, ascending."""
+        ranges = self.ranges
+        if not ranges or ranges[-1][1] <= start:
+            return []
         low, high = self._overlap(start, stop)
         if low >= high:
             return []
@@ -108,8 +111,9 @@ class RangeSet:
             return []
         last_start, last_stop = ranges[-1]
         if last_start <= start:
-            end = min(last_stop, stop)
-            return [(start, end)] if start < end else []
+            if last_stop >= stop:
+                return [(start, stop)] if start < stop else []
+            return [(start, last_stop)] if start < last_stop else []
         low, high = self._overlap(start, stop)
         if low >= high:
             return []
@@ -127,9 +131,12 @@ class RangeSet:
     def contiguous_from(self, n: int) -> int:
         """Returns the first int >= `n` that is not a member."""
         ranges = self.ranges
-        if not ranges or ranges[-1][1] <= n:
+        if not ranges:
             return n
-        start, stop = ranges[bisect_right(ranges, n, key=_stop) if len(ranges) > 1 else 0]
+        start, stop = ranges[-1]
+        if start <= n:
+            return max(n, stop)
+        start, stop = ranges[bisect_right(ranges, n, key=_stop)]
         return stop if start <= n else n
 
     def total(self) -> int:

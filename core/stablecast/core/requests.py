@@ -68,6 +68,8 @@ class RequestWindow:
 
     def got(self, start: int, stop: int) -> None:
         """[start, stop) is no longer missing."""
+        if not (self.asked or self.retrying or self.wanted.ranges):
+            return
         self.wanted.remove(start, stop)
         self.retrying = _without(self.retrying, start, stop)
         self.asked = _without(self.asked, start, stop)
@@ -75,7 +77,7 @@ class RequestWindow:
 
     def next(self) -> int | None:
         """When `handle_timeout` is due."""
-        return min((request.deadline for request in self.asked), default=None)
+        return min([request.deadline for request in self.asked]) if self.asked else None
 
     def handle_timeout(self, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
         """Requests that were not answered in time are to be repeated; returns the ranges given up for lost.

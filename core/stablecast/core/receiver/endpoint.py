@@ -18,7 +18,7 @@
 """
 
 from enum import IntEnum
-from typing import assert_never, cast
+from typing import assert_never
 
 import attrs
 from statemachine.states import States
@@ -188,8 +188,9 @@ class ReceiverSession:
 
     def take_effects(self) -> list[ReceiverEffect]:
         """What the driver must do, in order."""
-        effects, self.outbox = self.outbox, []
-        return cast("list[ReceiverEffect]", effects)
+        effects: list[ReceiverEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
+        self.outbox = []
+        return effects
 
     # Data.
 

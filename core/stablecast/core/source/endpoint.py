@@ -22,7 +22,7 @@
 """
 
 from enum import IntEnum
-from typing import assert_never, cast
+from typing import assert_never
 
 import attrs
 from statemachine.states import States
@@ -124,12 +124,12 @@ class SourceEndpoint:
         """
         if self.state is SourceState.OVER:
             return
-        self.window.now = now
+        self.sending.window.now = now
         match event:
-            case inputs.Sent():
-                self._on_sent(event, now)
             case inputs.Arrived():
                 self._on_message(event.message, now)
+            case inputs.Sent():
+                self._on_sent(event, now)
             case inputs.Tick():
                 self.handle_timeout(now)
             case inputs.Reset() | inputs.Gone():
@@ -168,8 +168,9 @@ class SourceEndpoint:
 
     def take_effects(self) -> list[SourceEffect]:
         """What the driver must do, in order."""
-        effects, self.outbox = self.outbox, []
-        return cast("list[SourceEffect]", effects)
+        effects: list[SourceEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
+        self.outbox = []
+        return effects
 
     # What the driver may ask.
 

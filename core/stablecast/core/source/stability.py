@@ -118,7 +118,7 @@ class StabilityWindow:
         self.next += count
         self.unsettled_messages += count
         self.unsettled_bytes += payload_bytes
-        self.retained_bytes += run.size
+        self.retained_bytes += payload_bytes + OVERHEAD_BYTES * count
         if self.unruled:
             self._settle(out)
         else:
@@ -126,6 +126,8 @@ class StabilityWindow:
 
     def on_acked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
         """Store number `store` holds [start, stop)."""
+        if stop <= self.trail:
+            return
         news = self.acked[store].add(max(start, self.trail), min(stop, self.next))
         if not news:
             return
@@ -217,18 +219,20 @@ class StabilityWindow:
 
     def _judge(self, start: int, stop: int, store: int, out: list[Effect]) -> None:
         """Apply the rules to [start, stop), which a store acknowledged or for which stores came or went."""
-        groups = range(len(self.grouped)) if store == ANY_STORE else (self.quorums.group_of(store),)
+        quorums, registered = self.quorums, self.registered
+        groups = range(len(self.grouped)) if store == ANY_STORE else (quorums.group_of(store),)
         for low, high, held in self._pieces(start, stop):
-            across = self.stable.add(low, high) if self.quorums.stable(held, self.registered) else []
+            across = self.stable.add(low, high) if quorums.stable(held, registered) else []
             for group in groups:
-                met = self.quorums.intragroup(group, held, self.registered)
+                met = quorums.intragroup(group, held, registered)
                 inside = self.grouped[group].add(low, high) if met else []
                 if inside and inside == across:
                     self._report(across, store, _ALL_RULES, out)
                     across = []
-                else:
+                elif inside:
                     self._report(inside, store, StableFlag.INTRAGROUP, out)
-            self._report(across, store, _ACROSS, out)
+            if across:
+                self._report(across, store, _ACROSS, out)
 
     def _report(self, parts: list[tuple[int, int]], store: int, flags: StableFlag, out: list[Effect]) -> None:
         if self.stable_notices.numbers:
@@ -240,6 +244,16 @@ class StabilityWindow:
 
     def _pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
         """[start, stop) cut where the stores that hold it change: (first, stop, mask of stores)."""
+        whole, mask = [(start, stop)], 0
+        for store, held in enumerate(self.acked):
+            inside = held.within(start, stop)
+            if inside == whole:
+                mask |= 1 << store
+            elif inside:
+                return self._cut(start, stop)
+        return [(start, stop, mask)]
+
+    def _cut(self, start: int, stop: int) -> list[tuple[int, int, int]]:
         pieces = [(start, stop, 0)]
         for store, held in enumerate(self.acked):
             pieces = [piece for low, high, mask in pieces for piece in _split(held, low, high, mask, 1 << store)]
@@ -256,8 +270,10 @@ class StabilityWindow:
         """Let go of what may go, oldest first, and of what must."""
         before = self.trail
         while True:
-            self._keep_settled()
-            self._reclaim(0, out)
+            if self.runs:
+                self._keep_settled()
+            if self.kept:
+                self._reclaim(0, out)
             if not self.runs or self.retained_bytes <= self.retention.limit_bytes:
                 break
             first = self.trail
@@ -301,7 +317,8 @@ class StabilityWindow:
     def _trim(self, out: list[Effect]) -> None:
         """Nothing below the trail is remembered: windows are a few ranges, whatever was sent before."""
         for held in (self.stable, self.settled, *self.acked, *self.lost, *self.grouped):
-            held.forget(self.trail)
+            if held.ranges:
+                held.forget(self.trail)
         self.large.forget(self.trail)
         out.append(Release(self.trail))
 
@@ -322,8 +339,6 @@ class StabilityWindow:
 def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:
     """[low, high) cut where membership in `held` changes, with `bit` set in the mask where it is held."""
     inside = held.within(low, high)
-    if inside == [(low, high)]:
-        return [(low, high, mask | bit)]
     pieces: list[tuple[int, int, int]] = []
     at = low
     for first, stop in inside:

@@ -38,6 +38,10 @@ class AckBatch:
 
     def add(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
         """[first, stop) is to be acknowledged, but for what is owed."""
+        enough = stop - first >= self.minimum or not self.interval_ns
+        if enough and not self.pending.ranges and not self.owed.ranges:
+            out.append(Send(self.source, self._ack(first, stop)))
+            return
         for low, high in self.owed.missing(first, stop):
             self.pending.add(low, high)
         if self.due is None and self.pending:

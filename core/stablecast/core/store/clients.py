@@ -154,8 +154,9 @@ class Clients:
 
     def on_heard(self, record: ClientRecord, now: int) -> None:
         """A client gave a sign of life."""
-        returned = not record.lifetime.active
-        record.lifetime.on_heard(now)
+        lifetime = record.lifetime
+        returned = not lifetime.active
+        lifetime.on_heard(now)
         if returned:
             self._schedule(record)
 

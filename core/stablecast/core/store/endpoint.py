@@ -14,7 +14,7 @@ service's (`serving`).
 """
 
 from collections.abc import Iterable
-from typing import assert_never, cast
+from typing import assert_never
 
 import attrs
 
@@ -181,8 +181,9 @@ class StoreEndpoint:
 
     def take_effects(self) -> list[StoreEffect]:
         """What the driver must do, in order."""
-        effects, self.outbox = self.outbox, []
-        return cast("list[StoreEffect]", effects)
+        effects: list[StoreEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
+        self.outbox = []
+        return effects
 
     def checkpoint(self) -> list[Client]:
         """Every client as it must survive a restart."""
@@ -191,24 +192,27 @@ class StoreEndpoint:
     # Inputs.
 
     def _on_data(self, data: Data, now: int) -> None:
-        repository = self.registry.of_stream(data.session)
+        registry, out = self.registry, self.outbox
+        repository = registry.of_stream(data.session)
         if repository is None:
-            self.outbox.append(Discard(data.token))
+            out.append(Discard(data.token))
             return
-        self.clients.on_heard(self.clients.records[repository.reg_id], now)
-        repository.on_data(data, self.tickets, now, self.outbox)
-        self.registry.after(repository, now, self.outbox)
+        clients = registry.clients
+        clients.on_heard(clients.records[repository.reg_id], now)
+        repository.on_data(data, registry.tickets, now, out)
+        registry.after(repository, now, out)
 
     def _on_persisted(self, ticket: int, now: int) -> None:
-        for due in self.tickets.due(ticket):
-            repository = self.repositories.get(due.reg_id)
+        registry, out = self.registry, self.outbox
+        for due in registry.tickets.due(ticket):
+            repository = registry.repositories.get(due.reg_id)
             if due.farewell is not None:
-                self.outbox.append(Send(due.to, due.farewell))
+                out.append(Send(due.to, due.farewell))
             elif due.generation >= 0:
-                self.registry.answer(due, now, self.outbox)
+                registry.answer(due, now, out)
             elif repository is not None:
-                repository.on_synced(due.incarnation, due.first, due.stop, self.tickets, now, self.outbox)
-                self.registry.after(repository, now, self.outbox)
+                repository.on_synced(due.incarnation, due.first, due.stop, registry.tickets, now, out)
+                registry.after(repository, now, out)
 
     def _on_damaged(self, damaged: Damaged, now: int) -> None:
         """It is not held any more: a hole like any other, which the source may still fill."""

@@ -50,10 +50,6 @@ class Extents:
         """The run with the lowest numbers. Raises IndexError if there is none."""
         return self.runs[0]
 
-    def bytes(self, overhead: int) -> int:
-        """The size when each message costs so much beside its payload."""
-        return self.payload_bytes + overhead * self.messages
-
     def add(self, first: int, stop: int, payload_bytes: int, at: int) -> None:
         """[first, stop) came, of which nothing was here."""
         self.messages += stop - first
@@ -86,8 +82,7 @@ class Extents:
     def forget(self, number: int) -> None:
         """Everything below `number` goes."""
         runs = self.runs
-        while runs and runs[0].first < number:
-            run = runs[0]
+        while runs and (run := runs[0]).first < number:
             if run.stop > number:
                 gone = run.share(number)
                 self._count(run.first, number, gone)

@@ -108,8 +108,7 @@ class Filling:
 
     def got(self, first: int, stop: int) -> None:
         """[first, stop) is there, or needed no more."""
-        if self.requests:
-            self.requests.got(first, stop)
+        self.requests.got(first, stop)
 
     def lose(self, first: int, stop: int, out: list[Effect]) -> None:
         """Nobody can send [first, stop)."""

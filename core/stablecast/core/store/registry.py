@@ -184,8 +184,10 @@ class Registry:
 
     def after(self, repository: Repository, now: int, out: list[Effect]) -> None:
         """Something happened to a repository: see to its timer, and say whose unread messages had to go (P-122)."""
-        self.agenda.wake(repository.reg_id, repository.next_timeout())
-        trail = repository.trail
+        due = repository.next_timeout()
+        if due is not None:
+            self.agenda.wake(repository.reg_id, due)
+        trail = repository.window.trail
         if trail > repository.noticed:
             repository.noticed = trail
             for record in self.clients.receivers_of(repository.reg_id) if repository.keeps else ():

@@ -38,6 +38,9 @@ from stablecast.core.store.terms import Terms
 from stablecast.core.store.tickets import Tickets
 from stablecast.core.store.window import Window
 
+NEVER = (None, None, None)
+"""No timer of a repository is running."""
+
 
 @attrs.define
 class Repository:
@@ -123,7 +126,7 @@ class Repository:
     @property
     def keeps(self) -> bool:
         """Whether messages are kept at all."""
-        return self.terms.kind is not RepositoryType.NO_CACHE
+        return self.window.terms.kind is not RepositoryType.NO_CACHE
 
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
@@ -175,17 +178,17 @@ class Repository:
 
     def on_data(self, data: Data, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """A run arrived."""
-        first = serial.extend(data.wire_first, self.newest)
-        stop = first + data.count
-        if self.resume_point is None or first < self.resume_point or not self.life.is_current(data.incarnation):
+        first = serial.extend(data.wire_first, self.window.lead)
+        stop, resumed, trail = first + data.count, self.life.resume_point, self.window.trail
+        if resumed is None or first < resumed or not self.life.is_current(data.incarnation):
             out.append(Discard(data.token))
         elif not self.keeps:
-            self.window.trail = self.acked = max(self.trail, stop)
+            self.window.trail = self.acked = max(trail, stop)
             out.append(Discard(data.token))
-        elif first < self.trail:
+        elif first < trail:
             out.append(Discard(data.token))
-            self._refuse(data, first, min(stop, self.trail), out)
-            self._acknowledge_again(first, min(stop, self.trail), now, out)
+            self._refuse(data, first, min(stop, trail), out)
+            self._acknowledge_again(first, min(stop, trail), now, out)
         elif self.paced is not None and stop <= self.paced.floor(stop):
             out.append(Discard(data.token))
             self._let_go(stop, tickets, now, out)
@@ -194,22 +197,23 @@ class Repository:
             self.settle(tickets, now, out)
 
     def _keep(self, data: Data, first: int, stop: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        expected = self.newest + 1
-        if first - expected > self.filling.burst:
+        window, filling = self.window, self.filling
+        expected = window.lead + 1
+        if first - expected > filling.burst:
             self._lose_burst(expected, first, now, out)
-        parts = self.held.missing(first, stop)
-        self._refuse(data, first, stop, out)
+        parts = window.held.missing(first, stop)
         if data.proactive:
-            parts = [part for low, high in parts for part in self.lost.missing(low, high)]
-        self.filling.got(first, stop)
-        count = sum(high - low for low, high in parts)
+            self._refuse(data, first, stop, out)
+            parts = [part for low, high in parts for part in filling.lost.missing(low, high)]
+        filling.got(first, stop)
+        count = sum([high - low for low, high in parts])
         if not parts:
             out.append(Discard(data.token))
             self._acknowledge_again(first, stop, now, out)
-        elif self.window.admits(count, data.payload_bytes * count // data.count, out):
-            self.window.store(data, first, parts, now, tickets, out)
-            self.lost.remove(first, stop)
-            if not self.terms.written:
+        elif window.admits(count, data.payload_bytes * count // data.count, out):
+            window.store(data, first, parts, now, tickets, out)
+            filling.lost.remove(first, stop)
+            if not window.terms.written:
                 self._on_synced(first, stop, now, out)
         else:
             self._drop(data, parts, now, out)
@@ -222,7 +226,7 @@ class Repository:
     ) -> None:
         """[start, stop) reached the disk, or that it is gone did."""
         self.acks.owed.remove(start, stop)
-        if self.life.is_current(incarnation) and self.resume_point is not None:
+        if self.life.resume_point is not None and self.life.is_current(incarnation):
             self._on_synced(start, stop, now, out)
         else:
             self.window.on_synced(start, stop if self.resume_point is None else min(stop, self.resume_point))
@@ -274,13 +278,15 @@ class Repository:
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, None: not before something else happens."""
         times = (self.filling.next_timeout(), self.window.next_timeout(), self.acks.due)
-        return min((time for time in times if time is not None), default=None)
+        return None if times == NEVER else min(time for time in times if time is not None)
 
     def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """Let go of what is too much, or consumed by all."""
         window = self.window
         if self.paced is None:
-            self._let_go(window.overflow(now), tickets, now, out)
+            number = window.overflow(now)
+            if number > window.trail:
+                self._let_go(number, tickets, now, out)
             window.shrink(0, now, out)
             return
         window.shrink(self.terms.flight_bytes, now, out)
@@ -355,7 +361,8 @@ class Repository:
 
     def _on_synced(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
         self.window.on_synced(start, stop)
-        self._acknowledge_again(start, stop, now, out)  # Only what came after it had been given up.
+        if start < self.acked:
+            self._acknowledge_again(start, stop, now, out)  # Only what came after it had been given up.
         self._acknowledge(now, out)
 
     def _has_room(self) -> bool:
@@ -364,8 +371,8 @@ class Repository:
 
     def _advance(self) -> int:
         """Pass over what is newly stable in contiguous order, while there is room (T17); returns where that began."""
-        first, stop = self.acked, self.window.contiguous_from(self.acked, self.lost)
-        if stop > first and self._has_room():
+        first, stop = self.acked, self.window.contiguous_from(self.acked, self.filling.lost)
+        if stop > first and (self.paced is None or self._has_room()):
             self.acked = stop
         return first
 
@@ -377,12 +384,15 @@ class Repository:
 
     def _acknowledge_again(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
         """Acknowledge what of [start, stop) is stable and not withheld; what had to go was stable unless lost."""
-        if self.resume_point is None or not self.keeps:
+        resumed, acked, trail = self.life.resume_point, self.acked, self.window.trail
+        if resumed is None or start >= acked or not self.keeps:
             return
-        start, stop = max(start, self.resume_point), min(stop, self.acked)
-        for low, high in self.lost.missing(start, min(stop, self.trail)):
-            self.acks.add(low, high, now, out)
-        for low, high in self.synced.within(max(start, self.trail), stop):
+        start, stop = max(start, resumed), min(stop, acked)
+        if start < trail:
+            for low, high in self.filling.lost.missing(start, min(stop, trail)):
+                self.acks.add(low, high, now, out)
+            start = trail
+        for low, high in self.window.synced.within(start, stop):
             self.acks.add(low, high, now, out)
 
     def _refuse(self, data: Data, start: int, stop: int, out: list[Effect]) -> None:

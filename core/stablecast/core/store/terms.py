@@ -15,6 +15,8 @@ Clients older than receiver pacing cannot be told from those that do not ask for
 store older than it sees that its answer does not say so (P-574).
 """
 
+from functools import cached_property
+
 import attrs
 
 from stablecast.core.messages import UNSET, Pace, Register, Role, Wishes
@@ -46,12 +48,12 @@ class Terms:
     flight_messages: int = 0
     flight_bytes: int = 0
 
-    @property
+    @cached_property
     def paced(self) -> bool:
         """Whether the receivers set the pace."""
         return self.pace is not Pace.SOURCE
 
-    @property
+    @cached_property
     def written(self) -> bool:
         """Whether messages go to disk; what does not counts as stable at its reception, which is a weaker promise."""
         return self.kind in _ON_DISK and not self.ack_on_reception

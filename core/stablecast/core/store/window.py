@@ -73,13 +73,16 @@ class Window:
 
     def contiguous_from(self, number: int, lost: RangeSet) -> int:
         """The first number from `number` on that is neither synced nor lost."""
+        if not lost.ranges:
+            return self.synced.contiguous_from(number)
         while (stop := lost.contiguous_from(self.synced.contiguous_from(number))) != number:
             number = stop
         return number
 
     def bytes(self, extents: Extents) -> int:
         """What they count against a limit (P-128)."""
-        return extents.bytes(0 if self.terms.paced else OVERHEAD_BYTES)
+        overhead = 0 if self.terms.paced else OVERHEAD_BYTES
+        return extents.payload_bytes + overhead * extents.messages
 
     def free_bytes(self) -> int | None:
         """Bytes of payload that still find room, None without a limit."""
@@ -144,11 +147,12 @@ class Window:
     def shrink(self, reserve: int, now: int, out: list[Effect]) -> None:
         """Let the memory go down to its threshold, or so that `reserve` bytes are free below its limit."""
         terms = self.terms
-        if terms.written:
-            most = [terms.size_threshold] if terms.size_threshold else []
-            if reserve and terms.size_limit:
-                most.append(max(0, terms.size_limit - reserve))
-            self._uncache(min(most, default=None), now - terms.age_ns if terms.age_ns else None, out)
+        most = terms.size_threshold or None
+        if reserve and terms.size_limit:
+            room = max(0, terms.size_limit - reserve)
+            most = room if most is None else min(most, room)
+        if most is not None or terms.age_ns:
+            self._uncache(most, now - terms.age_ns if terms.age_ns else None, out)
 
     def overflow(self, now: int) -> int:
         """The number below which a source-paced repository must let go: of its size, its age, its span.
@@ -157,14 +161,18 @@ class Window:
         """
         terms = self.terms
         number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
-        limit = terms.disk_limit if terms.written else terms.size_threshold
-        excess = self.bytes(self.kept) - limit if limit else 0
-        horizon = now - terms.age_ns if terms.age_ns and not terms.written else None
+        written, kept = terms.written, self.kept
+        limit = terms.disk_limit if written else terms.size_threshold
+        excess = self.bytes(kept) - limit if limit else 0
+        horizon = now - terms.age_ns if terms.age_ns and not written else None
         if excess <= 0 and horizon is None:
             return number
-        stop = self.kept.below(number, excess, OVERHEAD_BYTES, horizon)
-        gaps = (gap for low, high in self.held for gap in self.synced.missing(low, high))
-        return max(number, min(stop, next(gaps, (stop,))[0]))
+        stop = kept.below(number, excess, OVERHEAD_BYTES, horizon)
+        for low, high in self.held:
+            reached = self.synced.contiguous_from(low)
+            if reached < high:
+                return max(number, min(stop, reached))
+        return max(number, stop)
 
     def short_of(self, payload_bytes: int) -> int:
         """The number below which a paced repository must let go to have so many bytes free."""
@@ -212,19 +220,22 @@ class Window:
 
     def next_timeout(self) -> int | None:
         """When something is to be written, or gets too old."""
-        due = [self.delayed[0].due] if self.delayed else []
+        due = self.delayed[0].due if self.delayed else None
         if self.terms.age_ns and self.memory and self._may_leave(self.memory.oldest):
-            due.append(self.memory.oldest.at + self.terms.age_ns)
-        return min(due, default=None)
+            old = self.memory.oldest.at + self.terms.age_ns
+            due = old if due is None else min(due, old)
+        return due
 
     def _uncache(self, most: int | None, horizon: int | None, out: list[Effect]) -> None:
         """What is on disk leaves the memory, the oldest first, while there are more bytes or it came by `horizon`."""
         memory, number = self.memory, None
-        while memory and self.terms.written and self._may_leave(memory.oldest):
-            small = most is None or self.bytes(memory) <= most
-            if small and (horizon is None or memory.oldest.at > horizon):
+        while self.terms.written and memory.runs:
+            oldest = memory.runs[0]
+            if (most is None or self.bytes(memory) <= most) and (horizon is None or oldest.at > horizon):
                 break
-            number = memory.oldest.stop
+            if self.synced.contiguous_from(oldest.first) < oldest.stop:
+                break
+            number = oldest.stop
             memory.forget(number)
         if number is not None:
             out.append(Uncache(self.reg_id, number))
