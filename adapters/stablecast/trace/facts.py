@@ -39,7 +39,7 @@ from stablecast.core.effects import (
     StartProxy,
     StopProxy,
 )
-from stablecast.core.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.events import Event, RegistrationComplete, RegistrationSuccess, Stable, StableFlag
 from stablecast.core.inputs import Arrived, Data, Input, Persisted, Sent
 from stablecast.core.messages import Address, ConsumptionAck, Incarnation, Register, Role, StableAck
 from stablecast.core.ranges import RangeSet
@@ -52,7 +52,7 @@ from stablecast.trace.frames import LIMIT
 from stablecast.trace.quorums import asked_for, extended
 from stablecast.trace.rules import by_life, may_pace
 
-RANGES: Final = ("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered")
+RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered"))
 """Kinds that speak of the numbers from `first` to `last`."""
 
 GROWING: Final = ("heard", "confirmed")
@@ -60,6 +60,8 @@ GROWING: Final = ("heard", "confirmed")
 
 PATIENCE: Final = 10
 """Election intervals for which two proxies may stand in for one source."""
+
+_STABLE: Final = int(StableFlag.STABLE)
 
 ALL_GROUPS: Final = -1
 """Stands for a group in the fact that says how many groups are asked for."""
@@ -89,7 +91,7 @@ class Gatherer(Protocol):
 
     @property
     def watches(self) -> frozenset[type]:
-        """The inputs and effects that tell something; records without any may be left out."""
+        """What tells something: inputs and messages, effects and events; records without any may be left out."""
 
     def take(self, event: Input, effects: Iterable[Effect], book: "Book") -> None:
         """Notes what a record tells."""
@@ -106,9 +108,12 @@ class Book:
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
         """One more fact; one that makes no sense is none."""
+        before = self.newest.get((kind, life, peer))
+        if before is not None and before.last + 1 == first <= last < LIMIT and kind in RANGES:
+            before.last = last
+            return
         if not (-LIMIT < first < LIMIT and -LIMIT < last < LIMIT) or (kind in RANGES and first > last):
             return
-        before = self.newest.get((kind, life, peer))
         if before is not None and before.goes_on(first, last):
             before.last = last
             return
@@ -131,7 +136,9 @@ class SourceFacts:
     groups: dict[int, int]
     turns: bool = False
     moving: set[int] = attrs.field(factory=set)
-    watches: ClassVar[frozenset[type]] = frozenset((Sent, Arrived, Send, Notify))
+    watches: ClassVar[frozenset[type]] = frozenset(
+        (Sent, StableAck, Register, RegistrationComplete, RegistrationSuccess, Stable)
+    )
 
     @classmethod
     def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
@@ -156,26 +163,37 @@ class SourceFacts:
     def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
         """Notes what is sent, acknowledged and stable."""
         match event:
+            case Arrived():
+                if isinstance(event.message, StableAck):
+                    self._on_acked(event.message, book)
             case Sent():
                 self.next = event.first + event.count
                 book.note("sent", self.life, event.first, self.next - 1)
-            case Arrived(StableAck(nack=False) as ack) if ack.incarnation == self.life:
-                first, last = extended(ack.first, self.next), extended(ack.last, self.next)
-                if ack.store_index in self.stores and ack.store_index not in self.moving:
-                    book.note("acked", self.life, first, last, self.stores[ack.store_index])
         for effect in effects:
             match effect:
+                case Notify():
+                    self._on_told(effect.event, book)
                 case Send(message=Register() as request) if self.stores.get(request.store_index) not in (
                     None,
                     effect.to,
                 ):
                     self.moving.add(request.store_index)
-                case Notify(RegistrationComplete() as complete):
-                    self.next = complete.number
-                case Notify(RegistrationSuccess() as success):
-                    self._on_registered(success, book)
-                case Notify(Stable() as stable) if StableFlag.STABLE in stable.flags:
-                    book.note("turned" if self.turns else "stable", self.life, stable.first, stable.last)
+
+    def _on_acked(self, ack: StableAck, book: Book) -> None:
+        if ack.nack or ack.incarnation != self.life or ack.store_index in self.moving:
+            return
+        if (peer := self.stores.get(ack.store_index)) is not None:
+            book.note("acked", self.life, extended(ack.first, self.next), extended(ack.last, self.next), peer)
+
+    def _on_told(self, event: Event, book: Book) -> None:
+        match event:
+            case Stable():
+                if int(event.flags) & _STABLE:
+                    book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
+            case RegistrationComplete():
+                self.next = event.number
+            case RegistrationSuccess():
+                self._on_registered(event, book)
 
     def _on_registered(self, success: RegistrationSuccess, book: Book) -> None:
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
@@ -195,7 +213,7 @@ class StoreFacts:
     kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
     watches: ClassVar[frozenset[type]] = frozenset(
-        (Persisted, Arrived, PersistMessages, CacheMessages, Send, Cut, Forget, StartProxy, StopProxy)
+        (Persisted, ConsumptionAck, PersistMessages, CacheMessages, StableAck, Cut, Forget, StartProxy, StopProxy)
     )
 
     @classmethod
@@ -220,7 +238,7 @@ class StoreFacts:
         match event:
             case Persisted():
                 self._on_persisted(event.ticket, book)
-            case Arrived(ConsumptionAck() as ack):
+            case Arrived(message=ConsumptionAck() as ack):
                 number = extended(ack.number, max(self.newest.get(ack.incarnation, 0), 0))
                 book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
         for effect in effects:
@@ -233,20 +251,26 @@ class StoreFacts:
             self._keep(reg_id, life, first, stop, book)
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
-        self.kept.setdefault(reg_id, {}).setdefault(life, RangeSet()).add(first, stop)
+        lives = self.kept.get(reg_id)
+        if lives is None:
+            lives = self.kept[reg_id] = {}
+        if life not in lives:
+            lives[life] = RangeSet()
+        lives[life].add(first, stop)
         book.note("held", life, first, stop - 1, self.address)
 
     def _on_effect(self, effect: Effect, book: Book) -> None:
         match effect:
-            case PersistMessages(first=first):
-                stop = first + effect.count
+            case PersistMessages():
+                first, stop = effect.first, effect.first + effect.count
                 self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
                 self.newest[effect.incarnation] = stop - 1
+            case Send():
+                if isinstance(effect.message, StableAck) and not effect.message.nack:
+                    self._on_acknowledged(effect.message, book)
             case CacheMessages(first=first):
                 self.newest[effect.incarnation] = first + effect.count - 1
                 self._keep(effect.source_reg_id, effect.incarnation, first, first + effect.count, book)
-            case Send(message=StableAck(nack=False) as ack):
-                self._on_acknowledged(ack, book)
             case Cut(source_reg_id=reg_id):
                 for life, numbers in self.kept.get(reg_id, {}).items():
                     for first, stop in numbers.remove(effect.number, (numbers.last or 0) + 1):
@@ -274,7 +298,7 @@ class ReceiverFacts:
     life: Incarnation
     senders: dict[int, Incarnation] = attrs.field(factory=dict)
     next: int = 0
-    watches: ClassVar[frozenset[type]] = frozenset((Data, Deliver, Send, Notify))
+    watches: ClassVar[frozenset[type]] = frozenset((Data, Deliver, ConsumptionAck, RegistrationSuccess))
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
@@ -287,7 +311,8 @@ class ReceiverFacts:
             self.senders[event.token] = event.incarnation
         for effect in effects:
             match effect:
-                case Deliver(first=first):
+                case Deliver():
+                    first = effect.first
                     self.next = first + effect.count
                     life = self.senders.get(effect.token)
                     if life is not None:

@@ -8,14 +8,15 @@ from typing import ClassVar, Final
 
 import attrs
 
-from stablecast.core.effects import Effect, Notify
 from stablecast.core.events import NotStable, NotStableFlag, Reclaimed, Stable, StableFlag
-from stablecast.core.inputs import Input, Sent
+from stablecast.core.inputs import Sent
 from stablecast.core.ranges import RangeSet
 from stablecast.core.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
 
 NAME: Final = "F1"
+
+_STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 
 
 @attrs.define
@@ -25,7 +26,8 @@ class FlightKept:
     limit: int
     open: RangeSet
     name: str = NAME
-    watches: ClassVar[tuple[type, ...]] = (Sent, Notify)
+    hears: ClassVar[tuple[type, ...]] = (Sent,)
+    tells: ClassVar[tuple[type, ...]] = (Stable, Reclaimed, NotStable)
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
@@ -44,22 +46,23 @@ class FlightKept:
         config = source.config
         return bool(config.stores) and config.flight_messages > 0 and config.flight_behavior is FlightBehavior.BLOCK
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: Sent) -> str | None:
         """Judges what is sent."""
-        if isinstance(event, Sent):
-            self.open.add(event.first, event.first + event.count)
-            total = self.open.total()
-            if total > self.limit and not event.large:
-                return f"{total} messages are in flight, the flight size is {self.limit}"
+        self.open.add(event.first, event.first + event.count)
+        total = self.open.total()
+        if total > self.limit and not event.large:
+            return f"{total} messages are in flight, the flight size is {self.limit}"
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: Stable | Reclaimed | NotStable) -> str | None:
         """Learns what is not in flight any more."""
         match effect:
-            case Notify(Stable(first=first, last=last, flags=flags)) if StableFlag.STABLE in flags:
-                self.open.remove(first, last + 1)
-            case Notify(Reclaimed(first=first, last=last)):
-                self.open.remove(first, last + 1)
-            case Notify(NotStable(first=first, last=last, flags=flags)) if NotStableFlag.TIMEOUT in flags:
-                self.open.remove(first, last + 1)
+            case Stable():
+                over = int(effect.flags) & _STABLE
+            case NotStable():
+                over = int(effect.flags) & _TIMEOUT
+            case _:
+                over = True
+        if over:
+            self.open.remove(effect.first, effect.last + 1)
         return None

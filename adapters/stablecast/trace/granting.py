@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from stablecast.core.effects import Effect, PersistClient, Send
-from stablecast.core.inputs import Input, Persisted
+from stablecast.core.effects import PersistClient
+from stablecast.core.inputs import Persisted
 from stablecast.core.messages import Incarnation, Registered
 from stablecast.core.store import StoreEndpoint
 
@@ -20,26 +20,26 @@ class WrittenFirst:
     written: dict[int, Incarnation]
     waiting: list[tuple[int, int, Incarnation]] = attrs.field(factory=list)
     name: str = "P1"
-    watches: ClassVar[tuple[type, ...]] = (Persisted, PersistClient, Send)
+    hears: ClassVar[tuple[type, ...]] = (Persisted,)
+    tells: ClassVar[tuple[type, ...]] = (PersistClient, Registered)
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "WrittenFirst":
         """From here on."""
         return cls({reg_id: record.client.incarnation for reg_id, record in store.clients.records.items()})
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: Persisted) -> str | None:
         """Learns what has reached the disk."""
-        if isinstance(event, Persisted):
+        if self.waiting:
             self.written |= {reg_id: life for ticket, reg_id, life in self.waiting if ticket <= event.ticket}
             self.waiting = [one for one in self.waiting if one[0] > event.ticket]
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: PersistClient | Registered) -> str | None:
         """Judges grants."""
-        match effect:
-            case PersistClient(client=client):
-                self.waiting.append((effect.ticket, client.reg_id, client.incarnation))
-            case Send(message=Registered() as granted) if self.written.get(granted.reg_id) != granted.incarnation:
-                life = f"life {granted.incarnation:#x}"
-                return f"RegID {granted.reg_id} is granted to {life}, which is not written down"
+        if isinstance(effect, PersistClient):
+            self.waiting.append((effect.ticket, effect.client.reg_id, effect.client.incarnation))
+        elif self.written.get(effect.reg_id) != effect.incarnation:
+            life = f"life {effect.incarnation:#x}"
+            return f"RegID {effect.reg_id} is granted to {life}, which is not written down"
         return None

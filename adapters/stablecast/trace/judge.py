@@ -31,6 +31,7 @@ from stablecast.trace.frames import LIMIT, Frame, Head, digest
 from stablecast.trace.replay import Step, replayed
 from stablecast.trace.reports import Violation
 from stablecast.trace.rules import Rule
+from stablecast.trace.watching import Watch
 
 DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What becomes of a snapshot that fits the schema and means nothing."""
@@ -98,15 +99,21 @@ class FrameJudge:
         except DAMAGE as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
             return None
-        replay = replayed(self.frame, machine)
-        steps = self._doubt() if replay is None else replay
-        self._judge(steps, standing)
-        self._gather(steps, gatherer)
-        if replay is not None:
+        if self._follow(machine, watch := Watch(standing, gatherer, self.book, self.violate)):
             self.known.learn(machine, self.frame.foot.digest)
-        else:
-            self._replay(restore(head.role, head.snapshot), steps)
+            return standing
+        steps = self._doubt()
+        watch.judge(steps[watch.judged :])
+        self._replay(restore(head.role, head.snapshot), steps)
         return standing
+
+    def _follow(self, machine: Endpoint, watch: Watch) -> bool:
+        """Replays the frame and judges what is beyond doubt; returns whether all of it is."""
+        for steps in replayed(self.frame, machine):
+            if steps is None:
+                return False
+            watch.judge(steps)
+        return True
 
     def _doubt(self) -> list[Step]:
         """The records, as far as they can be decoded."""
@@ -161,66 +168,36 @@ class FrameJudge:
 
     def _check_times(self, steps: list[Step]) -> None:
         before = self.frame.head.time
-        for step in steps:
-            if step.now < before:
-                self.violate(
-                    step.number, "time", f"record {step.number} is earlier than what precedes it", before, step.now
-                )
+        for number, now, _, _ in steps:
+            if now < before:
+                self.violate(number, "time", f"record {number} is earlier than what precedes it", before, now)
                 return
-            before = step.now
-
-    def _judge(self, steps: list[Step], standing: list[Rule]) -> None:
-        watchers: dict[type, list[Rule]] = {}
-        for rule in standing:
-            for kind in rule.watches:
-                watchers.setdefault(kind, []).append(rule)
-        for step in steps:
-            for rule in watchers.get(type(step.event), ()):
-                text = rule.on_input(step.event)
-                if text is not None:
-                    self._blame(step, rule, text, encode_input(step.event))
-            for effect in step.effects:
-                for rule in watchers.get(type(effect), ()):
-                    text = rule.on_effect(effect)
-                    if text is not None:
-                        self._blame(step, rule, text, encode_effect(effect))
-
-    def _blame(self, step: Step, rule: Rule, text: str, found: Json) -> None:
-        self.violate(step.number, rule.name, f"record {step.number}: {text}", None, found)
-
-    def _gather(self, steps: list[Step], gatherer: Gatherer) -> None:
-        book, watched = self.book, gatherer.watches
-        for step in steps:
-            if type(step.event) in watched or not watched.isdisjoint(map(type, step.effects)):
-                book.record, book.time = step.number, step.now
-                gatherer.take(step.event, step.effects, book)
+            before = now
 
     def _replay(self, machine: Endpoint, steps: list[Step]) -> None:
-        for step in steps:
+        for number, now, event, recorded in steps:
             try:
-                machine.receive(step.event, step.now)  # type: ignore[arg-type] # decoded for this very role
+                machine.receive(event, now)  # type: ignore[arg-type] # decoded for this very role
                 effects: Sequence[Effect] = machine.take_effects()
             except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
-                text = f"record {step.number}: the machine cannot take it: {type(error).__name__}: {error}"
-                self.violate(step.number, "replay", text, None, encode_input(step.event))
+                text = f"record {number}: the machine cannot take it: {type(error).__name__}: {error}"
+                self.violate(number, "replay", text, None, encode_input(event))
                 return
-            if effects != step.effects:
-                self._differ(step, effects)
+            if effects != recorded:
+                self._differ(number, recorded, effects)
                 return
         if len(steps) == len(self.frame.records) and digest(snapshot(machine)) != self.frame.foot.digest:
-            last = steps[-1].number if steps else self.frame.head.first
+            last = steps[-1][0] if steps else self.frame.head.first
             text = f"the state after record {last} is not the one that was recorded"
             self.violate(last, "replay", text, digest(snapshot(machine)), self.frame.foot.digest)
 
-    def _differ(self, step: Step, effects: Sequence[Effect]) -> None:
-        pairs = zip(effects, step.effects, strict=False)
-        at = next(
-            (at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(step.effects))
-        )
+    def _differ(self, number: int, recorded: Sequence[Effect], effects: Sequence[Effect]) -> None:
+        pairs = zip(effects, recorded, strict=False)
+        at = next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(recorded)))
         expected = encode_effect(effects[at]) if at < len(effects) else None
-        found = encode_effect(step.effects[at]) if at < len(step.effects) else None
-        text = f"record {step.number}, effect {at}: expected {_show(expected)}, found {_show(found)}"
-        self.violate(step.number, "replay", text, expected, found)
+        found = encode_effect(recorded[at]) if at < len(recorded) else None
+        text = f"record {number}, effect {at}: expected {_show(expected)}, found {_show(found)}"
+        self.violate(number, "replay", text, expected, found)
 
 
 def _step(role: Role, line: Json) -> Step:
@@ -228,7 +205,7 @@ def _step(role: Role, line: Json) -> Step:
         case {"n": int(number), "t": int(now), "in": dict(event), "out": list(effects)} if len(line) == 4:
             if not (-LIMIT < number < LIMIT and -LIMIT < now < LIMIT):
                 raise SchemaError("not a record: its number or time does not fit 64 bits")
-            return Step(number, now, decode_input(role, event), decode_effects(role, effects))
+            return (number, now, decode_input(role, event), decode_effects(role, effects))
         case _:
             raise SchemaError("not a record of n, t, in and out")
 

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import attrs
 
-from stablecast.core.effects import Client, Effect, Forget, Notify, PersistClient, Reclaim, Release
+from stablecast.core.effects import Client, Forget, PersistClient, Reclaim, Release
 from stablecast.core.events import Reclaimed, RegistrationComplete
-from stablecast.core.inputs import Arrived, Input, Sent
+from stablecast.core.inputs import Sent
 from stablecast.core.messages import Pace, Registered, Role
 from stablecast.core.ranges import RangeSet
 from stablecast.core.source import SourceEndpoint
@@ -34,7 +34,8 @@ class RetainedUntilStable:
     sent: bool
     forced: RangeSet = attrs.field(factory=RangeSet)
     name: str = "C1"
-    watches: ClassVar[tuple[type, ...]] = (Arrived, Sent, Notify, Release)
+    hears: ClassVar[tuple[type, ...]] = (Sent, Registered)
+    tells: ClassVar[tuple[type, ...]] = (RegistrationComplete, Reclaimed, Release)
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
@@ -42,27 +43,27 @@ class RetainedUntilStable:
         window = source.window
         return cls(stores, bool(source.config.stores) and not window.unruled, window.trail, window.next > 0)
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: Sent | Registered) -> str | None:
         """Learns of stores that keep nothing."""
-        match event:
-            case Sent():
-                self.sent = True
-            case Arrived(Registered(no_cache=True)):
-                self.judges = False
+        if isinstance(event, Sent):
+            self.sent = True
+        elif event.no_cache:
+            self.judges = False
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: RegistrationComplete | Reclaimed | Release) -> str | None:
         """Judges what is let go."""
         match effect:
-            case Notify(RegistrationComplete() as complete) if not self.sent:
-                self.trail = complete.number
-            case Notify(Reclaimed(forced=True) as gone):
-                self.forced.add(gone.first, gone.last + 1)
-            case Notify(Reclaimed() as gone):
-                return self._judge([(gone.first, gone.last + 1)])
-            case Release(number=number) if number > self.trail:
-                first, self.trail = self.trail, number
-                return self._judge(self.forced.missing(first, number))
+            case Reclaimed():
+                if not effect.forced:
+                    return self._judge([(effect.first, effect.last + 1)])
+                self.forced.add(effect.first, effect.last + 1)
+            case Release():
+                if effect.number > self.trail:
+                    first, self.trail = self.trail, effect.number
+                    return self._judge(self.forced.missing(first, effect.number))
+            case RegistrationComplete():
+                self.trail = self.trail if self.sent else effect.number
         return None
 
     def _judge(self, parts: list[tuple[int, int]]) -> str | None:
@@ -80,7 +81,8 @@ class RetainedUntilConsumed:
     sources: set[int]
     receivers: dict[int, Client]
     name: str = "P2"
-    watches: ClassVar[tuple[type, ...]] = (PersistClient, Forget, Reclaim)
+    hears: ClassVar[tuple[type, ...]] = ()
+    tells: ClassVar[tuple[type, ...]] = (PersistClient, Forget, Reclaim)
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
@@ -99,11 +101,11 @@ class RetainedUntilConsumed:
         elif client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
             self.sources.add(client.reg_id)
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, _: object) -> str | None:
         """Nothing: what comes in counts when the store writes it down."""
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: PersistClient | Forget | Reclaim) -> str | None:
         """Learns of clients, and judges what is let go."""
         match effect:
             case PersistClient(client=client):

@@ -6,7 +6,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.inputs import Arrived, Input, Sent
+from stablecast.core.inputs import Sent
 from stablecast.core.messages import StableAck
 from stablecast.core.quorum import Intergroup, Intragroup
 from stablecast.core.ranges import RangeSet
@@ -35,29 +35,34 @@ class Acknowledged:
         acked = [held.copy() for held in window.acked]
         return cls(config.incarnation, *asked_for(config), window.next, acked)
 
-    def take(self, event: Input) -> None:
+    def take(self, event: Sent | StableAck) -> None:
         """Counts what is sent and acknowledged."""
-        match event:
-            case Sent():
-                self.next = event.first + event.count
-            case Arrived(StableAck() as ack) if ack.incarnation == self.incarnation:
-                if 0 <= ack.store_index < len(self.acked):
-                    first, last = extended(ack.first, self.next), extended(ack.last, self.next)
-                    self.acked[ack.store_index].add(first, min(last + 1, self.next))
+        if isinstance(event, Sent):
+            self.next = event.first + event.count
+        elif event.incarnation == self.incarnation and 0 <= event.store_index < len(self.acked):
+            first, last = extended(event.first, self.next), extended(event.last, self.next)
+            self.acked[event.store_index].add(first, min(last + 1, self.next))
 
     def pieces(self, first: int, stop: int) -> Iterator[tuple[int, list[int]]]:
         """Where [first, stop) has the same holders: the first number of each part, and the stores."""
         at = first
         while at < stop:
-            holders = [store for store, held in enumerate(self.acked) if at in held]
+            holders, end = [], stop
+            for store, held in enumerate(self.acked):
+                reached = held.contiguous_from(at)
+                if reached > at:
+                    holders.append(store)
+                    end = min(end, reached)
             yield at, holders
             # Where nobody holds it the first number decides what is said of the rest.
-            at = min((self.acked[store].contiguous_from(at) for store in holders), default=stop)
+            at = end
 
     def suffice(self, holders: list[int]) -> bool:
         """Whether these stores are enough."""
-        met = [len(set(stores).intersection(holders)) >= needed for stores, needed in self.groups]
-        return sum(met) >= self.enough
+        enough = 0
+        for stores, needed in self.groups:
+            enough += len([store for store in holders if store in stores]) >= needed
+        return enough >= self.enough
 
 
 def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
@@ -83,4 +88,6 @@ def asked_for(config: SourceConfig) -> tuple[list[tuple[list[int], int]], int]:
 
 def extended(number: int, near: int) -> int:
     """A number of a message, whatever a forged trace says it is."""
+    if near - serial.HALF <= number < near + serial.HALF:
+        return number
     return serial.extend(serial.wire(number), near)

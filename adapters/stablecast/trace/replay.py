@@ -2,16 +2,13 @@
 
 Effects are not decoded: the machine's are written as the recorder writes them and compared with what stands there. If
 that holds for all records, for their numbers and times, and for the state at the end, then nothing is left that the
-rules schema, numbering, time and replay could find. If anything does not, `judge` begins anew, decodes all of it and
-says what is wrong.
+rules schema, numbering, time and replay could find. If anything does not, `judge` decodes all of it and says what is
+wrong. Records come in batches, so that each is judged while it is still at hand.
 """
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
-
-import attrs
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
@@ -19,46 +16,72 @@ from stablecast.trace.converter import INPUTS, TAG, snapshot
 from stablecast.trace.frames import LIMIT, Frame, digest
 from stablecast.trace.lines import effects_text, input_readers
 
-_RECORD: Final = re.compile(rb'^\{"n":(\d+),"t":(-?\d+),"in":(\{.*?\}),"out":(\[.*\])\}$', re.MULTILINE)
+_OUTPUT: Final = ',"out":'
+"""What stands between a record's input and its effects; nowhere else, for texts of JSON have no bare quotes."""
+
+_FIELDS: Final = ["n", "t", "in"]
 
 
-@attrs.define
-class Step:
-    """A decoded record; its input was answered with these effects."""
+BATCH: Final = 128
+"""Records that are replayed before they are judged: what a core's cache holds."""
 
-    number: int
-    now: int
-    event: Input
-    effects: Sequence[Effect]
+Step = tuple[int, int, Input, Sequence[Effect]]
+"""A decoded record: its number, the clock in ns, the input, and the effects that answered it."""
 
 
-def replayed(frame: Frame, machine: Any) -> list[Step] | None:
-    """The records of a frame that is beyond doubt; None if it is not, and the machine may be in any state.
+def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
+    """Yields the records of a frame while they are beyond doubt; behind them None if something is not.
 
     Args:
         frame: The frame.
-        machine: A machine as the frame's snapshot says.
+        machine: A machine as the frame's snapshot says; after None it may be in any state.
     """
     try:
-        steps = _answered(frame, machine)
+        yield from _batches(frame, machine)
     except Exception:  # noqa: BLE001 - a forged record may make a machine fail in any way
-        return None
-    return steps if steps is not None and digest(snapshot(machine)) == frame.foot.digest else None
+        yield None
 
 
-def _answered(frame: Frame, machine: Any) -> list[Step] | None:
-    found = _RECORD.findall(frame.body)
-    if not len(found) == frame.count == frame.foot.records:
-        return None
-    readers = input_readers(INPUTS[frame.head.role])
-    inputs = json.loads(b"[%b]" % b",".join([event for _, _, event, _ in found]))
-    before, steps = frame.head.time, []
-    for number, ((digits, time, _, effects), value) in enumerate(zip(found, inputs, strict=True), frame.head.first):
-        event, now = readers[value[TAG]](value), int(time)
-        machine.receive(event, now)
-        answer = machine.take_effects()
-        if int(digits) != number or not before <= now < LIMIT or effects_text(answer).encode() != effects:
-            return None
-        steps.append(Step(number, now, event, answer))
-        before = now
-    return steps
+def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
+    lines = frame.body.decode("ascii").splitlines()
+    if not len(lines) == frame.count == frame.foot.records:
+        raise _DoubtError
+    answering = _Answering(frame, machine)
+    for at in range(0, len(lines), BATCH):
+        yield answering.to(lines[at : at + BATCH])
+    if digest(snapshot(machine)) != frame.foot.digest:
+        raise _DoubtError
+
+
+class _DoubtError(Exception):
+    """The frame is not as it should be."""
+
+
+class _Answering:
+    """A machine that is asked again: the number of the next record, and the clock of the last."""
+
+    def __init__(self, frame: Frame, machine: Any) -> None:
+        self._machine = machine
+        self._readers = input_readers(INPUTS[frame.head.role])
+        self._number = frame.head.first
+        self._now = frame.head.time
+
+    def to(self, lines: list[str]) -> list[Step]:
+        """The records of these lines. Raises if one is not as the recorder writes it, or is answered otherwise."""
+        halves = [line.partition(_OUTPUT) for line in lines]
+        heads = json.loads(f"[{'},'.join([half[0] for half in halves])}}}]")
+        readers, receive, take_effects = self._readers, self._machine.receive, self._machine.take_effects
+        number, before, steps = self._number, self._now, []
+        for head, (_, _, output) in zip(heads, halves, strict=True):
+            claimed, now, value = head.values()
+            if [*head] != _FIELDS or claimed is True or claimed != number or type(now) is not int:
+                raise _DoubtError
+            event = readers[value[TAG]](value)
+            receive(event, now)
+            effects = take_effects()
+            if f"{effects_text(effects)}}}" != output or not before <= now < LIMIT:
+                raise _DoubtError
+            steps.append((number, now, event, effects))
+            number, before = number + 1, now
+        self._number, self._now = number, before
+        return steps

@@ -17,22 +17,13 @@ need not be consumed, and may be less than before. A rule learns from the snapsh
 so before, and keeps ranges, however long the trace. What it does not watch it is not asked about.
 """
 
-from typing import ClassVar, Protocol, assert_never
+from typing import Any, ClassVar, Protocol, assert_never
 
 import attrs
 
-from stablecast.core.effects import (
-    CacheMessages,
-    Deliver,
-    Effect,
-    Notify,
-    PersistClient,
-    PersistMessages,
-    Reclaim,
-    Send,
-)
+from stablecast.core.effects import CacheMessages, Deliver, PersistClient, PersistMessages, Reclaim
 from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
-from stablecast.core.inputs import Acknowledge, Arrived, Consumed, History, Input, Persisted, Sent
+from stablecast.core.inputs import Acknowledge, Consumed, History, Persisted, Sent
 from stablecast.core.messages import ConsumptionAck, Incarnation, Pace, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
@@ -55,14 +46,21 @@ class Rule(Protocol):
         """What violations call it."""
 
     @property
-    def watches(self) -> tuple[type, ...]:
-        """The inputs and effects it is about; it is not asked about others."""
+    def hears(self) -> tuple[type, ...]:
+        """The inputs it is about, or messages that arrive; it is not asked about others."""
 
-    def on_input(self, event: Input) -> str | None:
-        """Takes an input; returns what is wrong with it."""
+    @property
+    def tells(self) -> tuple[type, ...]:
+        """The effects it is about, or messages that are sent and events that are told."""
 
-    def on_effect(self, effect: Effect) -> str | None:
-        """Takes an effect; returns what is wrong with it."""
+    def on_input(self, event: Any) -> str | None:
+        """Takes an input or message of `hears`; returns what is wrong with it."""
+
+    def on_effect(self, effect: Any) -> str | None:
+        """Takes an effect, message or event of `tells`; returns what is wrong with it."""
+
+
+_HELD, _STABLE = int(StableFlag.STORE), int(StableFlag.STABLE)
 
 
 @attrs.define
@@ -71,27 +69,26 @@ class StableByQuorum:
 
     stores: Acknowledged
     name: str = "S1"
-    watches: ClassVar[tuple[type, ...]] = (Sent, Arrived, Notify)
+    hears: ClassVar[tuple[type, ...]] = (Sent, StableAck)
+    tells: ClassVar[tuple[type, ...]] = (RegistrationComplete, Stable)
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: Sent | StableAck) -> str | None:
         """Counts what is sent and acknowledged."""
         self.stores.take(event)
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: RegistrationComplete | Stable) -> str | None:
         """Judges stability, and learns where this life begins."""
-        match effect:
-            case Notify(RegistrationComplete() as complete):
-                self.stores.next = complete.number
-            case Notify(Stable() as stable):
-                return self._judge(stable)
+        if isinstance(effect, Stable):
+            return self._judge(effect, int(effect.flags))
+        self.stores.next = effect.number
         return None
 
-    def _judge(self, stable: Stable) -> str | None:
+    def _judge(self, stable: Stable, flags: int) -> str | None:
         for first, holders in self.stores.pieces(stable.first, stable.last + 1):
-            if StableFlag.STORE in stable.flags and stable.store_index not in holders:
+            if flags & _HELD and stable.store_index not in holders:
                 return f"number {first} is reported as held by store {stable.store_index}, which never acknowledged it"
-            if StableFlag.STABLE in stable.flags and not self.stores.suffice(holders):
+            if flags & _STABLE and not self.stores.suffice(holders):
                 return f"number {first} is reported stable, and acknowledged by stores {holders} only"
         return None
 
@@ -103,28 +100,28 @@ class InOrder:
     next: int | None
     passed: RangeSet
     name: str = "D1"
-    watches: ClassVar[tuple[type, ...]] = (History, Notify, Deliver)
+    hears: ClassVar[tuple[type, ...]] = (History,)
+    tells: ClassVar[tuple[type, ...]] = (Deliver, RegistrationComplete, UnrecoverableLoss)
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
         """From here on."""
         return cls(receiver.window.next, _consumed_before(receiver))
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: History) -> str | None:
         """Remembers what the application consumed in earlier sessions."""
-        if isinstance(event, History):
-            self.passed.add(event.first, event.last + 1)
+        self.passed.add(event.first, event.last + 1)
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: Deliver | RegistrationComplete | UnrecoverableLoss) -> str | None:
         """Judges deliveries."""
         match effect:
-            case Notify(RegistrationComplete() as complete):
-                self.next = complete.number
-            case Notify(UnrecoverableLoss() as loss):
-                self.passed.add(loss.first, loss.last + 1)
             case Deliver():
                 return self._judge(effect.first, effect.first + effect.count)
+            case RegistrationComplete():
+                self.next = effect.number
+            case UnrecoverableLoss():
+                self.passed.add(effect.first, effect.last + 1)
         return None
 
     def _judge(self, first: int, stop: int) -> str | None:
@@ -145,7 +142,8 @@ class OnceEach:
 
     passed: RangeSet
     name: str = "D1"
-    watches: ClassVar[tuple[type, ...]] = (Notify, Deliver)
+    hears: ClassVar[tuple[type, ...]] = ()
+    tells: ClassVar[tuple[type, ...]] = (Deliver, UnrecoverableLoss)
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
@@ -155,20 +153,18 @@ class OnceEach:
         passed.add(min(window.next or 0, 0), window.next or 0)
         return cls(passed)
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, _: object) -> str | None:
         """Nothing."""
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: Deliver | UnrecoverableLoss) -> str | None:
         """Judges deliveries."""
-        match effect:
-            case Notify(UnrecoverableLoss() as loss):
-                self.passed.add(loss.first, loss.last + 1)
-            case Deliver(first=first):
-                again = self.passed.within(first, first + effect.count)
-                self.passed.add(first, first + effect.count)
-                return f"number {again[0][0]} is delivered, and was before or is reported lost" if again else None
-        return None
+        if isinstance(effect, UnrecoverableLoss):
+            self.passed.add(effect.first, effect.last + 1)
+            return None
+        again = self.passed.within(effect.first, effect.first + effect.count)
+        self.passed.add(effect.first, effect.first + effect.count)
+        return f"number {again[0][0]} is delivered, and was before or is reported lost" if again else None
 
 
 @attrs.define
@@ -180,7 +176,8 @@ class NothingUnread:
     rises: bool
     told: int
     name: str = "A1"
-    watches: ClassVar[tuple[type, ...]] = (History, Consumed, Acknowledge, Deliver, Send)
+    hears: ClassVar[tuple[type, ...]] = (History, Consumed, Acknowledge)
+    tells: ClassVar[tuple[type, ...]] = (Deliver, ConsumptionAck)
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
@@ -194,26 +191,26 @@ class NothingUnread:
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed, rises, window.acked)
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: History | Consumed | Acknowledge) -> str | None:
         """Judges what the application consumes."""
         match event:
-            case History():
-                self.consumed.add(event.first, event.last + 1)
             case Consumed():
                 self.consumed.add(event.first, event.last + 1)
                 if event.last >= self.next:
                     return f"number {event.last} is consumed and was never delivered"
+            case History():
+                self.consumed.add(event.first, event.last + 1)
             case Acknowledge():
                 self.consumed.add(event.number, event.number + 1)
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: Deliver | ConsumptionAck) -> str | None:
         """Judges acknowledgements."""
         match effect:
             case Deliver():
                 self.next = max(self.next, effect.first + effect.count)
-            case Send(message=ConsumptionAck() as ack):
-                number = extended(ack.number, self.consumed.last or 0)
+            case ConsumptionAck():
+                number = extended(effect.number, self.consumed.last or 0)
                 before, self.told = self.told, max(self.told, number)
                 if number not in self.consumed:
                     return f"number {number} is acknowledged and was never consumed"
@@ -235,7 +232,8 @@ class SyncedFirst:
     synced: dict[int, RangeSet]
     paced: dict[int, Incarnation]
     name: str = "P1"
-    watches: ClassVar[tuple[type, ...]] = (Persisted, PersistClient, PersistMessages, CacheMessages, Reclaim, Send)
+    hears: ClassVar[tuple[type, ...]] = (Persisted,)
+    tells: ClassVar[tuple[type, ...]] = (PersistMessages, StableAck, PersistClient, CacheMessages, Reclaim)
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
@@ -253,36 +251,45 @@ class SyncedFirst:
                 synced.setdefault(life, RangeSet()).add(first, stop)
         return cls(waiting, synced, paced)
 
-    def on_input(self, event: Input) -> str | None:
+    def on_input(self, event: Persisted) -> str | None:
         """Learns what has reached the disk."""
-        if isinstance(event, Persisted):
-            waiting = []
-            for ticket, incarnation, first, stop in self.written:
-                if ticket <= event.ticket:
-                    self.synced.setdefault(incarnation, RangeSet()).add(first, stop)
-                else:
-                    waiting.append((ticket, incarnation, first, stop))
-            self.written = waiting
+        waiting = []
+        for ticket, incarnation, first, stop in self.written:
+            if ticket <= event.ticket:
+                self._of(incarnation).add(first, stop)
+            else:
+                waiting.append((ticket, incarnation, first, stop))
+        self.written = waiting
         return None
 
-    def on_effect(self, effect: Effect) -> str | None:
+    def on_effect(self, effect: PersistMessages | StableAck | PersistClient | CacheMessages | Reclaim) -> str | None:
         """Judges stability acknowledgements."""
         match effect:
+            case PersistMessages() if effect.incarnation not in self.paced.values():
+                first = effect.first
+                self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
+            case StableAck():
+                return None if effect.nack else self._judge(effect)
+            case PersistMessages() | CacheMessages():
+                self._of(effect.incarnation).add(effect.first, effect.first + effect.count)
+            case Reclaim():
+                if effect.source_reg_id in self.paced:
+                    self._of(self.paced[effect.source_reg_id]).add(0, effect.number)
             case PersistClient(client=client) if client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
                 self.paced[client.reg_id] = client.incarnation
-            case PersistMessages(first=first) if effect.incarnation not in self.paced.values():
-                self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
-            case PersistMessages(first=first) | CacheMessages(first=first):
-                self.synced.setdefault(effect.incarnation, RangeSet()).add(first, first + effect.count)
-            case Reclaim(source_reg_id=reg_id) if reg_id in self.paced:
-                self.synced.setdefault(self.paced[reg_id], RangeSet()).add(0, effect.number)
-            case Send(message=StableAck(nack=False) as ack):
-                synced = self.synced.get(ack.incarnation, RangeSet())
-                first = extended(ack.first, synced.last or 0)
-                missing = synced.missing(first, extended(ack.last, first) + 1)
-                if missing:
-                    return f"number {missing[0][0]} is acknowledged and was never synced"
         return None
+
+    def _judge(self, ack: StableAck) -> str | None:
+        synced = self._of(ack.incarnation)
+        first = extended(ack.first, synced.last or 0)
+        missing = synced.missing(first, extended(ack.last, first) + 1)
+        return f"number {missing[0][0]} is acknowledged and was never synced" if missing else None
+
+    def _of(self, incarnation: int) -> RangeSet:
+        synced = self.synced.get(incarnation)
+        if synced is None:
+            synced = self.synced[incarnation] = RangeSet()
+        return synced
 
 
 def _consumed_before(receiver: ReceiverSession) -> RangeSet:

@@ -10,6 +10,7 @@ from stablecast.core.inputs import Sent, Tick
 from stablecast.core.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.trace.flight import FlightKept
+from tests.adapters.trace.asking import ask
 from tests.adapters.trace.test_rules import source
 
 TOO_MANY = "11 messages are in flight, the flight size is 10"
@@ -22,7 +23,7 @@ def small(**more: Any) -> SourceEndpoint:
 def judged(*facts: Any, machine: SourceEndpoint | None = None) -> list[str]:
     """What the rule says of these inputs and effects."""
     rule = FlightKept.begin(machine or small())
-    told = [rule.on_input(one) if isinstance(one, Sent | Tick) else rule.on_effect(one) for one in facts]
+    told = [ask(rule, one) for one in facts]
     return [text for text in told if text is not None]
 
 

@@ -17,6 +17,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.terms import Terms
 from stablecast.trace import rules
 from stablecast.trace.converter import Endpoint
+from tests.adapters.trace.asking import ask
 
 LIFE = 7
 BEGUN = Notify(RegistrationComplete(0, RegistrationFlag.NONE))
@@ -29,7 +30,7 @@ def judged(machine: Endpoint, rule: str, *facts: Input | Effect) -> list[str]:
     found = []
     for fact in facts:
         for one in standing:
-            text = one.on_input(fact) if isinstance(fact, Input) else one.on_effect(fact)
+            text = ask(one, fact)
             found += [text] if text is not None and one.name == rule else []
     return found
 

@@ -46,14 +46,13 @@ from stablecast.core.store.terms import Terms
 from stablecast.core.store.tickets import Waiting
 from stablecast.trace import rules
 from stablecast.trace.converter import Endpoint
-from stablecast.trace.rules import Rule
+from tests.adapters.trace.asking import ask
 
 LIFE = 7
 GROUP = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 WRAP = 1 << 32
 
 Fact = Input | Effect
-
 
 ONE_GROUP = GroupRules((3,))
 
@@ -75,13 +74,9 @@ def judged(machine: Endpoint, *facts: Fact) -> list[tuple[str, str]]:
     """What each rule says first of these inputs and effects."""
     found = []
     for rule in rules.begin(machine):
-        texts = [text for fact in facts if (text := _told(rule, fact)) is not None]
+        texts = [text for fact in facts if (text := ask(rule, fact)) is not None]
         found += [(rule.name, texts[0])] if texts else []
     return found
-
-
-def _told(rule: Rule, fact: Fact) -> str | None:
-    return rule.on_input(fact) if isinstance(fact, Input) else rule.on_effect(fact)
 
 
 def begins(number: int) -> Notify:
