@@ -17,6 +17,7 @@ from tests.bench.bounded import bounded
 from tests.bench.disk import disk
 from tests.bench.latency import latency
 from tests.bench.memory import memory
+from tests.bench.reaper import reaped
 from tests.bench.recovery import recovery
 from tests.bench.restart import restart
 from tests.bench.scenario import Figures, Options, Outcome, Scenario, Spread
@@ -75,13 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fast", action="store_true", help="one round, fewer messages: a few minutes for all")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="measure other systems too, with the harness in DIR")
     parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has their clients")
+    parser.add_argument("--peers-only", default="", metavar="TEXT", help="only those of them whose name contains this")
     parser.add_argument("--trace", action="store_true", help="measure with traces as well")
     parser.add_argument("--directory", type=Path, help="where the disk to measure is; the temporary folder by default")
     parser.add_argument("--output", type=Path, default=Path("bench.json"), help="the results for machines")
     parser.add_argument("--json", action="store_true", help="print these rather than tables")
     given = vars(parser.parse_args(arguments))
     names, output, to_machine = given.pop("scenarios"), given.pop("output"), given.pop("json")
-    harness, python = given.pop("peers"), given.pop("peers_python")
+    harness, python, only = given.pop("peers"), given.pop("peers_python"), given.pop("peers_only")
     given |= FAST if given.pop("fast") else {}
     if unknown := set(names) - set(SCENARIOS):
         parser.error(f"there is no scenario {', '.join(sorted(unknown))}: choose of {', '.join(SCENARIOS)}")
@@ -92,9 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         outcomes = [measure(scenario, options, status.update) for scenario in chosen]
         core = {} if names else costs(options)
         status.update("peers")
-        others = None if harness is None else peers.measured(harness, python, options)
+        others = None if harness is None else peers.measured(harness, python, options, only)
+    judged = [] if others is None else peers.verdicts(others, outcomes, options.size)
     document = report.as_json(options, outcomes, core)
-    results = json.dumps(document | ({} if others is None else {"peers": peers.as_json(others)}), indent=2)
+    results = json.dumps(document | ({} if others is None else {"peers": peers.as_json(others, judged)}), indent=2)
     output.write_text(results + "\n", encoding="utf-8")
     if to_machine:
         sys.stdout.write(results + "\n")
@@ -102,8 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console = Console()
         report.show(console, options, outcomes, core)
         if others is not None:
-            peers.show(console, others)
+            peers.show(console, others, judged)
 
 
 if __name__ == "__main__":
-    main()
+    with reaped():
+        main()

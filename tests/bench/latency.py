@@ -1,5 +1,8 @@
 """Latency of a message: to the receiver's callback, and to stable, at a rate that no part finds hard.
 
+Beside it the same bytes through a `Protocol`, and through streams as one writes them who knows no protocol: these are
+what is to be reached. And flushes of the disk, for what it takes until a message is stable.
+
 Payloads begin with the instant at which they were handed over, on the clock that all processes of a machine share.
 """
 
@@ -8,7 +11,7 @@ import os
 import signal
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,14 +21,28 @@ import uvloop
 from stablecast.client import Context, Message
 from stablecast.core.events import Event, Stable
 from tests.bench import pipeline
+from tests.bench.goals import Goal, ratio
 from tests.bench.roles import Role, Wire, Work, run
 from tests.bench.scenario import Figures, Options, Scenario
 
 PER_S: Final = 2_000
 SECONDS: Final = 4
-PAUSE_S: Final = 2.0
+PAUSE_S: Final = 10.0
+MESSAGES_A_PAUSED_S: Final = 50_000
+"""Of the run's size; the fast form stops the store for two seconds."""
+
+FLUSHES: Final = 1_000
+FLUSH_PAUSE_S: Final = 0.001
+"""Between two flushes of the disk alone, as between those of a store at this rate."""
+
 PATIENCE_MS: Final = 60_000
 """A store that is stopped must not be missed: this is about who waits for it."""
+
+FLUSHES_TO_STABLE: Final = 3
+OVERHEAD_US: Final = 300
+"""What may pass until a message is stable: so many flushes of that disk, and this."""
+
+PLAIN_TCP, PLAIN_STREAMS, OURS, STOPPED, DISK = "plain TCP", "uvloop streams", "stablecast", "store stopped", "disk"
 
 WARM: Final = PER_S // 4
 """Messages that are not counted: connections and caches get warm."""
@@ -209,34 +226,58 @@ STREAMS = {"source": streams_source, "receiver": streams_receiver}
 
 def measured(roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path) -> Figures:
     """Run roles once, long enough for the pause."""
+    pause_s = min(pause_s, options.messages / MESSAGES_A_PAUSED_S)
     seconds = min(SECONDS, options.messages / PER_S) + pause_s
     work = Work(int(PER_S * seconds), options.size, options.flight, directory, per_s=PER_S, pause_s=pause_s)
     found = run(roles, work)
     return {name: value for figures in found.values() for name, value in figures.items() if name != "cpu_us"}
 
 
+def disk(options: Options, directory: Path) -> Figures:
+    """Flushes of a message or two at a time, into space that is allocated, as a store's is; the median in µs."""
+    block, took = bytes(2 * options.size), list[int]()
+    descriptor = os.open(directory / "plain", os.O_CREAT | os.O_WRONLY, 0o600)
+    os.posix_fallocate(descriptor, 0, FLUSHES * len(block))
+    for number in range(min(FLUSHES, options.messages)):
+        os.pwrite(descriptor, block, number * len(block))
+        began = time.monotonic_ns()
+        os.fdatasync(descriptor)
+        took.append(time.monotonic_ns() - began)
+        time.sleep(FLUSH_PAUSE_S)
+    os.close(descriptor)
+    return {"sync_p50": sorted(took)[len(took) // 2] / 1e3}
+
+
+def _of_flushes(found: Mapping[str, Figures]) -> float:
+    return found[OURS]["stable_p50"] / (FLUSHES_TO_STABLE * found[DISK]["sync_p50"] + OVERHEAD_US)
+
+
 def latency(_: Options) -> Scenario:
     """At 2,000 messages a second."""
-    ratios: Sequence[tuple[str, str, str]] = [
-        ("stablecast", "plain TCP", "delivered_p50"),
-        ("stablecast", "plain TCP", "delivered_p99"),
-        ("store stopped", "stablecast", "delivered_p50"),
-        ("store stopped", "stablecast", "delivered_p99"),
-    ]
+    delivered = ("delivered_p50", "delivered_p99")
+    pairs = ((OURS, PLAIN_TCP), (OURS, PLAIN_STREAMS), (STOPPED, OURS))
     return Scenario(
         "latency",
-        f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s",
+        f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s (--fast: 2)",
         "stable = fdatasync returned; delivery waits for no store",
         {
-            "plain TCP": partial(measured, PLAIN, 0.0),
-            "stablecast": partial(measured, ROLES, 0.0),
-            "store stopped": partial(measured, ROLES, PAUSE_S),
+            PLAIN_TCP: partial(measured, PLAIN, 0.0),
+            PLAIN_STREAMS: partial(measured, STREAMS, 0.0),
+            OURS: partial(measured, ROLES, 0.0),
+            STOPPED: partial(measured, ROLES, PAUSE_S),
+            DISK: disk,
         },
         {
             "delivered_p50": "to the receiver, median µs",
             "delivered_p99": "to the receiver, 99 % µs",
             "stable_p50": "to stable, median µs",
             "stable_p99": "to stable, 99 % µs",
+            "sync_p50": "fdatasync, median µs",
         },
-        ratios,
+        [(over, under, figure) for over, under in pairs for figure in delivered],
+        [
+            Goal("delivery, median, to that of plain streams", ratio(OURS, PLAIN_STREAMS, "delivered_p50"), 1.3),
+            Goal(f"stable, median, to {FLUSHES_TO_STABLE} fdatasync and 0.3 ms", _of_flushes, 1.0),
+            Goal("delivery, median, the store stopped or not", ratio(STOPPED, OURS, "delivered_p50"), 1.1),
+        ],
     )

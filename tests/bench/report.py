@@ -22,6 +22,9 @@ def show(console: Console, options: Options, outcomes: Sequence[Outcome], costs:
     )
     for outcome in outcomes:
         console.print(_table(outcome))
+        for goal in outcome.scenario.goals:
+            if (verdict := goal.verdict(outcome.rounds)) is not None:
+                console.print(f"  {verdict.text()}")
     table = Table("", "stablecast", title="core: bookkeeping of a message in runs of 64, CPU µs", box=box.SIMPLE_HEAD)
     for label, cost in costs.items():
         table.add_row(label, cost.text())

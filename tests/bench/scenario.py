@@ -6,8 +6,12 @@ The machine is small, shared and noisy: a rate alone says little, a ratio of two
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from tests.bench.goals import Goal
 
 Figures = Mapping[str, float]
 """What one run of one system came to, by the name of the figure."""
@@ -49,6 +53,7 @@ class Scenario:
         systems: By name, in the order of the turns.
         figures: What they measure, with the unit; each in the form of a table's row.
         ratios: Which system is compared to which, and in which figure.
+        goals: What is to be shown.
     """
 
     name: str
@@ -57,6 +62,7 @@ class Scenario:
     systems: Mapping[str, Measure]
     figures: Mapping[str, str]
     ratios: Sequence[tuple[str, str, str]] = ()
+    goals: Sequence["Goal"] = ()
 
 
 @attrs.frozen
@@ -114,4 +120,7 @@ class Outcome:
                 f"{over} / {under}, {figure}": attrs.asdict(self.ratio(over, under, figure))
                 for over, under, figure in self.scenario.ratios
             },
+            "goals": [
+                verdict.as_json() for goal in self.scenario.goals if (verdict := goal.verdict(self.rounds)) is not None
+            ],
         }

@@ -10,9 +10,6 @@ from typing import Final
 
 from tests.bench.scenario import Figures, Options, Scenario
 
-COMPILED: Final = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""The environment: programs that are installed are compiled once, and not whenever they start."""
-
 PROGRAM: Final = (sys.executable, "-m", "stablecast.cli.main")
 USABLE: Final = """
 import time
@@ -26,9 +23,14 @@ asyncio.run(main())
 """
 
 
+def _compiled() -> dict[str, str]:
+    """The environment: programs that are installed are compiled once, and not whenever they start."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _ms(*command: str) -> float:
     started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, env=COMPILED)
+    subprocess.run(command, check=True, capture_output=True, env=_compiled())
     return (time.perf_counter() - started) * 1e3
 
 
@@ -41,13 +43,13 @@ def stablecast(_options: Options, directory: Path) -> Figures:
     """`--help`, a store that says it is ready, and a context after its import."""
     started = time.perf_counter()
     command = [*PROGRAM, "store", str(directory), "--listen", "127.0.0.1:0", "--new", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=COMPILED) as store:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_compiled()) as store:
         assert store.stdout is not None
         said = json.loads(store.stdout.readline())
         ready = (time.perf_counter() - started) * 1e3
         store.terminate()
     assert said["ready"]
-    usable = subprocess.run([sys.executable, "-c", USABLE], check=True, capture_output=True, text=True, env=COMPILED)
+    usable = subprocess.run([sys.executable, "-c", USABLE], check=True, capture_output=True, text=True, env=_compiled())
     return {"help": _ms(*PROGRAM, "--help"), "store": ready, "context": float(usable.stdout) * 1e3}
 
 

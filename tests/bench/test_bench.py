@@ -1,16 +1,21 @@
 """The benchmarks still run and still check what they measure. No figure that depends on the machine is asserted."""
 
+import asyncio
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.bench import bookkeeping, bounded, latency, memory, peers, pipeline, stages, throughput
+from tests.bench import bookkeeping, bounded, latency, memory, peers, pipeline, reaper, stages, throughput
 from tests.bench.__main__ import SCENARIOS, main
+from tests.bench.goals import Goal, ratio
 from tests.bench.roles import BenchError, Role, Wire, Work, run
 from tests.bench.scenario import Options, Outcome, Scenario, digits
+from tests.support.network import until
 
 FEW = ["--messages", "2000", "--flight", "300", "--rounds", "1"]
 
@@ -95,11 +100,57 @@ def test_a_wrong_run_is_no_result(source: Role, complaint: str, tmp_path: Path) 
         run(roles, Work(100, 50, 300, tmp_path))
 
 
+def test_what_is_to_be_shown_is_judged_by_the_median_of_the_rounds() -> None:
+    rounds = {"ours": [{"rate": 2.0}, {"rate": 10.0}], "theirs": [{"rate": 4.0}, {"rate": 5.0}]}
+    most = Goal("ours to theirs", ratio("ours", "theirs", "rate"), 1.3).verdict(rounds)
+    least = Goal("ours to theirs", ratio("ours", "theirs", "rate"), 1.3, least=True).verdict(rounds)
+    assert most is not None
+    assert least is not None
+    assert (most.text(), least.text()) == (
+        "reached: ours to theirs ≤ 1.30: 1.25 (0.50–2.00)",
+        "missed: ours to theirs ≥ 1.30: 1.25 (0.50–2.00)",
+    )
+    assert most.as_json()["reached"]
+    assert Goal("another figure", ratio("ours", "theirs", "cost"), 1.0).verdict(rounds) is None
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_what_a_benchmark_has_started_ends_with_it(end: signal.Signals) -> None:
+    """A child, and its child, whatever ends the benchmark."""
+    sleeper = f"{sys.executable!r}, '-c', 'import time; time.sleep(600)'"
+    inner = f"import subprocess; subprocess.run([{sleeper}])"
+    program = (
+        "import os, subprocess, sys\n"
+        "from tests.bench.reaper import MARK, reaped\n"
+        "with reaped():\n"
+        "    print(os.environ[MARK], flush=True)\n"
+        f"    subprocess.run([sys.executable, '-c', {inner!r}])\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as bench:
+        assert bench.stdout is not None
+        mark = bench.stdout.readline().strip()
+        asyncio.run(until(lambda: len(reaper.marked(mark)) == 2))
+        bench.send_signal(end)
+        asyncio.run(until(lambda: not reaper.marked(mark)))
+
+
+def test_who_does_not_end_when_asked_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    monkeypatch.setenv(reaper.MARK, "deaf")
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as deaf:
+        assert deaf.stdout is not None
+        deaf.stdout.readline()
+        reaper.reap("deaf", patience_s=0.0)
+        assert deaf.wait() == -signal.SIGKILL
+
+
 HARNESS = """
 import json, sys
 rows = [
     {"system": "a broker", "acks": "fsynced", "kind": "throughput", "mode": "sync", "size": 100, "acked_per_s": 5.0,
      "delivered_per_s": 6.0, "from_call": {"p50_us": 130.0, "p99_us": 990.0}},
+    {"system": "a slower one", "acks": "written", "kind": "latency", "mode": "rate", "size": 100,
+     "from_call": {"p50_us": 260.0, "p99_us": 1980.0}},
     {"system": "another", "error": "Traceback\\nFileNotFoundError: not installed"},
 ]
 document = {"meta": {"versions": {"a broker": "1.2"}}, "peers": rows}
@@ -118,9 +169,42 @@ def test_peers_are_measured_by_a_harness_of_their_own(tmp_path: Path, capsys: py
     told = capsys.readouterr().out
     assert "peers, as their harness found them" in told
     found = json.loads(output.read_text(encoding="utf-8"))
-    assert [row["system"] for row in found["peers"]["rows"]] == ["raw_parallel.py", "a broker", "another"]
+    assert [row["system"] for row in found["peers"]["rows"]] == [
+        "raw_parallel.py",
+        "a broker",
+        "a slower one",
+        "another",
+    ]
     assert found["peers"]["versions"] == {"a broker": "1.2"}
     assert found["rounds"] == 1
+    assert found["peers"]["goals"] == [], "neither throughput nor latency was measured"
+
+
+def test_what_is_to_be_shown_beside_peers_is_of_the_best_of_each_kind() -> None:
+    def row(acks: str, per_s: float, us: float) -> dict[str, object]:
+        delivery = {"p50_us": us, "p99_us": 2 * us}
+        return {"acks": acks, "kind": "latency", "acked_per_s": per_s, "delivered_per_s": per_s, "from_call": delivery}
+
+    raw = {"acks": peers.SYNCED, "kind": "throughput", "acked_per_s": 1e6, "delivered_per_s": 2e6}
+    theirs = [
+        row("fsynced", 5e4, 200),
+        row("fsynced, delayed", 2e5, 150),
+        row("none", 9e6, 10),
+        {"error": "", "acks": ""},
+    ]
+    ours = [
+        Outcome(throughput.throughput(Options()), {throughput.SYSTEM: [{"stable": 600.0}]}),
+        Outcome(latency.latency(Options()), {latency.OURS: [{"delivered_p50": 75.0, "delivered_p99": 600.0}]}),
+    ]
+    found = peers.verdicts(peers.Peers([raw, *theirs], {}), ours, 100)
+    assert [(one.value.median, one.reached) for one in found] == [
+        (0.6, True),
+        (12.0, True),
+        (3.0, True),
+        (0.5, True),
+        (2.0, False),
+    ]
+    assert [one.limit for one in peers.verdicts(peers.Peers(theirs, {}), ours[:1], 1024)] == [10.0, 2.0]
 
 
 def test_a_harness_that_is_none_or_fails_is_told_of_in_a_sentence(tmp_path: Path) -> None:
