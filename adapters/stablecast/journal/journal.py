@@ -40,6 +40,9 @@ from stablecast.journal.writer import Syncs, Writer
 MAX_QUEUED_BYTES = 32 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
 
+MAX_QUEUED_RECORDS = 16_384
+"""The same in records: one takes some 700 bytes of memory beside its block, and a process never gives them back."""
+
 
 class _Life(IntEnum):
     OPEN = 0
@@ -167,8 +170,8 @@ class Journal(Reading):
 
     @property
     def pressure(self) -> bool:
-        """Whether more than `MAX_QUEUED_BYTES` wait for the disk."""
-        return self._pending.size > MAX_QUEUED_BYTES
+        """Whether more than `MAX_QUEUED_BYTES` or `MAX_QUEUED_RECORDS` wait for the disk."""
+        return self._pending.size > MAX_QUEUED_BYTES or len(self._pending) > MAX_QUEUED_RECORDS
 
     @property
     def queued_bytes(self) -> int:

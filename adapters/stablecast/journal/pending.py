@@ -29,6 +29,10 @@ class Pending:
         self._issued = 0
         self._seen = (0, 0)  # the two highest tickets of synced records
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._records)
+
     def issue(self, ticket: int) -> None:
         """Checks the ticket of a record that is going to be appended.
 

@@ -203,8 +203,9 @@ async def test_a_shared_ticket_is_reported_once_it_is_complete(tmp_path: Path) -
     assert owner.synced == [2]
 
 
-async def test_pressure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MAX_QUEUED_BYTES", 1000)
+@pytest.mark.parametrize(("bound", "value"), [("MAX_QUEUED_BYTES", 1000), ("MAX_QUEUED_RECORDS", 1)])
+async def test_pressure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int) -> None:
+    monkeypatch.setattr(journal, bound, value)
     gate = Gate()
     owner = start(tmp_path, sync=gate)
     seen = [owner.journal.pressure]
