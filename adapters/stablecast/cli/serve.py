@@ -131,6 +131,8 @@ def run_daemon(job: DaemonJob) -> int:
             stack.callback(pidfile.remove)
         log = open_log(daemon.log, sys.stderr)
         stack.callback(log.close)
+        for notice in plan.notices if daemon.log.path is not None else ():
+            log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
         allow_descriptors()
         become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
         try:

@@ -27,14 +27,15 @@ def inspect(where: str, token: Path | None, as_json: bool) -> int:
     at = place(where)
     if isinstance(at, Remote):
         client = _client(at, token)
-        say({"store": client.store(), "sources": list(client.all_sources())})
-        return 0
-    report = inspecting.inspect(at)
+        report: dict[str, Any] = {"store": client.store(), "sources": list(client.all_sources())}
+    else:
+        report = inspecting.inspect(at)
     if as_json:
         say(report)
         return 0
     console = Console()
-    for table in inspecting.tables(report):
+    running = isinstance(at, Remote)
+    for table in inspecting.running_tables(**report) if running else inspecting.tables(report):
         console.print(table)
     return 0
 
@@ -55,6 +56,7 @@ def export(where: str, output: str, given: dict[str, Any], token: Path | None) -
     """Write messages; returns the exit status."""
     at = place(where)
     times: dict[str, Any] = {name: exporting.instant(given[name]) for name in ("since", "until") if name in given}
+    wanted = exporting.Wanted(**{**given, **times})
     name = Path("-.jsonl.zst" if output == "-" else output)
     if isinstance(at, Remote):
         if not name.name.endswith(".jsonl.zst"):
@@ -63,7 +65,7 @@ def export(where: str, output: str, given: dict[str, Any], token: Path | None) -
             _client(at, token).export({**given, **times}, file)
         return 0
     with _opened(output) as file:
-        count = exporting.export(at, exporting.Wanted(**{**given, **times}), exporting.sink(name, file))
+        count = exporting.export(at, wanted, exporting.sink(name, file))
     note(f"{count:,} messages")
     return 0
 

@@ -28,7 +28,9 @@ from stablecast.journal.format import (
     split_states,
 )
 from stablecast.journal.index import Erase, Index
+from stablecast.journal.lock import LOCK_NAME
 from stablecast.journal.segments import Place, Segment, list_segments
+from stablecast.operations.place import OperationError
 from stablecast.transports.lbttcp import span
 
 
@@ -78,12 +80,15 @@ def read(directory: Path, *, thorough: bool = False) -> Contents:
         thorough: Whether blocks are taken apart too, to see that they hold the messages that they should.
 
     Raises:
+        OperationError: there is no journal in it.
         JournalError: a newer release wrote it.
         OSError: a file cannot be read.
     """
     found = Contents(directory)
     paths, _ = list_segments(directory)
     found.set_aside = sorted(path.name for path in directory.iterdir() if path.suffix in (".damaged", ".foreign"))
+    if not (paths or found.set_aside or (directory / LOCK_NAME).exists()):
+        raise OperationError(f"there is no journal in {directory}: name the directory disk-cache-directory of a store")
     for number, path in paths.items():
         try:
             _read_segment(found, number, path, newest=number == max(paths), thorough=thorough)

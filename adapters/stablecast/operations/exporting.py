@@ -52,6 +52,13 @@ class Wanted:
     since: int | None = None
     until: int | None = None
 
+    def __attrs_post_init__(self) -> None:
+        """Refuse what nothing is in: it would look as if the store had no messages. Raises OperationError."""
+        if self.first is not None and self.last is not None and self.first > self.last:
+            raise OperationError(f"--first {self.first} is above --last {self.last}: no number is in between")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise OperationError("--since is not before --until: no time is in between")
+
     def overlap(self, start: int, stop: int) -> tuple[int, int]:
         """The wanted part of the numbers [start, stop)."""
         low = start if self.first is None else max(start, self.first)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from stablecast.core.effects import Client
@@ -10,6 +11,8 @@ from stablecast.core.messages import Role
 from stablecast.monitor import wording
 from stablecast.operations.contents import Contents, read
 
+SHOWN = 4
+"""Receivers of a source whose progress is shown to people."""
 Report = dict[str, Any]
 """What is printed as JSON."""
 
@@ -77,16 +80,46 @@ def _receiver(client: Client) -> Report:
 
 def tables(report: Report) -> list[Table]:
     """The same for people."""
-    files = Table(
-        "segment", "version", "bytes", "live runs", "sources", title=report["directory"], title_justify="left"
-    )
+    files = Table("segment", "version", "bytes", "live runs", "sources", box=SIMPLE_HEAD, pad_edge=False)
+    files.title, files.title_justify = report["directory"], "left"
     for one in report["segments"]:
         size = wording.size(one["bytes"])
         files.add_row(f"{one['number']:08}", str(one["version"]), size, str(one["live"]), str(one["sources"]))
-    held = Table("source", "topic", "session", "messages", "bytes", "numbers", "holes", "receivers need from")
+    held = _of_sources("numbers")
     for one in report["sources"]:
         numbers = "" if one["first"] is None else f"{one['first']}..{one['last']}"
-        needs = ", ".join(str(reader["needs_from"]) for reader in one["receivers"])
-        figures = (wording.count(one["messages"]), wording.size(one["bytes"]), numbers, str(one["holes"]), needs)
-        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *figures)
+        figures = (wording.count(one["messages"]), wording.size(one["bytes"]), numbers, str(one["holes"]))
+        needs = _needs([reader["needs_from"] for reader in one["receivers"]])
+        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *figures, needs)
     return [files, held]
+
+
+def running_tables(store: Report, sources: list[Report]) -> list[Table]:
+    """A running store for people, from what its monitor says; numbers as on the wire."""
+    about = Table("store", "address", "state", "directory", box=SIMPLE_HEAD)
+    about.add_row(store["name"], store["address"], store["level"], store["cache_directory"])
+    held = _of_sources("window")
+    for one in sources:
+        window = f"{wording.wire(one['window'][0])}..{wording.wire(one['window'][2])}" if one["messages"] else ""
+        figures = (wording.count(one["messages"]), wording.size(one["memory"][0]), window, str(one["holes"]))
+        needs = _needs([reader["acknowledged"] + 1 for reader in one["receivers"]])
+        held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *figures, needs)
+    return [about, held]
+
+
+def _of_sources(numbers: str) -> Table:
+    """A RegID is never cut short: it is what other commands want."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("source", no_wrap=True, min_width=10)
+    table.add_column("topic", overflow="fold")
+    table.add_column("session", overflow="fold")
+    for name in ("messages", "bytes", numbers, "holes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("needed from", overflow="fold")
+    return table
+
+
+def _needs(numbers: list[int]) -> str:
+    """The first few, lowest first; a store may have thousands of receivers."""
+    first = ", ".join(map(str, sorted(numbers)[:SHOWN]))
+    return f"{first} and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else first

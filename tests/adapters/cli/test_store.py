@@ -142,7 +142,13 @@ def test_a_daemon_runs_its_stores_until_it_is_interrupted(config: Path) -> None:
     assert err.endswith("goes into\n")
     assert not (config.parent / "stored.pid").exists()
     log = (config.parent / "stored.log").read_text()
-    for line in ("[INFO] a: ready: ", "[INFO] b: ready: ", "[INFO] b: source-registered: ", "[INFO] a: stopped: "):
+    for line in (
+        "[WARNING] configuration: ",
+        "[INFO] a: ready: ",
+        "[INFO] b: ready: ",
+        "[INFO] b: source-registered: ",
+        "[INFO] a: stopped: ",
+    ):
         assert line in log
 
 

@@ -83,7 +83,12 @@ async def test_a_directory_is_exported(tmp_path: Path, capsys: pytest.CaptureFix
 
 async def test_an_export_that_fails_leaves_no_file(tmp_path: Path) -> None:
     directory = str(await kept(tmp_path / "store"))
-    for name, given in (("out.csv", {}), ("out.jsonl.zst", {"source": 5})):
+    for name, given in (
+        ("out.csv", {}),
+        ("out.jsonl.zst", {"source": 5}),
+        ("out.jsonl.zst", {"first": 3, "last": 2}),
+        ("out.jsonl.zst", {"since": "2026-01-01", "until": "2026-01-01"}),
+    ):
         with pytest.raises(OperationError):
             storing.export(directory, str(tmp_path / name), given, None)
         assert not (tmp_path / name).exists()
@@ -111,6 +116,8 @@ async def test_a_running_store_is_inspected_and_changed(capsys: pytest.CaptureFi
     staged = busy()
     async with monitored(staged) as base:
         assert said(capsys)["store"]["name"] == "orders"
+        assert await ran(lambda: storing.inspect(base, None, as_json=False)) == 0
+        assert "quotes" in capsys.readouterr().out
         assert await ran(lambda: storing.evict(base, 1002, None, yes=True, token=None, as_json=False)) == 0
         assert capsys.readouterr().out == "1002 is forgotten here\n"
         with pytest.raises(OperationError, match="stop it"):

@@ -4,10 +4,13 @@ import io
 import json
 from pathlib import Path
 
+import attrs
+import pytest
 from rich.console import Console
 
 from stablecast.journal import Journal
-from stablecast.operations.inspecting import inspect, tables
+from stablecast.operations.inspecting import inspect, running_tables, tables
+from stablecast.operations.place import OperationError
 from tests.adapters.operations.kept import READER, SOURCE, block, fill, kept
 
 
@@ -49,4 +52,31 @@ async def test_a_table_says_the_same(tmp_path: Path) -> None:
     text = seen.file.getvalue()  # type: ignore[attr-defined]
     assert "orders" in text
     assert "0..11" in text
-    assert "5, 2" in text
+    assert "2, 5" in text
+
+
+async def test_a_reg_id_is_whole_on_the_narrowest_terminal(tmp_path: Path) -> None:
+    """What the other commands want to be told must not be cut short."""
+    seen = Console(file=io.StringIO(), width=80)
+    for table in tables(inspect(await fill(tmp_path, attrs.evolve(SOURCE, reg_id=4_093_582_111, session_id=1 << 62)))):
+        seen.print(table)
+    assert "4093582111" in seen.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_running_store_is_shown_likewise() -> None:
+    """With the first few of many receivers."""
+    store = {"name": "orders", "address": "a:1", "level": "OK", "cache_directory": "cache"}
+    one = {
+        "reg_id": 5, "topic": "t", "session_id": 7, "messages": 3, "memory": [9, 0, 0], "window": [0, 0, 2], "holes": 0,
+        "receivers": [{"acknowledged": number} for number in range(9)],
+    }  # fmt: skip
+    seen = Console(file=io.StringIO(), width=160)
+    for table in running_tables(store, [one, {**one, "messages": 0, "receivers": []}]):
+        seen.print(table)
+    text = seen.file.getvalue()  # type: ignore[attr-defined]
+    assert "1, 2, 3, 4 and 5 more" in text
+
+
+def test_what_is_no_journal_is_not_shown_as_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(OperationError, match=r"there is no journal in .*: name the directory disk-cache-directory"):
+        inspect(tmp_path)

@@ -96,6 +96,7 @@ async def test_a_store_is_drained_when_receivers_have_everything() -> None:
 
 
 async def test_files_are_scrubbed_and_exported_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
     async with monitored(Staged(directory=str(tmp_path))) as client:
         assert (await asked(client.scrub))["clean"]
         file = io.BytesIO()

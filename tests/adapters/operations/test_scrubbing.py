@@ -47,6 +47,7 @@ async def test_what_is_damaged_is_told_with_its_place(tmp_path: Path) -> None:
     assert "another store" in told[-1]
 
 
-def test_an_empty_directory_is_clean(tmp_path: Path) -> None:
+def test_an_empty_journal_is_clean(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
     assert scrub(tmp_path)["clean"]
     assert "(none)" in sentences(scrub(tmp_path))[0]
