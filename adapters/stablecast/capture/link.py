@@ -23,6 +23,11 @@ def ipv4_packet(link: int, octets: bytes) -> bytes | None:
     return packet if packet and packet[0] >> 4 == 4 else None
 
 
+def is_read(link: int) -> bool:
+    """Whether frames of this link type can be read."""
+    return link in _TAKERS
+
+
 def _raw(octets: bytes) -> bytes:
     return octets
 

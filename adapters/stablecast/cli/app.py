@@ -254,11 +254,9 @@ def verify_command(
         typer.Option(help="Judge on this Spark: local[*], spark://host:port; default: here if it is little."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write an HTML page about traces, with a timeline of each session.")
+        Path | None, typer.Option(help="Write an HTML page with the verdicts and a timeline of each session.")
     ] = None,
-    parquet: Annotated[
-        Path | None, typer.Option(help="Write the violations in traces as a Parquet table into it.")
-    ] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write the violations as a Parquet table into it.")] = None,
     port: Annotated[list[str] | None, typer.Option(help="Of captures, as for `capture decode`.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stablecast.capture.files import is_capture
 from stablecast.capture.judging.command import run_judge
-from stablecast.trace.command import UNREADABLE, VIOLATED, Wanted, run_verify
+from stablecast.trace.command import UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
 
 
 def run(
@@ -13,9 +13,12 @@ def run(
     """Judge captures by themselves and traces together; returns the gravest exit status."""
     captures = [path for path in paths if path.is_file() and is_capture(path)]
     traces = [path for path in paths if path not in captures]
+    paper, wanted = Paper(), Wanted(as_json, master, report, parquet)
     statuses = []
     if captures:
-        statuses.append(run_judge(captures, ports, as_json))
+        statuses.append(run_judge(captures, ports, as_json, paper))
     if traces or not captures:
-        statuses.append(run_verify(traces, Wanted(as_json, master, report, parquet)))
+        statuses.append(run_verify(traces, wanted, paper))
+    else:
+        statuses.append(publish(paper, wanted))
     return max(statuses, key=[0, UNREADABLE, VIOLATED].index)

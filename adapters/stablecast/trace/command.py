@@ -40,18 +40,45 @@ class Wanted:
     parquet: Path | None = None
 
 
-def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted()) -> int:
-    """Verifies traces and prints the outcome.
+@attrs.define
+class Paper:
+    """What a page and a table are made of: traces, and captures in their form."""
+
+    summary: Summary = attrs.field(factory=Summary)
+    points: list[Point] = attrs.field(factory=list)
+
+    def add(self, summary: Summary, points: Iterable[Point]) -> None:
+        """More of it."""
+        self.summary.files += summary.files
+        self.summary.untold += summary.untold
+        self.points += points
+
+
+def publish(paper: Paper, wanted: Wanted) -> int:
+    """Writes the page and the table, as far as they are wanted; returns an exit status, with a sentence if it fails."""
+    try:
+        if wanted.report is not None:
+            wanted.report.write_text(render(paper.summary, paper.points), encoding="utf-8")
+        if wanted.parquet is not None:
+            write_table(paper.summary, wanted.parquet)
+    except TraceError as error:
+        typer.echo(f"stablecast: {error}", err=True)
+        return UNREADABLE
+    except OSError as error:
+        what = error.filename or wanted.report or wanted.parquet
+        typer.echo(f"stablecast: {what} cannot be written: {error.strerror}; name another place", err=True)
+        return UNREADABLE
+    return CLEAN
+
+
+def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted(), paper: Paper | None = None) -> int:
+    """Verifies traces and prints the outcome. `paper` has what was found elsewhere and belongs on the same page.
 
     Returns the exit status: 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The
     outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
     """
     try:
         summary, points = _judge(find(paths), wanted)
-        if wanted.report is not None:
-            wanted.report.write_text(render(summary, points), encoding="utf-8")
-        if wanted.parquet is not None:
-            write_table(summary, wanted.parquet)
     except StablecastError as error:
         typer.echo(f"stablecast: {error}", err=True)
         return UNREADABLE
@@ -62,9 +89,12 @@ def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted()) -> int:
     for report in summary.files:
         if report.error is not None:
             typer.echo(report.error, err=True)
+    paper = Paper() if paper is None else paper
+    paper.add(summary, points)
+    written = publish(paper, wanted)
     if summary.violations:
         return VIOLATED
-    return CLEAN if summary.clean else UNREADABLE
+    return written if summary.clean else UNREADABLE
 
 
 def _judge(files: list[Path], wanted: Wanted) -> tuple[Summary, list[Point]]:

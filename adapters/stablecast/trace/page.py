@@ -83,7 +83,7 @@ def render(summary: Summary, points: Iterable[Point]) -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>stablecast verify</title><style>{_STYLE}</style>",
-        f"<h1>Traces: {verdict}</h1><p class=soft>{counts}</p>",
+        f"<h1>Verification: {verdict}</h1><p class=soft>{counts}</p>",
         _violations(summary),
         _files(summary),
         _untold(summary),
@@ -101,7 +101,7 @@ def _violations(summary: Summary) -> str:
     ]
     if not rows:
         return ""
-    return f"<h2>Violations</h2><table><tr><th>rule<th>endpoint<th>record<th>what{''.join(rows)}</table>"
+    return f"<h2>Violations</h2><table><tr><th>rule<th>endpoint<th>record, frame<th>what{''.join(rows)}</table>"
 
 
 def _files(summary: Summary) -> str:
@@ -111,12 +111,14 @@ def _files(summary: Summary) -> str:
         for report in summary.files
     ]
     head = "<th>endpoint<th>records<th>dropped<th>ended<th>verdict<th>file"
-    return f"<h2>Traces</h2><table><tr>{head}{''.join(rows)}</table>"
+    return f"<h2>Endpoints</h2><table><tr>{head}{''.join(rows)}</table>"
 
 
 def _verdict(report: FileReport) -> str:
     if report.error is not None:
         return f"<span class=bad>{escape(report.error)}</span>"
+    if report.doubts and report.clean:
+        return f"cannot tell: {', '.join(report.doubts)}"
     return "<span class=good>clean</span>" if report.clean else "<span class=bad>violated</span>"
 
 

@@ -63,6 +63,7 @@ class FileReport:
         violations: Broken rules, in the order of the records; at most `MAX_VIOLATIONS`.
         error: Why the file could not be read to its end, one sentence, or None.
         truncated: Whether that is because its end is missing.
+        doubts: Rules of which a capture cannot tell whether this endpoint kept them.
     """
 
     path: Path
@@ -75,6 +76,7 @@ class FileReport:
     violations: list[Violation] = attrs.field(factory=list)
     error: str | None = None
     truncated: bool = False
+    doubts: list[str] = attrs.field(factory=list)
 
     @property
     def clean(self) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from stablecast.capture.decoding import packets
 from stablecast.capture.judging.findings import RULES, Finding, Findings, Standing
 from stablecast.capture.judging.multicast import Multicast
-from stablecast.capture.judging.persistence import Persistence
+from stablecast.capture.judging.persistence import SKEW_NS, Persistence
 from stablecast.capture.judging.statements import Datagram, Reader
 from stablecast.capture.surveying import survey
 
@@ -35,7 +35,11 @@ def judge(path: Path, told: Iterable[str] = ()) -> Findings:
     reader, persistence, multicast = Reader(), Persistence(findings), Multicast(findings)
     now_ns = 0
     for packet in packets(path, plan):
-        now_ns = max(now_ns, packet.time_ns)
+        if packet.time_ns < now_ns - SKEW_NS:  # Another capture begins, or the clock was set.
+            persistence.close()
+            multicast.close(now_ns)
+            reader, persistence, multicast, now_ns = Reader(), Persistence(findings), Multicast(findings), 0
+        findings.now_ns = now_ns = max(now_ns, packet.time_ns)
         for statement in reader.read(packet):
             if isinstance(statement, Datagram):
                 multicast.take(statement)

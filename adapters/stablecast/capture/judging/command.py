@@ -2,40 +2,60 @@
 
 import json
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 
 from stablecast.capture.errors import CaptureError
+from stablecast.capture.files import frames
 from stablecast.capture.judging import judge
 from stablecast.capture.judging.findings import RULES, Findings, Standing
+from stablecast.capture.judging.report import points_of, summary_of
+from stablecast.capture.link import is_read
+from stablecast.trace.command import Paper
 
 CLEAN: Final = 0
 BROKEN: Final = 1
 UNREADABLE: Final = 2
 """Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
 
-
-def run_judge(paths: Iterable[Path], told: list[str], as_json: bool) -> int:
-    """Judges captures, prints the verdicts, and returns the gravest exit status."""
-    return max((_run(path, told, as_json) for path in paths), key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
+LOOKED_AT: Final = 100
+"""Frames that are looked at to find out why nothing in a capture can be judged."""
 
 
-def _run(path: Path, told: list[str], as_json: bool) -> int:
+def run_judge(paths: Iterable[Path], told: list[str], as_json: bool, paper: Paper | None = None) -> int:
+    """Judges captures, prints the verdicts, and returns the gravest exit status. `paper` gets what a page shows."""
+    paper = Paper() if paper is None else paper
+    statuses = [_run(path, told, as_json, paper) for path in paths]
+    return max(statuses, key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
+
+
+def _run(path: Path, told: list[str], as_json: bool, paper: Paper) -> int:
     try:
         findings = judge(path, told)
     except CaptureError as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(f"{path}: {error.strerror or error}")
+    paper.add(summary_of(path, findings), points_of(path, findings))
     if as_json:
         typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
     else:
         _print(path, findings)
     if not findings.standings:
-        return _fail(f"nothing in {path} can be judged, by its ports and its bytes; --port may help")
+        return _fail(f"nothing in {path} can be judged{_why(path)}")
     return BROKEN if findings.gravest is Standing.BROKEN else CLEAN
+
+
+def _why(path: Path) -> str:
+    """The likeliest reason: frames that cannot be read at all, or traffic of others."""
+    links = {frame.link for frame in islice(frames(path), LOOKED_AT)}
+    if links and not any(map(is_read, links)):
+        named = ", ".join(map(str, sorted(links)))
+        return f": its frames are of link type {named}, which is not read; capture at another interface"
+    return ", by its ports and its bytes; --port may help"
 
 
 def _fail(sentence: str) -> int:

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.capture.judging.timeline import Timeline
+
 MAX_FINDINGS: Final = 100
 """Findings that are kept of one rule and one endpoint."""
 
@@ -45,13 +47,17 @@ class Standing(IntEnum):
 
 @attrs.frozen
 class Finding:
-    """Why a rule does not stand as fine: `frame` is the packet that shows it, 0 for the end of the capture."""
+    """Why a rule does not stand as fine: `frame` is the packet that shows it, 0 for the end of the capture.
+
+    `time_ns` is when it was seen, nanoseconds since 1970.
+    """
 
     rule: str
     standing: Standing
     whose: str
     frame: int
     text: str
+    time_ns: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -60,8 +66,13 @@ class Finding:
 
 @attrs.define
 class Findings:
-    """All that was found. `asked` counts how often a rule could be applied to somebody."""
+    """All that was found. `asked` counts how often a rule could be applied to somebody.
 
+    `timeline` is how far everybody was, `now_ns` the time of the packet at work.
+    """
+
+    now_ns: int = 0
+    timeline: Timeline = attrs.field(factory=Timeline)
     found: list[Finding] = attrs.field(factory=list)
     asked: dict[tuple[str, str], int] = attrs.field(factory=dict)
     standings: dict[tuple[str, str], Standing] = attrs.field(factory=dict)
@@ -75,11 +86,11 @@ class Findings:
 
     def broken(self, rule: str, whose: str, frame: int, text: str) -> None:
         """No possible state explains this packet."""
-        self._note(Finding(rule, Standing.BROKEN, whose, frame, text))
+        self._note(Finding(rule, Standing.BROKEN, whose, frame, text, self.now_ns))
 
     def cannot_tell(self, rule: str, whose: str, frame: int, text: str) -> None:
         """Some possible states explain it, others do not."""
-        self._note(Finding(rule, Standing.CANNOT_TELL, whose, frame, text))
+        self._note(Finding(rule, Standing.CANNOT_TELL, whose, frame, text, self.now_ns))
 
     def _note(self, finding: Finding) -> None:
         key = finding.rule, finding.whose

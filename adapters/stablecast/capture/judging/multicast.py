@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from stablecast.capture.judging.findings import Findings
-from stablecast.capture.judging.statements import At, Datagram
+from stablecast.capture.judging.statements import At, Datagram, Ends
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
 from stablecast.core.units import MILLISECOND, SECOND
@@ -33,8 +33,11 @@ ANSWER_NS: Final = 1 * SECOND
 REPEAT_NS: Final = 50 * MILLISECOND
 """NAKs of a receiver that are further apart are two; nearer ones may be of several receivers."""
 
-SILENCE_NS: Final = SourceSettings().sm_max_ns
-"""A source that is there says so at least each 10 s."""
+COPY_NS: Final = 1 * MILLISECOND
+"""The same datagram within this time was captured twice: at two interfaces, or at two places."""
+
+MAX_COPIES: Final = 1 << 10
+"""Datagrams that are remembered, to know them again."""
 
 
 @attrs.define
@@ -217,10 +220,9 @@ class Session:
             self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and nobody asks again")
 
     def _unanswered(self, number: int, asked: Asked, now_ns: int) -> None:
-        """M4: the source says nothing any more."""
+        """M4: the source says nothing any more. Who asks once may be at the end of what was captured of them both."""
         text = f"a receiver asks for datagram {number}, and the source is not heard any more"
-        gone = self.ended_ns is not None and now_ns - self.ended_ns > SILENCE_NS
-        if gone or (self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS):
+        if self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS:
             self.findings.broken("M4", self.name, asked.frame, text)
         else:
             self.findings.cannot_tell("M4", self.name, asked.frame, f"{text}: the capture ends too soon")
@@ -243,14 +245,26 @@ class Multicast:
     findings: Findings
     sessions: dict[tuple[str, int, int | None], Session] = attrs.field(factory=dict)
     now_ns: int = 0
+    recent: dict[tuple[Ends, lbtrm.Packet], int] = attrs.field(factory=dict)
 
     def take(self, datagram: Datagram) -> None:
         """The next datagram."""
+        if self._copied(datagram):
+            return
         address, port, session_id = key = datagram.session
         if key not in self.sessions:
             name = f"LBTRM:{address}:{port}:{session_id or 0:08x}"
             self.sessions[key] = Session(name, self.findings)
         self.sessions[key].take(datagram.at, datagram.packet)
+
+    def _copied(self, datagram: Datagram) -> bool:
+        """Whether it is in the capture twice."""
+        key = datagram.at.ends, datagram.packet
+        before = self.recent.pop(key, None)
+        self.recent[key] = datagram.at.time_ns
+        if len(self.recent) > MAX_COPIES:
+            del self.recent[next(iter(self.recent))]
+        return before is not None and datagram.at.time_ns - before < COPY_NS
 
     def close(self, now_ns: int) -> None:
         """The capture ends at this time."""

@@ -118,6 +118,7 @@ class Persistence:
             else:
                 self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
             self._reuse(sent, whose, number)
+        self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, number)
         life.payload += sent.size if life.newest is None or number > life.newest else 0
         life.reach(number)
 
@@ -185,18 +186,24 @@ class Persistence:
     def _on_stable(self, at: At, ack: StableAck) -> None:
         life = self._life(ack.incarnation)
         first, last = life.extended(ack.first), life.extended(ack.last)
-        self._claim("P1", self._store(ack.incarnation, ack.store_index), at, life, last)
+        store = self._store(ack.incarnation, ack.store_index)
+        self.findings.timeline.add(("store", store), "held", ack.incarnation, at.time_ns, last)
+        self._claim("P1", store, at, life, last)
         life.acknowledge(ack.store_index, first, last)
 
     def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
         life = self._life(ack.incarnation)
         number, key = life.extended(ack.number), (at.ends, ack.receiver_reg_id, ack.incarnation)
         process = self.processes.get(at.ends)
-        whose = f"receiver {process or _name(at.ends[0])}"
+        who = "receiver", process or _name(at.ends[0])
+        whose = " ".join(who)
         before = self.consumed.get(key, number)
         if number < before and not ack.flags & _LOOSE:
             self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
         self.consumed[key] = max(number, before)
+        self.findings.timeline.add(
+            ("receiver", process or _name(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
+        )
         self._claim("A1", whose, at, life, number)
         self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
 

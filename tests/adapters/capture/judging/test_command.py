@@ -69,6 +69,48 @@ def test_what_cannot_be_judged_gets_a_sentence(tmp_path: Path, clean: Path) -> N
     assert "ends in the middle of frame" in err
 
 
+def test_frames_of_a_link_that_is_not_read_are_said_to_be(tmp_path: Path, clean: Path) -> None:
+    octets = bytearray(clean.read_bytes())
+    octets[20:24] = (147).to_bytes(4, "little")
+    path = tmp_path / "other.pcap"
+    path.write_bytes(octets)
+    status, _, err = outcome("verify", str(path))
+    told = "its frames are of link type 147, which is not read; capture at another interface"
+    assert (status, err) == (2, f"stablecast: nothing in {path} can be judged: {told}\n")
+
+
+def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, bad: Path) -> None:
+    """One page for all, with a timeline of each life; in the table records are frames."""
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
+
+    traces, page = tmp_path / "traces", tmp_path / "out.html"
+    play(TracedWorld(wrap=tapping(traces)))
+    status, _, _ = outcome(
+        "verify", str(clean), str(bad), str(traces), "--report", str(page), "--parquet", str(tmp_path / "table")
+    )
+    assert status == 1
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<svg") == 3, "the life in the captures, and two in the traces"
+    assert "number 4000 is acknowledged" in text
+    assert f"store {STORES[1]}" in text
+    assert "receiver 10.0.0.9:14391: consumed" in text
+    (row,) = parquet.read_table(tmp_path / "table").to_pylist()
+    assert (row["role"], row["endpoint"], row["rule"]) == ("store", STORES[1], "P1")
+    assert row["text"] == f"frame {row['record']}: number 4000 is acknowledged, and the newest that was sent is 40"
+    assert outcome("verify", str(bad), "--report", str(page))[0] == 1
+    assert "cannot be told" not in page.read_text(encoding="utf-8").lower()
+
+
+def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path, clean: Path) -> None:
+    place = tmp_path / "none" / "out.html"
+    status, _, err = outcome("verify", str(clean), "--report", str(place))
+    assert (status, err) == (
+        2,
+        f"stablecast: {place} cannot be written: No such file or directory; name another place\n",
+    )
+
+
 def test_captures_and_traces_together(clean: Path, tmp_path: Path) -> None:
     """Each by its own rules; the gravest exit status counts."""
     traces = tmp_path / "traces"

@@ -20,6 +20,7 @@ def test_the_gravest_counts() -> None:
         "whose": "b",
         "frame": 2,
         "text": "wrong",
+        "time_ns": 0,
     }
 
 

@@ -25,6 +25,16 @@ def standings(talk: Talk, tmp_path: Path) -> dict[str, Standing]:
     return {rule: standing for (rule, _), standing in judged(talk, tmp_path).standings.items()}
 
 
+def test_what_is_captured_twice_is_sent_once(tmp_path: Path) -> None:
+    """At two interfaces, or by two captures that were put one behind the other."""
+    talk = spoken(*REPAIRED, nak(1), ncf(1), 900, data(1, again=True))
+    alone = judge(talk.write(tmp_path / "alone.pcap")).standings
+    talk.packets = [one for one in talk.packets for _ in range(2)]
+    assert judge(talk.write(tmp_path / "twice.pcap")).standings == alone
+    talk.packets = talk.packets[::2] * 2
+    assert judge(talk.write(tmp_path / "behind.pcap")).standings == alone
+
+
 def data(sqn: int, again: bool = False, trail: int = 0) -> lbtrm.Data:
     flags = lbtrm.Data.UNICAST_NAKS | (lbtrm.Data.RETRANSMISSION if again else 0)
     return lbtrm.Data(nak_port=NAKS[1], session_id=SESSION, sqn=sqn, trail=trail, flags=flags, payload=b"")
@@ -96,6 +106,7 @@ REPAIRED = (data(0), data(1), 500, nak(1), data(1, again=True), 100)
         ((nak(1),), "M3", CANNOT_TELL),
         ((data(0), data(1), nak(0), 700, nak(0), 700, nak(0)), "M4", BROKEN),
         ((data(0), data(1), nak(0)), "M4", CANNOT_TELL),
+        ((data(0), data(1), nak(0), 60_000), "M4", CANNOT_TELL),
         ((data(0), session(3)), "M5", CANNOT_TELL),
         ((data(0), session(3), nak(3), data(3, again=True), nak(1, 2), data(1, True), data(2, True)), "M5", FINE),
         ((data(0), data(2), data(1)), "M6", CANNOT_TELL),
