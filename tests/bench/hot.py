@@ -8,9 +8,12 @@ run of messages. Time is virtual and runs so fast that frames have their full si
 """
 
 import argparse
+import os
 import sys
 import time
 from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
 
@@ -159,15 +162,18 @@ class Session:
 
 
 def write(directory: Path, records: int, sessions: int) -> int:
-    """Writes the traces; returns how many records they have."""
-    written = 0
-    for name in range(sessions):
-        session = Session(directory, name)
-        source = session.begin()
-        session.work(source, records // sessions)
-        session.close()
-        written += session.records
-    return written
+    """Writes the traces, on all cores; returns how many records they have."""
+    names = range(sessions)
+    each = repeat(records // sessions)
+    with ProcessPoolExecutor(min(sessions, os.cpu_count() or 1)) as pool:
+        return sum(pool.map(_write_one, repeat(directory), names, each))
+
+
+def _write_one(directory: Path, name: int, records: int) -> int:
+    session = Session(directory, name)
+    session.work(session.begin(), records)
+    session.close()
+    return session.records
 
 
 def main(arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""How fast traces are judged: everything with one command, on a quiet machine.
+"""How fast traces are judged: everything with one command, on a quiet machine, in about a quarter of an hour.
 
     python -m tests.bench.judging --records 10000000 --stream 5000000
 
@@ -11,22 +11,26 @@ on `local[1]` and on `local[2]`. Each run is a process of its own and prints a l
 | replay_per_s, rules_per_s | records per second of the halves on Spark: replay of every frame, and the rules in SQL |
 | per_s, per_cpu_s | records per second of the whole; here also per second of processor time |
 | stages_us | here: processor time of a record, in microseconds, by what it goes into |
+| task_mib | on Spark: the most memory that a Python worker had, all of it, in MiB |
 
-The last line has the ratios of `local[2]` to `local[1]`.
+The last lines are a table of what was asked for and what was found, with the ratios of `local[2]` to `local[1]`.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from stablecast.trace.judge import FrameJudge
 from stablecast.trace.names import find
+from stablecast.trace.replay import Answering
 from stablecast.trace.verify import verify_paths
+from stablecast.trace.watching import Watch
 from tests.bench import hot
 
 HERE: Final = "here"
@@ -34,16 +38,22 @@ MASTERS: Final = (HERE, "local[1]", "local[2]")
 SESSIONS: Final = {"sessions": 4, "stream": 1}
 """The two directories, and how many sessions the traces in them are of."""
 
+STEPS: Final = {"replay": (Answering, "to"), "rules and facts": (Watch, "judge")}
+"""The steps of the judge that are timed apart."""
+
+REPLAY_PER_S, RULES_PER_S, RATIO, TASK_MIB = 100_000, 1_000_000, 1.7, 256
+"""What is asked for: records per second and core, the gain of a second core, and memory of a task."""
+
 
 def here(files: list[Path]) -> dict[str, Any]:
     """In this process, on one core."""
     stages: dict[str, float] = {}
-    for name in ("_judge", "_gather"):
-        _timed(name, stages)
+    for name, (kind, step) in STEPS.items():
+        _timed(name, kind, step, stages)
     began, busy = time.perf_counter(), time.process_time()
     summary = verify_paths(files)
     cpu = time.process_time() - busy
-    stages["replay and the rest"] = cpu - sum(stages.values())
+    stages["the rest"] = cpu - sum(stages.values())
     return {
         "records": summary.records,
         "clean": summary.clean,
@@ -53,17 +63,18 @@ def here(files: list[Path]) -> dict[str, Any]:
     }
 
 
-def _timed(name: str, stages: dict[str, float]) -> None:
+def _timed(name: str, kind: type, step: str, stages: dict[str, float]) -> None:
     """Has a step of the judge tell the time it takes."""
-    inner, step = getattr(FrameJudge, name), name.strip("_")
-    stages[step] = 0.0
+    inner = getattr(kind, step)
+    stages[name] = 0.0
 
-    def timed(judge: FrameJudge, *arguments: Any) -> None:
+    def timed(*arguments: Any) -> Any:
         began = time.process_time()
-        inner(judge, *arguments)
-        stages[step] += time.process_time() - began
+        result = inner(*arguments)
+        stages[name] += time.process_time() - began
+        return result
 
-    setattr(FrameJudge, name, timed)
+    setattr(kind, step, timed)
 
 
 def on_spark(files: list[Path], master: str) -> dict[str, Any]:
@@ -91,6 +102,7 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
         "clean": summary.clean,
         "rows": rows,
         "tasks": job.tasks_for(pieces),
+        "task_mib": max(row.mib for row in spark.range(0, 8, 1, 8).mapInArrow(_peak, "mib bigint").collect()),
         "started_s": round(began - starting, 1),
         "replay_s": round(replayed - began, 2),
         "rules_s": round(ended - replayed, 2),
@@ -100,21 +112,48 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     }
 
 
+def _peak(batches: Iterator[Any]) -> Iterator[Any]:
+    """The most memory that this worker had, in MiB."""
+    import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - in the worker
+
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"mib": [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10]})
+
+
 def measure(directory: Path, records: dict[str, int]) -> None:
     """Writes what is missing, and judges all of it everywhere."""
+    table: list[tuple[str, float, str, bool]] = []
     for name, wanted in records.items():
         folder, rates = directory / name, {}
         if wanted and not folder.exists():
-            print(json.dumps({"writing": name, "records": hot.write(folder, wanted, SESSIONS[name])}), flush=True)
+            began = time.perf_counter()
+            written = hot.write(folder, wanted, SESSIONS[name])
+            seconds = round(time.perf_counter() - began)
+            print(json.dumps({"writing": name, "records": written, "seconds": seconds}), flush=True)
         for master in MASTERS if wanted else ():
             command = [sys.executable, "-m", __spec__.name, "--one", str(folder), master]
             found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             rates[master] = found
             print(json.dumps({"traces": name, "master": master, **found}), flush=True)
-        if rates:
-            one, two = rates["local[1]"], rates["local[2]"]
-            ratios = {key: round(two[key] / one[key], 2) for key in ("replay_per_s", "rules_per_s", "per_s")}
-            print(json.dumps({"traces": name, "local[2] / local[1]": ratios}), flush=True)
+        table += _asked(name, rates) if rates else []
+    print(f"\n{'':42}{'found':>12}{'asked for':>14}")
+    for what, found, asked, met in table:
+        print(f"{what:42}{found:>12,}{asked:>14}  {'met' if met else 'MISSED'}")
+
+
+def _asked(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, float, str, bool]]:
+    """What is asked for of these traces: what, what was found, what should be, and whether it is."""
+    alone, one, two = (rates[master] for master in MASTERS)
+    for what, found, least in (
+        ("replay here, records/s", alone["per_s"], REPLAY_PER_S),
+        ("replay on local[1], records/s", one["replay_per_s"], REPLAY_PER_S),
+        ("rules in SQL on local[1], records/s", one["rules_per_s"], RULES_PER_S),
+        ("local[2] / local[1], all of it", round(two["per_s"] / one["per_s"], 2), RATIO),
+    ):
+        yield f"{name}: {what}", found, f">= {least:,}", found >= least
+    memory = max(one["task_mib"], two["task_mib"])
+    yield f"{name}: memory of a task, MiB", memory, f"<= {TASK_MIB}", memory <= TASK_MIB
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -46,7 +46,7 @@ def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
     lines = frame.body.decode("ascii").splitlines()
     if not len(lines) == frame.count == frame.foot.records:
         raise _DoubtError
-    answering = _Answering(frame, machine)
+    answering = Answering(frame, machine)
     for at in range(0, len(lines), BATCH):
         yield answering.to(lines[at : at + BATCH])
     if digest(snapshot(machine)) != frame.foot.digest:
@@ -57,7 +57,7 @@ class _DoubtError(Exception):
     """The frame is not as it should be."""
 
 
-class _Answering:
+class Answering:
     """A machine that is asked again: the number of the next record, and the clock of the last."""
 
     def __init__(self, frame: Frame, machine: Any) -> None:
