@@ -245,10 +245,12 @@ class StoreFacts:
             self._on_effect(effect, book)
 
     def _on_persisted(self, ticket: int, book: Book) -> None:
-        due = [one for one in self.waiting if one[0] <= ticket]
-        self.waiting = [one for one in self.waiting if one[0] > ticket]
-        for _, reg_id, life, first, stop in due:
-            self._keep(reg_id, life, first, stop, book)
+        due, self.waiting = self.waiting, []
+        for one in due:
+            if one[0] > ticket:
+                self.waiting.append(one)
+            else:
+                self._keep(*one[1:], book)
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
         lives = self.kept.get(reg_id)

@@ -51,7 +51,9 @@ def input_text(event: Input) -> str:
 
 def effects_text(effects: Sequence[Effect]) -> str:
     """Effects as a JSON list."""
-    return f"[{','.join([_WRITERS[type(effect)](effect) for effect in effects])}]"
+    if len(effects) > 1:
+        return f"[{','.join([_WRITERS[type(effect)](effect) for effect in effects])}]"
+    return f"[{_WRITERS[type(effects[0])](effects[0])}]" if effects else "[]"
 
 
 @cache

@@ -43,6 +43,10 @@ class Acknowledged:
             first, last = extended(event.first, self.next), extended(event.last, self.next)
             self.acked[event.store_index].add(first, min(last + 1, self.next))
 
+    def holds(self, store: int, first: int, stop: int) -> bool:
+        """Whether a store acknowledged all of [first, stop)."""
+        return 0 <= store < len(self.acked) and self.acked[store].contiguous_from(first) >= stop
+
     def pieces(self, first: int, stop: int) -> Iterator[tuple[int, list[int]]]:
         """Where [first, stop) has the same holders: the first number of each part, and the stores."""
         at = first

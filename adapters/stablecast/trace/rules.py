@@ -85,7 +85,10 @@ class StableByQuorum:
         return None
 
     def _judge(self, stable: Stable, flags: int) -> str | None:
-        for first, holders in self.stores.pieces(stable.first, stable.last + 1):
+        stop = stable.last + 1
+        if not flags & _STABLE and self.stores.holds(stable.store_index, stable.first, stop):
+            return None
+        for first, holders in self.stores.pieces(stable.first, stop):
             if flags & _HELD and stable.store_index not in holders:
                 return f"number {first} is reported as held by store {stable.store_index}, which never acknowledged it"
             if flags & _STABLE and not self.stores.suffice(holders):

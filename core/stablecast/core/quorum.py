@@ -131,6 +131,8 @@ class Quorums:
 
     def stable(self, held: int, registered: int) -> bool:
         """Whether a message that the stores in `held` hold is stable (P-023)."""
+        if len(self.members) == 1 and self.rules.intergroup is not Intergroup.ALL_ACTIVE:
+            return self.intragroup(0, held, registered)
         inside = [self.intragroup(group, held, registered) for group in self._groups]
         return self._between(inside, registered)
 

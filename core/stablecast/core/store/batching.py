@@ -67,4 +67,5 @@ class AckBatch:
         out.append(Send(self.source, self._ack(first, stop, nack=True)))
 
     def _ack(self, first: int, stop: int, nack: bool = False) -> StableAck:
-        return StableAck(self.store_index, self.incarnation, serial.wire(first), serial.wire(stop - 1), nack)
+        modulus = serial.MODULUS
+        return StableAck(self.store_index, self.incarnation, first % modulus, (stop - 1) % modulus, nack)

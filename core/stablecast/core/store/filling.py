@@ -102,6 +102,8 @@ class Filling:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due."""
+        if self.asked_at is None and not self.requests.asked:
+            return None
         asked = None if self.asked_at is None else self.asked_at + self.requests.retry_ns
         requests = self.requests.next()
         return asked if requests is None else requests if asked is None else min(asked, requests)

@@ -38,9 +38,6 @@ from stablecast.core.store.terms import Terms
 from stablecast.core.store.tickets import Tickets
 from stablecast.core.store.window import Window
 
-NEVER = (None, None, None)
-"""No timer of a repository is running."""
-
 
 @attrs.define
 class Repository:
@@ -277,8 +274,11 @@ class Repository:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, None: not before something else happens."""
-        times = (self.filling.next_timeout(), self.window.next_timeout(), self.acks.due)
-        return None if times == NEVER else min(time for time in times if time is not None)
+        due = self.acks.due
+        for other in (self.filling.next_timeout(), self.window.next_timeout()):
+            if other is not None and (due is None or other < due):
+                due = other
+        return due
 
     def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """Let go of what is too much, or consumed by all."""

@@ -161,10 +161,12 @@ class Window:
         """
         terms = self.terms
         number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
-        written, kept = terms.written, self.kept
-        limit = terms.disk_limit if written else terms.size_threshold
-        excess = self.bytes(kept) - limit if limit else 0
-        horizon = now - terms.age_ns if terms.age_ns and not written else None
+        if terms.written:
+            kept, limit, horizon = self.disk, terms.disk_limit, None
+        else:
+            kept, limit = self.memory, terms.size_threshold
+            horizon = now - terms.age_ns if terms.age_ns else None
+        excess = kept.payload_bytes + OVERHEAD_BYTES * kept.messages - limit if limit else 0
         if excess <= 0 and horizon is None:
             return number
         stop = kept.below(number, excess, OVERHEAD_BYTES, horizon)
