@@ -7,8 +7,11 @@ protocols above repair that.
 import asyncio
 import errno
 import socket
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
 from stablecast.net.address import join, parse
 from stablecast.net.ports import PortError
@@ -16,11 +19,8 @@ from stablecast.net.ports import PortError
 READ_DATAGRAMS = 64
 """Datagrams of one read; then others have their turn."""
 
-READ_BYTES = 96 * 1024
-"""The same in bytes: what is read and put together goes through memory that is at hand."""
-
 MAX_DATAGRAM = 65_535
-"""Bytes that a read has room for."""
+"""Bytes that each datagram of a read has room for."""
 
 RECEIVE_BUFFER = 8 * 1024 * 1024
 """Bytes that the kernel may hold for us (transport_lbtrm_receiver_socket_buffer); it may grant less."""
@@ -28,14 +28,23 @@ RECEIVE_BUFFER = 8 * 1024 * 1024
 SEND_BUFFER = 1024 * 1024
 """Bytes that the kernel may hold to be sent (transport_lbtrm_source_socket_buffer)."""
 
-Datagram = tuple[bytes, str]
-"""Bytes, and who sent them: `ip:port`."""
-
-_BUFFER = memoryview(bytearray(MAX_DATAGRAM))
-"""Where each datagram is read, to be copied at its own size: memory that is as large as the largest costs more."""
+Sent = tuple[str, list[memoryview]]
+"""Who sent (`ip:port`), and what, in order. The bytes are there until the next read of the thread."""
 
 _parsed = lru_cache(maxsize=4_096)(parse)
-_joined = lru_cache(maxsize=4_096)(join)
+joined = lru_cache(maxsize=4_096)(join)
+
+
+class _Rooms(threading.local):
+    """The room of each thread; several stores of a process have a thread each."""
+
+    def __init__(self) -> None:
+        from stablecast.net.room import Room  # noqa: PLC0415 - most contexts have no UDP session
+
+        self.room = Room()
+
+
+_ROOMS = _Rooms()
 
 
 def bind(interface: str, low: int, high: int = 0) -> socket.socket:
@@ -61,17 +70,27 @@ def bind(interface: str, low: int, high: int = 0) -> socket.socket:
 
 
 class DatagramSocket:
-    """A bound socket, which is ours from now on. `on_read` gets the datagrams of one read and must not raise."""
+    """A bound socket, which is ours from now on.
 
-    def __init__(self, sock: socket.socket, on_read: Callable[[list[Datagram]], None]) -> None:
+    `on_read` gets the datagrams of one read, in order, those of one sender that came together at once; it must not
+    raise. What goes to `peer`, where there is one, is spared looking for the way each time.
+    """
+
+    def __init__(self, sock: socket.socket, on_read: Callable[[list[Sent]], None], peer: str = "") -> None:
         """Read from now on."""
         self.dropped = 0
         self.errors = 0
         self._sock = sock
         self._on_read = on_read
+        self._room = _ROOMS.room
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self._holding: set[object] = set()
+        self._peer = ""
+        if peer:
+            with suppress(OSError):  # Whoever sends is told, each time.
+                sock.connect(parse(peer))
+                self._peer = peer
         self._loop.add_reader(sock, self._read)
 
     @property
@@ -84,8 +103,10 @@ class DatagramSocket:
         """Send these to one address."""
         if self._closed:
             return
-        target = _parsed(to)
-        send = self._sock.sendto
+        send: Callable[[bytes, Any], int] = self._sock.sendto
+        target: tuple[str, int] | int = _parsed(to)
+        if to == self._peer:
+            send, target = self._sock.send, 0  # No flags.
         for octets in datagrams:
             try:
                 send(octets, target)
@@ -115,20 +136,11 @@ class DatagramSocket:
             self._sock.close()
 
     def _read(self) -> None:
-        found: list[Datagram] = []
-        total = 0
-        receive, buffer = self._sock.recvfrom_into, _BUFFER
-        for _ in range(READ_DATAGRAMS):
-            try:
-                size, sender = receive(buffer)
-            except BlockingIOError:
-                break
-            except OSError:  # The network's answer to something that we sent.
-                self.errors += 1
-                continue
-            found.append((bytes(buffer[:size]), _joined(*sender)))
-            total += size
-            if total >= READ_BYTES:
-                break
-        if found:
-            self._on_read(found)
+        try:
+            found = self._room.read(self._sock)
+        except BlockingIOError:
+            return
+        except OSError:  # The network's answer to something that we sent.
+            self.errors += 1
+            return
+        self._on_read(found)

@@ -9,11 +9,11 @@ import attrs
 
 from stablecast.net import datagrams, multicast
 from stablecast.net.address import check_ip, join, parse
-from stablecast.net.datagrams import Datagram, DatagramSocket
+from stablecast.net.datagrams import DatagramSocket, Sent
 from stablecast.net.ports import PortError
 from stablecast.net.timed import Timed
 from stablecast.net.where import Where
-from stablecast.transports.lbtrm import NAME, LbtrmReceiver, name_of
+from stablecast.transports.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.lbtru import LbtruReceiver
 from stablecast.transports.reliable import effects as fx
 from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
@@ -89,9 +89,9 @@ class _Session:
         self._closed = False
         self._timed: Timed[ReceiverInput, fx.ReceiverEffect] = Timed(machine, self._perform)
 
-    def arrived(self, found: tuple[bytes, ...]) -> None:
+    def arrived(self, found: list[memoryview]) -> None:
         """Datagrams of the session."""
-        self._timed.feed(Arrived(found))
+        self._timed.feed(Arrived(tuple(found)))
 
     def statistics(self) -> dict[str, int]:
         """The session's counters, and how many joined it."""
@@ -199,26 +199,26 @@ class ReliableReceivers:
         return session
 
     def _hear(self, address: str) -> _Group:
-        def read(found: list[Datagram]) -> None:
-            sorted_out: dict[tuple[str, bytes], list[bytes]] = {}
-            for octets, sender in found:
-                sorted_out.setdefault((sender, octets[NAME]), []).append(octets)
-            for (sender, name), those in sorted_out.items():
-                session = group.sessions.get((sender.rpartition(":")[0], name))
-                if session is None:
-                    self.strange += len(those)
-                else:
-                    session.arrived(tuple(those))
+        def read(found: list[Sent]) -> None:
+            for sender, those in found:
+                host = sender.rpartition(":")[0]
+                for name, ours in by_name(those).items():
+                    session = group.sessions.get((host, name))
+                    if session is None:
+                        self.strange += len(ours)
+                    else:
+                        session.arrived(ours)
 
         group = _Group(DatagramSocket(multicast.hearing(*parse(address), self.interface), read))
         return group
 
     def _connect(self, where: Where, settings: ReceiverSettings | None, ports: tuple[int, int]) -> _Session:
-        def read(found: list[Datagram]) -> None:
-            ours = tuple([octets for octets, sender in found if sender == where.address])
-            self.strange += len(found) - len(ours)
-            if ours:
-                session.arrived(ours)
+        def read(found: list[Sent]) -> None:
+            for sender, those in found:
+                if sender == where.address:
+                    session.arrived(those)
+                else:
+                    self.strange += len(those)
 
         def closed() -> None:
             del self._sessions[where]
@@ -237,5 +237,5 @@ class ReliableReceivers:
         except PortError:
             return datagrams.bind(self.interface, 0)
 
-    def _on_strange(self, found: list[Datagram]) -> None:
-        self.strange += len(found)
+    def _on_strange(self, found: list[Sent]) -> None:
+        self.strange += sum(len(those) for _, those in found)

@@ -9,7 +9,7 @@ import attrs
 
 from stablecast.net import datagrams, multicast
 from stablecast.net.address import check_ip
-from stablecast.net.datagrams import Datagram, DatagramSocket
+from stablecast.net.datagrams import DatagramSocket, Sent
 from stablecast.net.ports import PortError
 from stablecast.net.timed import Timed
 from stablecast.net.where import Where
@@ -66,11 +66,12 @@ class ReliableSources:
         self._last += 1
         number = self._last
 
-        def heard(found: list[Datagram]) -> None:
-            self._timed.feed(Heard(number, tuple(found)))
+        def heard(found: list[Sent]) -> None:
+            came = [(bytes(octets), sender) for sender, those in found for octets in those]
+            self._timed.feed(Heard(number, tuple(came)))
 
         if group:
-            saying = DatagramSocket(multicast.sending(self.interface), heard)
+            saying = DatagramSocket(multicast.sending(self.interface), heard, group)
             hearing = DatagramSocket(self._nak_port(saying, ports if ports[0] else multicast.NAK_PORTS), heard)
         else:
             found = datagrams.bind(self.interface, *(ports if ports[0] else PORTS))

@@ -3,7 +3,7 @@
 from stablecast.core.seeded import Seeded
 from stablecast.net import datagrams, multicast
 from stablecast.net.address import join
-from stablecast.net.datagrams import Datagram, DatagramSocket
+from stablecast.net.datagrams import DatagramSocket, Sent
 
 LOOPBACK = "127.0.0.1"
 
@@ -32,17 +32,17 @@ class UnicastRelay(Lossy):
         self._front = DatagramSocket(datagrams.bind(LOOPBACK, 0), self._from_clients)
         self.address = join(LOOPBACK, self._front.port)
 
-    def _from_clients(self, found: list[Datagram]) -> None:
-        for octets, client in found:
+    def _from_clients(self, found: list[Sent]) -> None:
+        for client, those in found:
             if client not in self._clients:
                 self._clients[client] = self._towards(client)
-            self._carry(self._clients[client], self._source, [(octets, client)])
+            self._carry(self._clients[client], self._source, [(client, those)])
 
     def _towards(self, client: str) -> DatagramSocket:
         return DatagramSocket(datagrams.bind(LOOPBACK, 0), lambda found: self._carry(self._front, client, found))
 
-    def _carry(self, sock: DatagramSocket, to: str, found: list[Datagram]) -> None:
-        sock.send(to, [octets for octets, _ in found if self.keeps()])
+    def _carry(self, sock: DatagramSocket, to: str, found: list[Sent]) -> None:
+        sock.send(to, [bytes(octets) for _, those in found for octets in those if self.keeps()])
 
     def close(self) -> None:
         for sock in (self._front, *self._clients.values()):
@@ -58,8 +58,8 @@ class MulticastRelay(Lossy):
         self._out = DatagramSocket(multicast.sending(LOOPBACK), self._carry)
         self._in = DatagramSocket(multicast.hearing(*heard, LOOPBACK), self._carry)
 
-    def _carry(self, found: list[Datagram]) -> None:
-        self._out.send(self.group, [octets for octets, _ in found if self.keeps()])
+    def _carry(self, found: list[Sent]) -> None:
+        self._out.send(self.group, [bytes(octets) for _, those in found for octets in those if self.keeps()])
 
     def close(self) -> None:
         self._in.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from stablecast.net import multicast
-from stablecast.net.datagrams import Datagram, DatagramSocket
+from stablecast.net.datagrams import DatagramSocket, Sent
 from stablecast.net.ports import PortError
 from tests.support.network import until
 
@@ -13,12 +13,16 @@ PORT = 14488
 
 
 async def test_everybody_on_this_host_who_joined_hears_a_group() -> None:
-    reads: tuple[list[Datagram], list[Datagram]] = ([], [])
-    hearing = [DatagramSocket(multicast.hearing(GROUP, PORT, HOST), one.extend) for one in reads]
+    reads: list[tuple[str, bytes]] = []
+
+    def heard(found: list[Sent]) -> None:
+        reads.extend((sender, bytes(octets)) for sender, those in found for octets in those)
+
+    hearing = [DatagramSocket(multicast.hearing(GROUP, PORT, HOST), heard) for _ in range(2)]
     saying = DatagramSocket(multicast.sending(HOST, hops=1), lambda _: None)
     saying.send(f"{GROUP}:{PORT}", [b"all"])
-    await until(lambda: all(reads))
-    assert reads == ([(b"all", f"{HOST}:{saying.port}")],) * 2
+    await until(lambda: len(reads) == 2)
+    assert reads == [(f"{HOST}:{saying.port}", b"all")] * 2
     for sock in (*hearing, saying):
         sock.close()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.transports.lbtrm import NAME, LbtrmReceiver, name_of
+from stablecast.transports.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.lbtrm.receiver import LISTENING, ListeningChart, ListeningEvent, ListeningState
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.reliable.effects import (
@@ -152,8 +152,13 @@ def test_artificial_loss_looks_like_loss() -> None:
 
 
 def test_a_datagram_names_its_session() -> None:
-    assert data(0)[NAME] == name_of(NAK_PORT, SESSION_ID)
-    assert data(0, session_id=9)[NAME] != name_of(NAK_PORT, SESSION_ID)
+    datagrams = (data(0), data(0, session_id=9), data(0, nak_port=9), b"\0\0\0")
+    ours, other, port, short = [memoryview(octets) for octets in datagrams]
+    name = name_of(NAK_PORT, SESSION_ID)
+    assert by_name([ours, ours]) == {name: [ours, ours]}
+    sorted_out = by_name([ours, other, short, ours, port])
+    assert sorted_out[name] == [ours, ours]
+    assert sorted(map(len, sorted_out.values())) == [1, 1, 1, 2]
 
 
 def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:

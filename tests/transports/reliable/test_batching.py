@@ -1,5 +1,7 @@
 """Batches: the floor, the ceiling, the wait, and explicit ones."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ def batcher(room: int = 8000, floor: int = 2048) -> Batcher:
     return Batcher(room, floor, 200 * MS)
 
 
-def sizes(datagrams: list[bytes]) -> list[int]:
+def sizes(datagrams: Sequence[bytes | memoryview]) -> list[int]:
     return [len(datagram) for datagram in datagrams]
 
 

@@ -1,6 +1,8 @@
 """Rate limits: data is queued at the limit and then blocked, retransmissions are queued and then shed."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stablecast.core.units import MILLISECOND
 from stablecast.transports.reliable import rates
@@ -100,3 +102,16 @@ def test_what_waits_for_a_session_or_a_client_can_be_forgotten() -> None:
     assert len(limiter.data) == 2
     limiter.forget(1)
     assert [item.session for item in (*limiter.data, *limiter.repairs)] == [2, 2, 2]
+
+
+@given(st.lists(st.lists(st.integers(1, 600), min_size=1, max_size=5), max_size=8))
+def test_what_is_admitted_together_would_be_admitted_one_by_one(runs: list[list[int]]) -> None:
+    limiter, twin = RateLimiter(PER_INTERVAL), RateLimiter(PER_INTERVAL)
+    for turn, sizes in enumerate(runs):
+        now = turn * 4 * MS
+        one_by_one = [twin.admit(data(0, size), now) for size in sizes]
+        if not limiter.admits(sum(sizes), now):
+            assert [limiter.admit(data(0, size), now) for size in sizes] == one_by_one
+        else:
+            assert all(one_by_one)
+        assert (limiter.data_left, limiter.data) == (twin.data_left, twin.data)

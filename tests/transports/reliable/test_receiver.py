@@ -1,5 +1,6 @@
 """A receiver's session, whatever the protocol: what is read, asked for, counted, and over."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 import attrs
@@ -52,12 +53,12 @@ class Plain(ReceiverMachine):
             case _:
                 return Refused(0, 1, (number,))
 
-    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
-        found: list[memoryview] = []
+    def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
+        found: list[bytes | memoryview] = []
         for place, octets in enumerate(datagrams):
             if octets != b"D%d" % (number + place):
                 break
-            found.append(memoryview(block(7, number + place, 1)))
+            found.append(block(7, number + place, 1))
         return found, 0
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:

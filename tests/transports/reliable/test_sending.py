@@ -11,7 +11,7 @@ from stablecast.transports.reliable import sending as module
 from stablecast.transports.reliable.batching import Mark
 from stablecast.transports.reliable.inputs import Submit
 from stablecast.transports.reliable.marks import message
-from stablecast.transports.reliable.packets import Data, Refused, Standing
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.sending import SESSION, Say, SessionChart, SessionEvent, SessionState, SourceSession
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
@@ -37,7 +37,7 @@ class Driven:
 
     def take(self) -> list[object]:
         said, self.said[:] = self.said[:], []
-        return [say.packet for say in said]
+        return [packet for say in said for packet in one_by_one(say.packet)]
 
     def send(
         self, count: int = 1, now: int = 0, size: int = 20, topic: int = 7, mark: Mark = Mark.NONE
@@ -62,6 +62,14 @@ class Driven:
         return found
 
 
+def one_by_one(packet: Told) -> list[Told]:
+    """The datagrams of a series as what each of them is."""
+    if not isinstance(packet, Series):
+        return [packet]
+    first, trail = packet.number, packet.trail
+    return [Data(serial.wire(first + n), trail, bytes(payload)) for n, payload in enumerate(packet.payloads)]
+
+
 def numbers(packets: list[object], again: bool = False) -> list[int]:
     return [packet.number for packet in packets if isinstance(packet, Data) and packet.again is again]
 
@@ -77,6 +85,22 @@ def test_datagrams_are_numbered_from_0_and_tell_the_trail() -> None:
     assert numbers(sent) == [0, 1, 2, 3, 4]
     assert [packet.trail for packet in sent if isinstance(packet, Data)] == [0, 0, 0, 1, 2]
     assert driven.session.abstract() == ("OPEN", 2, 4, 0)
+
+
+def test_what_leaves_together_is_said_together_with_one_trail_that_is_above_none_of_it() -> None:
+    """And is, datagram by datagram, what leaves one by one; those that the window has no room for go with the next."""
+    driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
+    for said in (4, 2):
+        driven.session.submit(Submit(1, block(7, driven.next, said)), 0)
+        driven.next += said
+    first, second = (say.packet for say in driven.said)
+    assert isinstance(first, Series)
+    assert isinstance(second, Series)
+    assert (first.number, first.trail, len(first.payloads)) == (0, 0, 4)
+    assert (second.number, second.trail, len(second.payloads)) == (4, 3, 2)
+    assert [bytes(payload) for payload in second.payloads] == [block(7, 4, 1), block(7, 5, 1)]
+    assert driven.session.statistics.bytes_sent == 6 * (HEADER + 32)
+    driven.session.check_invariants()
 
 
 def test_messages_wait_in_a_batch_for_the_interval() -> None:

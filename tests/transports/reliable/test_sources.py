@@ -8,7 +8,7 @@ from stablecast.core.units import MILLISECOND
 from stablecast.transports.reliable import sources as module
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
 from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
-from stablecast.transports.reliable.packets import Data, Told
+from stablecast.transports.reliable.packets import Data, Series, Told
 from stablecast.transports.reliable.sending import SourceSession
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from stablecast.transports.reliable.sources import Sources
@@ -32,8 +32,10 @@ class Plain(Sources):
     def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
         session.on_nak((int(octets),), sender, now)
 
-    def encode(self, number: int, packet: Told) -> bytes:
-        return b"D%d" % packet.number if isinstance(packet, Data) else type(packet).__name__.encode()
+    def encode(self, number: int, packet: Told) -> list[bytes]:
+        if isinstance(packet, Series):
+            return [b"D%d" % (packet.number + place) for place in range(len(packet.payloads))]
+        return [b"D%d" % packet.number if isinstance(packet, Data) else type(packet).__name__.encode()]
 
     def audience(self, number: int, to: str) -> tuple[str, ...]:
         return (to or "all",)

@@ -8,7 +8,8 @@ from stablecast.transports.reliable.window import OVERHEAD, Window
 
 def filled(window: Window, sizes: list[int], now: int = 0) -> Window:
     for size in sizes:
-        window.leave(window.add(bytes(size)), now)
+        window.add([bytes(size)])
+        window.leave(1, now)
     return window
 
 
@@ -47,21 +48,31 @@ def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
     """The rate limit may hold up more than the window has room for: nothing of it is lost."""
     window = filled(Window(100), [90])
     for _ in range(3):
-        window.add(bytes(90))
+        window.add([bytes(90)])
     assert (window.trail, window.lead, window.sent) == (0, 3, 0)
     assert window.get(1) is None
-    assert window.leave(1, 0) == bytes(90)
+    assert window.leave(1, 0) == 1
     assert (window.trail, window.get(1)) == (1, bytes(90))
+
+
+def test_what_leaves_together_stays_together_until_more_leaves() -> None:
+    """The trail that it tells is above none of it; what is asked for finds the window trimmed."""
+    window = filled(Window(100, age_ns=50), [40])
+    assert window.add([bytes(40)] * 4) == 1
+    assert window.leave(4, 10) == 1
+    assert (window.trail, window.sent, len(window), window.sent_at[4]) == (1, 4, 4, 10)
+    window.trim(10)
+    assert (window.trail, len(window)) == (3, 2)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=40), st.integers(1, 120))
 def test_it_holds_what_a_list_would(steps: list[tuple[int, bool]], limit: int) -> None:
     window, twin = Window(limit), list[int]()
     for size, leaves in steps:
-        window.add(bytes(size))
+        window.add([bytes(size)])
         twin.append(size)
         if leaves:
-            window.leave(window.sent + 1, 0)
+            window.leave(1, 0)
             oldest = window.lead + 1 - len(twin)
             while oldest < window.sent and sum(twin) > limit:
                 twin.pop(0)

@@ -99,7 +99,10 @@ def plain(sqn: int, **other: object) -> lbtrm.Data:
 
 def test_the_quick_ways_to_write_and_read_data_do_the_same() -> None:
     octets = lbtrm.encode(plain(4))
-    assert lbtrm.encode_data(5, 9, 4, 3, lbtrm.Data.UNICAST_NAKS, b"x") == octets
+    assert lbtrm.encode_data(5, 9, 4, 3, lbtrm.Data.UNICAST_NAKS, [b"x"]) == [octets]
+    last = 0xFFFF_FFFF
+    both = [lbtrm.encode(plain(last)), lbtrm.encode(plain(0))]
+    assert lbtrm.encode_data(5, 9, last, 3, lbtrm.Data.UNICAST_NAKS, [b"x", X]) == both
     assert lbtrm.read_data(octets) == (5, 9, 4, 3, lbtrm.Data.UNICAST_NAKS, X)
     assert lbtrm.read_data(octets[:19]) is None
     assert lbtrm.read_data(lbtrm.encode(plain(4, options=(lbtrm.Option(7, b"ab"),)))) is None

@@ -123,8 +123,10 @@ def plain(sqn: int, **other: object) -> lbtru.Data:
 
 def test_the_quick_ways_to_write_and_read_data_do_the_same() -> None:
     octets = lbtru.encode(plain(4, flags=lbtru.Data.RETRANSMISSION))
-    assert lbtru.encode_data(lbtru.Data.RETRANSMISSION, 4, 3, 9, b"x") == octets
-    assert lbtru.encode_data(0, 4, 3, 0, b"x") == lbtru.encode(plain(4, options=()))
+    assert lbtru.encode_data(lbtru.Data.RETRANSMISSION, 4, 3, 9, [b"x"]) == [octets]
+    assert lbtru.encode_data(0, 4, 3, 0, [b"x"]) == [lbtru.encode(plain(4, options=()))]
+    both = [lbtru.encode(plain(0xFFFF_FFFF)), lbtru.encode(plain(0))]
+    assert lbtru.encode_data(0, 0xFFFF_FFFF, 3, 9, [b"x", X]) == both
     assert lbtru.read_data(octets) == (9, lbtru.Data.RETRANSMISSION, 4, 3, X)
     assert lbtru.read_data(octets[:19]) is None
     assert lbtru.read_data(lbtru.encode(plain(4, options=()))[:20] + bytes(20)) is None

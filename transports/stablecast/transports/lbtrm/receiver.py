@@ -5,6 +5,7 @@
 Everything from the source counts as a sign of life. There is no farewell: a source leaves in silence.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 import attrs
@@ -16,6 +17,9 @@ from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.sequences import Format
+
+_NAME = slice(2, lbtrm.HEADER.size)
+"""Where a datagram names its session."""
 
 
 class ListeningState(IntEnum):
@@ -46,13 +50,20 @@ class ListeningChart(Chart):
     leave = states.OVER.from_(states.WAITING, states.ACTIVE, on="drop_all")
 
 
-NAME = slice(2, lbtrm.HEADER.size)
-"""Where a datagram names its session."""
-
-
 def name_of(nak_port: int, session_id: int) -> bytes:
-    """What stands there: with the host of their sender it says whose session datagrams are of."""
-    return lbtrm.HEADER.pack(0, 0, nak_port, session_id)[NAME]
+    """How datagrams name their session: with the host of their sender it says which one they are of."""
+    return lbtrm.HEADER.pack(0, 0, nak_port, session_id)[_NAME]
+
+
+def by_name(datagrams: list[memoryview]) -> dict[bytes, list[memoryview]]:
+    """The datagrams of each name, in order; of one name as a rule."""
+    names = [octets[_NAME].tobytes() for octets in datagrams]
+    if names.count(names[0]) == len(names):
+        return {names[0]: datagrams}
+    found: dict[bytes, list[memoryview]] = {}
+    for name, octets in zip(names, datagrams, strict=True):
+        found.setdefault(name, []).append(octets)
+    return found
 
 
 @attrs.define
@@ -101,7 +112,7 @@ class LbtrmReceiver(ReceiverMachine):
             case _:  # NAKs of others, where those are multicast; parity, which nobody here asked for
                 return Aside.OTHER
 
-    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+    def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
         return lbtrm.read_series(datagrams, self.name, number)
 

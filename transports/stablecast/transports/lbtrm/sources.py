@@ -5,7 +5,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.transports.reliable.inputs import Open
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
 from stablecast.transports.reliable.sending import EVERYBODY, SourceSession
 from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings
 from stablecast.transports.reliable.sources import Sources
@@ -59,22 +59,22 @@ class LbtrmSources(Sources):
         else:
             session.statistics.dgrams_dropped += 1
 
-    def encode(self, number: int, packet: Told) -> bytes:
+    def encode(self, number: int, packet: Told) -> list[bytes]:
         """As the product writes it where there is no parity."""
         group = self.groups[number]
         port, session = group.nak_port, group.session_id
         match packet:
-            case Data():
-                flags = _AGAIN if packet.again else _FIRST
-                return lbtrm.encode_data(port, session, packet.number, packet.trail, flags, packet.payload)
+            case Series(number, trail, payloads):
+                return lbtrm.encode_data(port, session, number, trail, _FIRST, payloads)
+            case Data(number, trail, payload):
+                return lbtrm.encode_data(port, session, number, trail, _AGAIN, [payload])
             case Standing(number, lead, trail):
                 standing = lbtrm.SessionMessage(
                     nak_port=port, session_id=session, sm_sqn=number, lead=lead, trail=trail
                 )
-                return lbtrm.encode(standing)
+                return [lbtrm.encode(standing)]
             case Refused(trail, reason, numbers):
-                return lbtrm.encode(
-                    lbtrm.Ncf(nak_port=port, session_id=session, trail=trail, reason=reason, sqns=numbers)
-                )
+                refused = lbtrm.Ncf(nak_port=port, session_id=session, trail=trail, reason=reason, sqns=numbers)
+                return [lbtrm.encode(refused)]
             case _:
                 assert_never(packet)

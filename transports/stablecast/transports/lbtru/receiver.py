@@ -8,6 +8,7 @@ acknowledgement goes out every interval, so that the source knows that its clien
 does not know, and its clients when it ends.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 import attrs
@@ -112,7 +113,7 @@ class LbtruReceiver(ReceiverMachine):
             case _:
                 return Aside.OTHER
 
-    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+    def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
         return lbtru.read_series(datagrams, self.session_id, number)
 

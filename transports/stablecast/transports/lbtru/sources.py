@@ -11,9 +11,10 @@ from typing import assert_never
 import attrs
 
 from stablecast.transports.lbtru.clients import Clients
+from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import ClientJoined, ClientLeft, SendDatagrams
 from stablecast.transports.reliable.inputs import Open
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
 from stablecast.transports.reliable.sending import EVERYBODY, Say, SourceSession
 from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings
 from stablecast.transports.reliable.sources import Sources
@@ -63,8 +64,7 @@ class LbtruSources(Sources):
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = (super().next_timeout(), *(service.clients.next() for service in self.services.values()))
-        return min((at for at in due if at is not None), default=None)
+        return soonest(super().next_timeout(), *[service.clients.next() for service in self.services.values()])
 
     def statistics(self, number: int) -> dict[str, int]:
         """The counters of a session, and how many clients it has. Raises MisuseError if there is none."""
@@ -88,20 +88,21 @@ class LbtruSources(Sources):
         elif isinstance(packet, lbtru.Nak) and packet.format == Format.SELECTIVE:
             session.on_nak(packet.sqns, sender, now)
 
-    def encode(self, number: int, packet: Told) -> bytes:
+    def encode(self, number: int, packet: Told) -> list[bytes]:
         """With the session ID."""
         service = self.services[number]
         options = service.options
         match packet:
-            case Data():
-                flags = lbtru.Data.RETRANSMISSION if packet.again else 0
-                return lbtru.encode_data(flags, packet.number, packet.trail, service.session_id, packet.payload)
+            case Series(number, trail, payloads):
+                return lbtru.encode_data(0, number, trail, service.session_id, payloads)
+            case Data(number, trail, payload):
+                return lbtru.encode_data(lbtru.Data.RETRANSMISSION, number, trail, service.session_id, [payload])
             case Standing(number, lead, trail, opening):
                 flags = lbtru.SessionMessage.SYN if opening else 0
                 standing = lbtru.SessionMessage(flags=flags, sm_sqn=number, lead=lead, trail=trail, options=options)
-                return lbtru.encode(standing)
+                return [lbtru.encode(standing)]
             case Refused(trail, reason, numbers):
-                return lbtru.encode(lbtru.Ncf(trail=trail, reason=reason, sqns=numbers, options=options))
+                return [lbtru.encode(lbtru.Ncf(trail=trail, reason=reason, sqns=numbers, options=options))]
             case _:
                 assert_never(packet)
 

@@ -46,8 +46,8 @@ class Batcher:
     explicit: bool = False
     last_at: int = 0
 
-    def add(self, block: bytes, now: int, mark: Mark = Mark.NONE) -> list[bytes]:
-        """Takes whole messages, back to back; returns the datagrams that are complete with them.
+    def add(self, block: bytes, now: int, mark: Mark = Mark.NONE) -> list[bytes | memoryview]:
+        """Takes whole messages, back to back; returns the datagrams that are complete with them: parts of the block.
 
         Raises:
             MisuseError: If one of them does not fit a datagram, or the block does not end with a message. Nothing is
@@ -56,15 +56,16 @@ class Batcher:
         if mark is Mark.BEGIN:
             self.explicit = True
         cuts = self._cuts(block)
-        full: list[bytes] = []
-        start = 0
-        for cut in cuts:
-            if cut > start:
-                self.pending.append(block[start:cut])
-            full.append(b"".join(self.pending))
-            self.pending, start = [], cut
+        full: list[bytes | memoryview] = []
+        start, view = 0, memoryview(block)
         if cuts:
-            self.size = 0
+            if self.pending:
+                start = cuts.pop(0)
+                full.append(b"".join((*self.pending, view[:start])))
+                self.pending, self.size = [], 0
+            for cut in cuts:
+                full.append(view[start:cut])
+                start = cut
         if start < len(block):
             if not self.pending:
                 self.since = now
@@ -75,7 +76,7 @@ class Batcher:
             full += self.flush()
         return full
 
-    def flush(self) -> list[bytes]:
+    def flush(self) -> list[bytes | memoryview]:
         """What is pending, as one datagram or none; also of an explicit batch, which then goes on."""
         if not self.pending:
             return []
@@ -114,15 +115,15 @@ class Batcher:
 
     def _even_cuts(self, end: int, length: int, floor: int) -> list[int]:
         """The same where all messages have this length: a step for each datagram, not for each message."""
-        cuts: list[int] = []
-        at, size = 0, self.size
-        while at < end:
-            fitting = (self.room - size) // length
-            wanted = max(1, -(-(floor - size) // length))
-            taken = min(fitting, wanted, (end - at) // length) * length
-            at += taken
-            size += taken
-            if size >= floor or not fitting:
-                cuts.append(at)
-                size = 0
+        first = each = self._taken(0, length, floor)
+        if self.size:
+            first = self._taken(self.size, length, floor)
+        cuts = list(range(first, end, each))
+        left = end - cuts[-1] if cuts else self.size + end
+        if left >= floor:
+            cuts.append(end)
         return cuts
+
+    def _taken(self, size: int, length: int, floor: int) -> int:
+        """Bytes of messages of this length that join so many of a datagram, if there are enough of them."""
+        return min((self.room - size) // length, max(1, -(-(floor - size) // length))) * length

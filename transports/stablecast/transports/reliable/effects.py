@@ -8,7 +8,7 @@ from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.lbmc import Message
 
 
-@attrs.frozen
+@attrs.define
 class SendDatagrams:
     """Send these to `to` from the socket of the session."""
 
@@ -64,7 +64,7 @@ class Began:
     """The session is heard for the first time (BOS). It says nothing of any topic."""
 
 
-@attrs.frozen
+@attrs.define
 class Received:
     """Messages of all topics of the session, in the order of arrival; each one once."""
 

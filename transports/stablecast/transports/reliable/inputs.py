@@ -23,7 +23,7 @@ class Open:
     settings: SourceSettings = SourceSettings()
 
 
-@attrs.frozen
+@attrs.define
 class Submit:
     """Send whole messages, back to back: data of one topic, or a control message."""
 
@@ -55,7 +55,7 @@ class Close:
     linger: bool = True
 
 
-@attrs.frozen
+@attrs.define
 class Heard:
     """Datagrams came to the source's socket, each with its sender."""
 
@@ -66,11 +66,11 @@ class Heard:
 SourceInput = Open | Submit | Flush | Forget | Close | Heard
 
 
-@attrs.frozen
+@attrs.define
 class Arrived:
-    """Datagrams of the session came, in one read."""
+    """Datagrams of the session came, in one read. They need be there only until the machine has taken them."""
 
-    datagrams: tuple[bytes, ...]
+    datagrams: tuple[bytes | memoryview, ...]
 
 
 @attrs.frozen

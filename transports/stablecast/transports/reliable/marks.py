@@ -37,10 +37,15 @@ class Marks:
 
     def on_data(self, topic: int, high: int, now: int) -> None:
         """Data up to the wire number `high` was submitted. Raises MisuseError for a topic too many."""
-        if topic not in self.topics and len(self.topics) >= MAX_TOPICS:
-            raise MisuseError(f"a session has at most {MAX_TOPICS} topics: use another session")
         due = now + self.interval
-        self.topics[topic] = Mark(high, due, due + self.active if self.active else 0)
+        until = due + self.active if self.active else 0
+        mark = self.topics.get(topic)
+        if mark is not None:
+            mark.high, mark.due, mark.until = high, due, until
+        elif len(self.topics) < MAX_TOPICS:
+            self.topics[topic] = Mark(high, due, until)
+        else:
+            raise MisuseError(f"a session has at most {MAX_TOPICS} topics: use another session")
         if self.interval and self.next is None:
             self.next = due
 

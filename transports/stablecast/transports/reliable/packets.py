@@ -14,6 +14,15 @@ class Data:
 
 
 @attrs.define
+class Series:
+    """Datagrams of messages, sent for the first time: `number` is that of the first, the trail that of all."""
+
+    number: int
+    trail: int
+    payloads: list[bytes | memoryview]
+
+
+@attrs.define
 class Standing:
     """A session message: its own number, the newest datagram, the oldest one. `opening`: it accepts a connection."""
 
@@ -32,5 +41,5 @@ class Refused:
     numbers: tuple[int, ...]
 
 
-Told = Data | Standing | Refused
+Told = Data | Series | Standing | Refused
 """What a source says."""

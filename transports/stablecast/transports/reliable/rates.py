@@ -60,6 +60,14 @@ class RateLimiter:
         """Whether data waits; then nobody may submit more."""
         return bool(self.data)
 
+    def admits(self, size: int, now: int) -> bool:
+        """Datagrams of data of so many bytes together: returns whether all leave now; else each is to be admitted."""
+        self._refill(now)
+        if self.data or size > self.data_left:
+            return False
+        self.data_left -= size
+        return True
+
     def admit(self, item: Queued, now: int) -> bool:
         """Data: returns whether it leaves now; otherwise it is queued."""
         self._refill(now)

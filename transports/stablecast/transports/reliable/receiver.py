@@ -5,11 +5,13 @@ and a NAK is written, and how a session begins and ends, each transport does in 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import assert_never
 
 import attrs
 
+from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import ReceiverEffect, SendDatagrams
 from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
 from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
@@ -67,7 +69,7 @@ class ReceiverMachine(ABC):
         """What a datagram says. Raises WireError."""
 
     @abstractmethod
-    def series(self, datagrams: tuple[bytes, ...], number: int) -> tuple[list[memoryview], int]:
+    def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are data of the session with this wire number and the next ones.
 
         And the trail that the last of them tells. Nothing is sent again, and nothing has options beside the session.
@@ -128,8 +130,7 @@ class ReceiverMachine(ABC):
         """When `handle_timeout` is due, in nanoseconds."""
         if self.over:
             return None
-        due = (self.session.next_timeout(), self.next_duty())
-        return min((at for at in due if at is not None), default=None)
+        return soonest(self.session.next_timeout(), self.next_duty())
 
     def take_effects(self) -> list[ReceiverEffect]:
         """What to do, in order."""
@@ -148,7 +149,7 @@ class ReceiverMachine(ABC):
         """Says something to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
 
-    def _take_series(self, datagrams: tuple[bytes, ...], now: int) -> int:
+    def _take_series(self, datagrams: tuple[bytes | memoryview, ...], now: int) -> int:
         """The usual case, all at once: datagrams that follow what was heard last. Returns how many those are."""
         session = self.session
         expected = session.expected()
@@ -168,7 +169,7 @@ class ReceiverMachine(ABC):
         if naks:
             self.send(*(self.nak(numbers) for numbers in naks))
 
-    def _on_datagram(self, octets: bytes, now: int) -> None:
+    def _on_datagram(self, octets: bytes | memoryview, now: int) -> None:
         session = self.session
         if session.drops():
             return
@@ -176,9 +177,9 @@ class ReceiverMachine(ABC):
         statistics.msgs_rcved += 1
         statistics.bytes_rcved += len(octets)
         try:
-            heard = self.read(octets)
+            heard = self.read(bytes(octets))
         except WireError:
-            statistics.malformed(octets)
+            statistics.malformed(bytes(octets))
             return
         match heard:
             case Data():

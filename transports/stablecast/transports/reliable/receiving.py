@@ -10,6 +10,7 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.seeded import Seeded
 from stablecast.transports.lbttcp import Run, StreamDecoder
+from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import Received, ReceiverEffect
 from stablecast.transports.reliable.gaps import Gaps
 from stablecast.transports.reliable.marks import marks
@@ -66,7 +67,7 @@ class Receiving:
         high = self.gaps.high
         return None if high is None or self.settings.drop_permille else serial.wire(high + 1)
 
-    def on_series(self, payloads: list[memoryview], trail: int) -> None:
+    def on_series(self, payloads: list[bytes | memoryview], trail: int) -> None:
         """Datagrams of messages with the expected number and those behind it; the trail is that of the last."""
         gaps = self.gaps
         assert gaps.high is not None
@@ -146,7 +147,7 @@ class Receiving:
 
     def next_timeout(self) -> int | None:
         """When `settle` is due, in nanoseconds."""
-        return min((at for at in (self.gaps.next(), self.topics.look_at) if at is not None), default=None)
+        return soonest(self.gaps.next(), self.topics.look_at)
 
     def _items(self, payloads: list[bytes | memoryview]) -> list[Run | Message]:
         items = _split(b"".join(payloads))

@@ -14,7 +14,6 @@ What a NAK asks for is (transports reference, 3):
 Retransmissions of one NAK leave in ascending order, and then one NCF per reason with all that is refused.
 """
 
-from collections.abc import Iterator
 from enum import IntEnum
 
 import attrs
@@ -24,10 +23,11 @@ from stablecast.core.chart import Chart, States, fire, lower
 from stablecast.core.errors import MisuseError
 from stablecast.transports.reliable.answers import Answers, Lately
 from stablecast.transports.reliable.batching import Batcher
+from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.heartbeat import Heartbeat
 from stablecast.transports.reliable.inputs import Submit
 from stablecast.transports.reliable.marks import Marks, room_for
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
 from stablecast.transports.reliable.rates import Queued, RateLimiter, Verdict
 from stablecast.transports.reliable.settings import (
     MAX_DATAGRAM,
@@ -40,8 +40,6 @@ from stablecast.transports.reliable.statistics import SourceStatistics
 from stablecast.transports.reliable.window import Window
 from stablecast.transports.wire.lbmc import DATA_HEADER, MessageKind
 from stablecast.transports.wire.sequences import Reason
-
-_DATA = bytes([MessageKind.DATA])
 
 EVERYBODY = ""
 """Whom a retransmission is for where all of the session hear it."""
@@ -140,9 +138,9 @@ class SourceSession:
         if len(event.block) > MAX_SUBMITTED:
             raise MisuseError(f"{len(event.block)} bytes exceed the {MAX_SUBMITTED} that may be submitted at once")
         datagrams = self.batcher.add(event.block, now, event.mark)
-        last = event.block[self.batcher.last_at :]
-        if last[:1] == _DATA:
-            _, _, _, topic, number = DATA_HEADER.unpack_from(last)
+        last = self.batcher.last_at
+        if event.block and event.block[last] == MessageKind.DATA:
+            _, _, _, topic, number = DATA_HEADER.unpack_from(event.block, last)
             self.marks.on_data(topic, number, now)
         self._launch(datagrams, now)
 
@@ -157,12 +155,8 @@ class SourceSession:
             self.lapses_at = now
 
     def transmit(self, number: int, now: int) -> None:
-        """A datagram leaves for the first time."""
-        payload = self.window.leave(number, now)
-        self._say(Data(serial.wire(number), serial.wire(self.window.trail), payload))
-        self.heartbeat.on_data(now)
-        self.statistics.msgs_sent += 1
-        self.statistics.bytes_sent += self.header + len(payload)
+        """The next datagram leaves for the first time: the rate limit lets it."""
+        self._leave(number, [self.window.datagrams[number]], now)
 
     def resend(self, number: int, to: str, now: int) -> None:
         """A datagram leaves again, if it is still there."""
@@ -216,16 +210,11 @@ class SourceSession:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due; what waits for the rate limit is due with its release."""
-        return min(self._deadlines(), default=None)
-
-    def _deadlines(self) -> Iterator[int]:
-        waiting = self.window.sent != self.window.lead
-        if not self.limiter.blocked:
-            yield from (due for due in (self.batcher.due(), self.marks.next) if due is not None)
-        if self.heartbeat.due is not None and not waiting:
-            yield self.heartbeat.due
-        if self.state is SessionState.LINGERING and not waiting:
-            yield self.lapses_at
+        if self.window.sent != self.window.lead:
+            return None
+        batch = None if self.limiter.blocked else soonest(self.batcher.due(), self.marks.next)
+        lapse = self.lapses_at if self.state is SessionState.LINGERING else None
+        return soonest(batch, self.heartbeat.due, lapse)
 
     def send_the_rest(self, now: int) -> None:
         """The last batch leaves, an explicit one that was not ended too."""
@@ -258,12 +247,26 @@ class SourceSession:
             self._launch([*self.batcher.flush(), told], now)
             told = b"" if self.limiter.blocked else self.marks.take(now)
 
-    def _launch(self, datagrams: list[bytes], now: int) -> None:
+    def _launch(self, datagrams: list[bytes | memoryview], now: int) -> None:
+        """Together if the rate limit lets all of them, as it mostly does; else one by one."""
+        if not datagrams:
+            return
+        number, copies = self.window.add(datagrams), max(1, self.copies)
+        if self.limiter.admits((sum(map(len, datagrams)) + len(datagrams) * self.header) * copies, now):
+            self._leave(number, datagrams, now)
+            return
         for payload in datagrams:
-            number = self.window.add(payload)
-            size = (self.header + len(payload)) * max(1, self.copies)
-            if self.limiter.admit(Queued(self.number, number, size), now):
-                self.transmit(number, now)
+            if self.limiter.admit(Queued(self.number, number, (self.header + len(payload)) * copies), now):
+                self._leave(number, [payload], now)
+            number += 1
+
+    def _leave(self, number: int, payloads: list[bytes | memoryview], now: int) -> None:
+        """The next datagrams leave for the first time."""
+        trail = self.window.leave(len(payloads), now)
+        self._say(Series(serial.wire(number), serial.wire(trail), payloads))
+        self.heartbeat.on_data(now)
+        self.statistics.msgs_sent += len(payloads)
+        self.statistics.bytes_sent += len(payloads) * self.header + sum(map(len, payloads))
 
     def _answer(self, number: int, size: int, answers: Answers, to: str, now: int) -> Reason | None:
         """Sends a datagram again, or says why not; None: nothing is to be said."""

@@ -15,6 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
 from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
 from stablecast.transports.reliable.packets import Told
@@ -50,8 +51,8 @@ class Sources(ABC):
         """A datagram came to a session."""
 
     @abstractmethod
-    def encode(self, number: int, packet: Told) -> bytes:
-        """The datagram of what a session says."""
+    def encode(self, number: int, packet: Told) -> list[bytes]:
+        """The datagrams of what a session says."""
 
     @abstractmethod
     def audience(self, number: int, to: str) -> Iterable[str]:
@@ -117,8 +118,7 @@ class Sources(ABC):
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = (self.limiter.next_release(), *(session.next_timeout() for session in self.sessions.values()))
-        return min((at for at in due if at is not None), default=None)
+        return soonest(self.limiter.next_release(), *[session.next_timeout() for session in self.sessions.values()])
 
     def take_effects(self) -> list[SourceEffect]:
         """What to do, in order."""
@@ -158,10 +158,12 @@ class Sources(ABC):
 
     def _flush(self) -> None:
         """What the sessions said becomes datagrams, those to the same together."""
+        if not self.said:
+            return
         said = self.said[:]
         self.said.clear()  # the sessions hold the same list
         for (number, to), those in groupby(said, key=_whom):
-            datagrams = tuple([self.encode(number, one.packet) for one in those])
+            datagrams = tuple([octets for one in those for octets in self.encode(number, one.packet)])
             for address in self.audience(number, to):
                 self.out.append(SendDatagrams(number, address, datagrams))
 

@@ -1,8 +1,10 @@
 """The transmission window: the datagrams that a source can send again. Numbers are extended.
 
 It is bounded by payload, by memory and by age, whichever is reached first. What has not left yet stays, and so does the
-newest of what has.
+newest of what has; datagrams that leave together tell the same trail, which is above none of them.
 """
+
+from collections.abc import Sequence
 
 import attrs
 
@@ -29,7 +31,7 @@ class Window:
     lead: int = -1
     sent: int = -1
     payload_bytes: int = 0
-    datagrams: dict[int, bytes] = attrs.field(factory=dict)
+    datagrams: dict[int, bytes | memoryview] = attrs.field(factory=dict)
     sent_at: dict[int, int] = attrs.field(factory=dict)
 
     def __len__(self) -> int:
@@ -40,22 +42,24 @@ class Window:
         """The oldest number held; before the first datagram the number that it will have."""
         return self.lead + 1 - len(self.datagrams)
 
-    def add(self, payload: bytes) -> int:
-        """Takes the next datagram; returns its number."""
-        self.lead += 1
-        self.datagrams[self.lead] = payload
-        self.payload_bytes += len(payload)
-        return self.lead
+    def add(self, payloads: Sequence[bytes | memoryview]) -> int:
+        """Takes the next datagrams; returns the number of the first. A part of a block keeps all of the block."""
+        first = self.lead + 1
+        self.lead += len(payloads)
+        self.datagrams.update(zip(range(first, self.lead + 1), payloads, strict=True))
+        self.payload_bytes += sum(map(len, payloads))
+        return first
 
-    def leave(self, number: int, now: int) -> bytes:
-        """The next datagram leaves for the first time."""
-        self.sent = number
+    def leave(self, count: int, now: int) -> int:
+        """The next datagrams leave for the first time; returns the trail that they tell."""
+        self.sent += 1
         if self.age_ns:
-            self.sent_at[number] = now
+            self.sent_at.update(dict.fromkeys(range(self.sent, self.sent + count), now))
         self.trim(now)
-        return self.datagrams[number]
+        self.sent += count - 1
+        return self.trail
 
-    def get(self, number: int) -> bytes | None:
+    def get(self, number: int) -> bytes | memoryview | None:
         """The payload of a datagram that has left and is still there."""
         return self.datagrams.get(number) if number <= self.sent else None
 
@@ -63,15 +67,15 @@ class Window:
         """Lets go of what is too much or too old."""
         if self.payload_bytes <= self.limit and not self.memory and not self.age_ns:
             return
-        while self.trail < self.sent and (self._too_large or self._too_old(now)):
-            oldest = self.trail
-            self.payload_bytes -= len(self.datagrams.pop(oldest))
-            self.sent_at.pop(oldest, None)
+        trail, datagrams = self.trail, self.datagrams
+        while trail < self.sent and (self.payload_bytes > self.limit or self._too_large or self._too_old(now, trail)):
+            self.payload_bytes -= len(datagrams.pop(trail))
+            self.sent_at.pop(trail, None)
+            trail += 1
 
     @property
     def _too_large(self) -> bool:
-        used = self.payload_bytes + len(self.datagrams) * OVERHEAD
-        return self.payload_bytes > self.limit or 0 < self.memory < used
+        return 0 < self.memory < self.payload_bytes + len(self.datagrams) * OVERHEAD
 
-    def _too_old(self, now: int) -> bool:
-        return self.age_ns > 0 and now - self.sent_at[self.trail] > self.age_ns
+    def _too_old(self, now: int, number: int) -> bool:
+        return self.age_ns > 0 and now - self.sent_at[number] > self.age_ns

@@ -25,6 +25,9 @@ MANY: Final = 8
 """Messages for which columns are worth their fixed cost."""
 
 _LOW: Final = bytes(range(PAGE))
+_PAGES: Final = tuple([bytes((value,)) * PAGE for value in range(PAGE)])
+_HEADER: Final = (3, 2, 0, 1, 4, 5, 6, 7)
+"""Places that are the same in all, but for the numbers; lengths differ first, where anything does."""
 _LENGTH: Final = slice(2, 4)
 _MASK: Final = 0xFFFF_FFFF
 
@@ -52,8 +55,8 @@ def count(data: bytes, start: int, head: int) -> int:
     """
     length = int.from_bytes(data[start + 2 : start + 4])
     found = (len(data) - start) // length
-    # Lengths differ first, where anything does; equal ones make the other columns columns.
-    for place in (3, 2, *range(2), *range(4, NUMBER), *range(NUMBER + 4, head)):
+    # Equal lengths make the other columns columns.
+    for place in _HEADER if head == DATA_HEADER.size else (*_HEADER, *range(DATA_HEADER.size, head)):
         column = data[start + place : start + found * length : length]
         if column != column[:1] * found:
             found -= len(column.lstrip(column[:1]))
@@ -64,26 +67,32 @@ def count(data: bytes, start: int, head: int) -> int:
 
 def _consecutive(data: bytes, at: int, length: int, most: int) -> int:
     """How many of the numbers that stand at `at`, `at + length`, ... follow each other."""
-    number, found = int.from_bytes(data[at : at + 4]), 0
-    while found < most:
-        first = number + found & _MASK
-        page = min(PAGE - first % PAGE, most - found)
-        begin, end = at + found * length, at + (found + page) * length - NUMBER
-        same = page
-        for place, column in enumerate(_columns(first, page)):
-            had = data[begin + place : end : length]
-            if had != column:
-                same = min(same, next(n for n in range(page) if had[n] != column[n]))
-        found += same
-        if same < page:
-            break
+    number, found = int.from_bytes(data[at : at + 4]), most
+    for place in (3, 2, 1, 0):
+        had = data[at + place : at + found * length - NUMBER : length]
+        column = _column(number, place, found)
+        if had != column:
+            found = next(n for n in range(found) if had[n] != column[n])
     return found
 
 
-def _columns(first: int, page: int) -> tuple[bytes, ...]:
-    """The four bytes of numbers of one page, byte by byte."""
-    lead, low = first.to_bytes(4), first % PAGE
-    return lead[:1] * page, lead[1:2] * page, lead[2:3] * page, _LOW[low : low + page]
+def _column(first: int, place: int, messages: int) -> bytes:
+    """The byte at this place of numbers that follow each other."""
+    low = first % PAGE
+    if place == 3:
+        return (_LOW * (messages // PAGE + 2))[low : low + messages]
+    if place == 2:
+        page = first // PAGE
+        pages = [_PAGES[number % PAGE] for number in range(page, page + messages // PAGE + 2)]
+        return b"".join(pages)[low : low + messages]
+    step, parts = PAGE ** (3 - place), []
+    while messages:
+        value, gone = divmod(first, step)
+        some = min(step - gone, messages)
+        parts.append(bytes((value % PAGE,)) * some)
+        first += some
+        messages -= some
+    return b"".join(parts)
 
 
 def size(block: bytes | memoryview, messages: int) -> int:

@@ -6,7 +6,7 @@ data the messages. Without parity the group fields mean nothing: the product sen
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, assert_never
 
 import attrs
@@ -51,8 +51,11 @@ _NAK = struct.Struct(">HH")
 _NCF = struct.Struct(">IHBB")
 _PLAIN = struct.Struct(">BBHIIIBBH")
 """`HEADER` and `_DATA`: all before the messages of a datagram without options."""
-_SERIES = struct.Struct(">IIB")
+_SERIES = struct.Struct(">8sIIB3x")
+"""The same; what is alike in all datagrams of a session in one piece."""
 _NO_OPTIONS = bytes((0, NO_OPTION))
+_SYMBOLS = (1 << GROUP_SHIFT) - 1
+_LAST = 0xFFFF_FFFF
 
 
 @attrs.frozen
@@ -166,11 +169,19 @@ def encode(packet: Packet) -> bytes:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
 
 
-def encode_data(nak_port: int, session_id: int, sqn: int, trail: int, flags: int, payload: bytes | memoryview) -> bytes:
-    """The same of data as the product sends it without parity, quicker. The fields must fit."""
-    symbol = sqn & (1 << GROUP_SHIFT) - 1
-    head = _PLAIN.pack(Data.KIND, NO_OPTION, nak_port, session_id, sqn, trail, flags, GROUP_SHIFT, symbol)
-    return head + payload
+def encode_data(
+    nak_port: int, session_id: int, sqn: int, trail: int, flags: int, payloads: Iterable[bytes | memoryview]
+) -> list[bytes]:
+    """The same of data as the product sends it without parity, quicker: with this number and the next ones, mod 2^32.
+
+    The fields must fit.
+    """
+    head = HEADER.pack(Data.KIND, NO_OPTION, nak_port, session_id)
+    pack, found = _DATA.pack, []
+    for payload in payloads:
+        found.append(b"".join((head, pack(sqn, trail, flags, GROUP_SHIFT, sqn & _SYMBOLS), payload)))
+        sqn = sqn + 1 & _LAST
+    return found
 
 
 def _body(packet: Packet) -> tuple[bytes, bytes]:
@@ -225,25 +236,26 @@ def read_data(octets: bytes) -> tuple[int, int, int, int, int, memoryview] | Non
     return nak_port, session_id, sqn, trail, flags, memoryview(octets)[_PLAIN.size :]
 
 
-def read_series(datagrams: Iterable[bytes], name: bytes, number: int) -> tuple[list[memoryview], int]:
+def read_series(
+    datagrams: Sequence[bytes | memoryview], name: bytes, number: int
+) -> tuple[list[bytes | memoryview], int]:
     """The messages of the first datagrams that are such data of a session, sent for the first time, in order.
 
     `name` is what its headers have behind the code of the first option, `number` that of the first datagram; the trail
     is that of the last one.
     """
-    found: list[memoryview] = []
-    unpack, head, size, at = _SERIES.unpack_from, _NO_OPTIONS + name, _PLAIN.size, HEADER.size
-    trail = 0
+    unpack, expected, again, size = _SERIES.unpack_from, _NO_OPTIONS + name, Data.RETRANSMISSION, _SERIES.size
+    count = trail = 0
     for octets in datagrams:
-        if len(octets) < size or octets[:at] != head:
+        if len(octets) < size:
             break
-        sqn, oldest, flags = unpack(octets, at)
-        if sqn != number or flags & Data.RETRANSMISSION:
+        head, sqn, oldest, flags = unpack(octets)
+        if sqn != number or head != expected or flags & again:
             break
-        number = number + 1 & 0xFFFF_FFFF
+        number = number + 1 & _LAST
         trail = oldest
-        found.append(memoryview(octets)[size:])
-    return found, trail
+        count += 1
+    return [octets[size:] for octets in datagrams[:count]], trail
 
 
 def _decode_data(octets: bytes, first: int, nak_port: int, session_id: int) -> Data:

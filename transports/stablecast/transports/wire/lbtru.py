@@ -5,7 +5,7 @@ client; a reset has none, public dissectors misread them there.
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, assert_never
 
 import attrs
@@ -57,8 +57,11 @@ _NCF = struct.Struct(">IHBB")
 _ACK = struct.Struct(">I")
 _PLAIN = struct.Struct(">BBHIIBBHI")
 """`HEADER`, `_DATA` and a session ID: all before the messages of a datagram without other options."""
+_SERIES = struct.Struct(">4sII8s")
+"""The same; what is alike in all datagrams of a session in two pieces."""
 _SESSION_LENGTH = 8
 """Bytes of the option with the session ID."""
+_LAST = 0xFFFF_FFFF
 
 
 @attrs.frozen(kw_only=True)
@@ -202,12 +205,24 @@ def encode(packet: Packet) -> bytes:
         raise WireError(f"a field of {type(packet).__name__} does not fit: {error}") from error
 
 
-def encode_data(flags: int, sqn: int, trail: int, session_id: int, payload: bytes | memoryview) -> bytes:
-    """The same of data, quicker; a session of 0 is not named. The fields must fit."""
-    if not session_id:
-        return HEADER.pack(Data.KIND, NO_OPTION, flags) + _DATA.pack(sqn, trail) + payload
-    option = (NO_OPTION, _SESSION_LENGTH, 0, session_id)
-    return _PLAIN.pack(Data.KIND, SessionId.CODE, flags, sqn, trail, *option) + payload
+def encode_data(
+    flags: int, sqn: int, trail: int, session_id: int, payloads: Iterable[bytes | memoryview]
+) -> list[bytes]:
+    """The same of data, quicker: with this number and the next ones, mod 2^32; a session of 0 is not named.
+
+    The fields must fit.
+    """
+    first, option = (SessionId.CODE, _option(session_id)) if session_id else (NO_OPTION, b"")
+    head, pack, found = HEADER.pack(Data.KIND, first, flags), _DATA.pack, []
+    for payload in payloads:
+        found.append(b"".join((head, pack(sqn, trail), option, payload)))
+        sqn = sqn + 1 & _LAST
+    return found
+
+
+def _option(session_id: int) -> bytes:
+    """A session ID as the only option."""
+    return struct.pack(">BBHI", NO_OPTION, _SESSION_LENGTH, 0, session_id)
 
 
 def _parts(packet: Packet) -> tuple[int, bytes, bytes]:
@@ -277,24 +292,25 @@ def read_data(octets: bytes) -> tuple[int, int, int, int, memoryview] | None:
     return session_id, flags, sqn, trail, memoryview(octets)[_PLAIN.size :]
 
 
-def read_series(datagrams: Iterable[bytes], session_id: int, number: int) -> tuple[list[memoryview], int]:
+def read_series(
+    datagrams: Sequence[bytes | memoryview], session_id: int, number: int
+) -> tuple[list[bytes | memoryview], int]:
     """The messages of the first datagrams that are such data of a session, sent for the first time, in order.
 
     `number` is that of the first datagram; the trail is that of the last one.
     """
-    found: list[memoryview] = []
-    unpack, size, option = _PLAIN.unpack_from, _PLAIN.size, (NO_OPTION, _SESSION_LENGTH, 0, session_id)
-    trail = 0
+    unpack, size, count, trail = _SERIES.unpack_from, _SERIES.size, 0, 0
+    lead, named = HEADER.pack(Data.KIND, SessionId.CODE, 0), _option(session_id)
     for octets in datagrams:
         if len(octets) < size:
             break
-        kind, first, flags, sqn, oldest, *rest = unpack(octets)
-        if (kind, first, flags, sqn) != (Data.KIND, SessionId.CODE, 0, number) or tuple(rest) != option:
+        head, sqn, oldest, option = unpack(octets)
+        if sqn != number or head != lead or option != named:
             break
-        number = number + 1 & 0xFFFF_FFFF
+        number = number + 1 & _LAST
         trail = oldest
-        found.append(memoryview(octets)[size:])
-    return found, trail
+        count += 1
+    return [octets[size:] for octets in datagrams[:count]], trail
 
 
 def _decode_data(octets: bytes, first: int, word: int) -> Data:
