@@ -1,6 +1,6 @@
 """`stablecast check`: what does not go together, with its code, in words."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from pathlib import Path
 
 import attrs
@@ -31,7 +31,7 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
     else:
         for one in found:
             say(f"{one.level.value}: {one.where}: {one.text} [{one.code}]")
-        say(f"{len(files)} files, {len(found)} findings")
+        say(f"{_count(files, 'file')}, {_count(found, 'finding')}")
     return FAILED if any(one.level is Level.ERROR for one in found) else 0
 
 
@@ -54,3 +54,7 @@ def _client(path: Path, profile_name: str) -> Client:
         except StablecastError as error:
             raise StablecastError(f"{path}:{Place(setting.line, setting.name)}: {error}") from error
     return Client(str(path), source, receiver, transport)
+
+
+def _count(what: Sized, name: str) -> str:
+    return f"{len(what)} {name}{'' if len(what) == 1 else 's'}"

@@ -9,7 +9,7 @@ from stablecast.config.findings import Findings
 from stablecast.config.flat import Setting, read
 from stablecast.config.names import SAFE
 from stablecast.config.outline import ConfigFileError, Outline, Place
-from stablecast.config.plan import Plan, StorePlan
+from stablecast.config.plan import DaemonPlan, Plan, StorePlan
 from stablecast.config.profiles import profile
 from stablecast.config.store_section import StoreBuilder
 
@@ -34,7 +34,7 @@ def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read
     found = Findings()
     defaults = profile(profile_name)
     daemon = daemon_plan(outline, found)
-    settings = () if daemon.options is None else read_flat(daemon.options)
+    settings = _settings(daemon, found, read_flat)
     stores = [StoreBuilder(defaults, settings, found).build(store) for store in outline.stores]
     _compare(stores, found)
     if not stores:
@@ -42,6 +42,18 @@ def build(outline: Outline, profile_name: str = SAFE, read_flat: ReadFlat = read
     if found.problems:
         raise ConfigFileError(outline.path, found.problems)
     return Plan(outline.path, daemon, tuple(stores), tuple(dict.fromkeys(found.notices)))
+
+
+def _settings(daemon: DaemonPlan, found: Findings, read_flat: ReadFlat) -> tuple[Setting, ...]:
+    """What the daemon's option file says. Raises FlatFileError."""
+    if daemon.options is None:
+        return ()
+    try:
+        return read_flat(daemon.options)
+    except OSError as error:
+        text = f"{daemon.options} cannot be read: {error.strerror or error}; correct lbm-config or take it out"
+        found.problem(Place(0, "lbm-config"), text)
+        return ()
 
 
 def _compare(stores: Sequence[StorePlan], found: Findings) -> None:

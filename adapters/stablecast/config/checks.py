@@ -15,6 +15,7 @@ from stablecast.config.liveness import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
+from stablecast.core.registration import RegistrationTimes
 from stablecast.core.relations import recovery_relations, relations
 from stablecast.core.settings import PatternType, ReceiverConfig, RepositoryType, SourceConfig
 from stablecast.core.units import MILLISECOND, SECOND
@@ -30,6 +31,8 @@ ACK_SHARE = 2
 """An acknowledgement should be for at most one part in so many of a flight."""
 EVERYTHING = ("", ".*", "^", "^.*", "^.*$")
 """Expressions that match every topic."""
+RESOLVERS = "set resolver_unicast_daemon, resolver_service or resolver_multicast_interface"
+QUORUM = "proxy-source-repo-quorum-required"
 ON_DISK = (RepositoryType.DISK, RepositoryType.REDUCED_FD)
 
 
@@ -96,6 +99,17 @@ def _daemon(plan: Plan) -> Found:
             yield ("monitor-writable", Level.ERROR, f"{text}: it will not start; give it a token or make it read-only")
     if plan.daemon.log.path is None and plan.daemon.pidfile is not None:
         yield ("no-log-file", Level.ADVICE, "a daemon with a pidfile should have a log file: nobody reads a console")
+    for what, path in (("log", plan.daemon.log.path), ("pidfile", plan.daemon.pidfile)):
+        if path is not None and not path.parent.is_dir():
+            yield ("no-directory", Level.ERROR, f"the directory of the {what} {path} is missing; create it")
+    if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
+        text = "statistics are published, and there is no resolver through which anybody could find them"
+        yield ("statistics-unfindable", Level.WARNING, f"{text}: {RESOLVERS} for the first store")
+
+
+def _found_by(store: StorePlan) -> bool:
+    """Whether what the store publishes, or its proxies, can be found by others."""
+    return bool(store.resolver or store.resolver_service or _multicast(store))
 
 
 def _multicast(store: StorePlan) -> bool:
@@ -110,10 +124,12 @@ def _store(store: StorePlan) -> Found:
     if config.burst < BURST_ENOUGH:
         text = f"a gap of {config.burst} messages counts as lost at once, though the source may still have them"
         yield ("burst-limit", Level.WARNING, f"{text}: raise delivery_control_maximum_burst_loss")
-    if config.allow_proxy and not (store.resolver or store.resolver_service or _multicast(store)):
+    if config.allow_proxy and not _found_by(store):
         text = "proxies are allowed, and there is no resolver through which receivers could find one"
-        remedy = "set resolver_unicast_daemon, resolver_service or resolver_multicast_interface"
-        yield ("proxy-unfindable", Level.ERROR, f"{text}: {remedy}")
+        yield ("proxy-unfindable", Level.ERROR, f"{text}: {RESOLVERS}")
+    if config.proxy_quorum and not config.allow_proxy:
+        text = f"{QUORUM} without allow-proxy-source: this store only refuses proxies of sources that it does not know"
+        yield ("quorum-without-proxies", Level.ADVICE, text)
     for index, topic in enumerate(store.topics):
         if any(_covers(earlier, topic) for earlier in store.topics[:index]):
             text = f'pattern "{topic.rule.pattern}" is never reached: an earlier one matches all its topics'
@@ -130,6 +146,10 @@ def _topic(store: StorePlan, topic: TopicPlan) -> Found:
     yield from _sizes(topic)
     yield from _spans(store, topic)
     kept = topic.rule.repository
+    if store.config.proxy_quorum and store.config.proxy_interval_ns <= _registration_ns(topic):
+        text = f"proxy-election-interval {store.config.proxy_interval_ns // MILLISECOND} ms is not above the"
+        remedy = "a proxy ends before it can know that a store is away; raise it"
+        yield ("election-short", Level.WARNING, f"{text} ume_registration_interval of proxies: {remedy}")
     if kept.kind is RepositoryType.NO_CACHE:
         yield ("keeps-nothing", Level.WARNING, "repository-type no-cache keeps no message: nothing is persistent here")
     if not kept.allow_rpp:
@@ -149,9 +169,20 @@ def _topic(store: StorePlan, topic: TopicPlan) -> Found:
         yield ("ack-on-reception", Level.WARNING, text)
 
 
+def _registration_ns(topic: TopicPlan) -> int:
+    said = topic.proxy_options.get("ume_registration_interval")
+    return RegistrationTimes().interval_ns if said is None else int(said) * MILLISECOND
+
+
 def _sizes(topic: TopicPlan) -> Found:
     kept, disk = topic.rule.repository, topic.disk
     threshold, limit = kept.size_threshold, kept.size_limit
+    if kept.kind is RepositoryType.MEMORY and not limit:
+        text = "repository-size-limit 0: a repository in memory grows until its host has none left; set a limit"
+        yield ("memory-unbounded", Level.WARNING, text)
+    if disk.preallocate and kept.kind not in ON_DISK:
+        text = "repository-disk-file-preallocate has no effect: nothing of this topic is on a disk"
+        yield ("needs-disk", Level.WARNING, text)
     if limit and threshold >= limit:
         text = f"repository-size-threshold {threshold} is not below repository-size-limit {limit}"
         yield ("threshold-above-limit", Level.ERROR, f"{text}: new messages are dropped before old ones go (P-121)")
@@ -179,6 +210,9 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
         ("receiver", kept.receiver_activity_ns, kept.receiver_lifetime_ns),
     ):
         shown = activity // MILLISECOND
+        if 0 < lifetime < activity:
+            text = f"{who}-state-lifetime {lifetime // MILLISECOND} ms is below {who}-activity-timeout {shown} ms"
+            yield ("lifetime-below-activity", Level.WARNING, f"{text}: state goes at the activity timeout all the same")
         if activity < KEEPALIVES_PER_TIMEOUT * config.keepalive_ns:
             text = f"{who}-activity-timeout {shown} ms is less than twice keepalive-interval"
             yield ("activity-below-keepalive", Level.WARNING, f"{text}: one lost keepalive ends a registration")
@@ -187,7 +221,7 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
             yield ("activity-below-check", Level.WARNING, text)
         if not lifetime and kept.kind is not RepositoryType.NO_CACHE:
             what = "and its messages are" if who == "source" else "is"
-            text = f"{who}-state-lifetime is not set: a {who} that is away for {activity // SECOND} s {what} forgotten"
+            text = f"{who}-state-lifetime is not set: a {who} that is away for {activity / SECOND:g} s {what} forgotten"
             yield ("no-lifetime", Level.ADVICE, text)
     if not kept.rollback:
         text = "receiver-new-registration-rollback 0: a new receiver gets nothing that was stored before it came"

@@ -64,7 +64,7 @@ def intervals(text: Text | None, found: Findings) -> dict[str, int]:
         found.problem(text.place, f"there are no statistics '{wrong[0]}': there are default, {', '.join(GROUPS)}")
         return {}
     return {
-        name: found.number(value, 0, MAX_PUBLISHING, Place(text.place.line, name), f"the interval of {name}")
+        name: found.number(value, 0, MAX_PUBLISHING, text.place, f"the interval of {name} in seconds")
         for name, value in said.items()
         if text is not None
     }

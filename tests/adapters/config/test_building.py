@@ -334,3 +334,12 @@ def test_what_is_not_followed_of_statistics_is_told() -> None:
     assert any("without a publishing-interval" in one.text for one in found.notices)
     with pytest.raises(ConfigFileError, match="there are no statistics 'disc': there are default, store, source"):
         build(outline({"daemon": {"daemon-monitor": {"disc": 3}}}))
+
+
+def test_an_option_file_that_is_not_there_is_one_problem_among_others() -> None:
+    """P-805: with the name of the entry, and not instead of what else is wrong."""
+    tables = {"daemon": {"lbm-config": "missing.cfg"}, "store": [{"name": "a", "port": 70_000}]}
+    with pytest.raises(ConfigFileError) as raised:
+        build(outline(tables))
+    assert "missing.cfg cannot be read: No such file or directory; correct lbm-config" in str(raised.value)
+    assert "port must be" in str(raised.value)

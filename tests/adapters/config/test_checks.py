@@ -16,6 +16,7 @@ from stablecast.core.settings import ReceiverConfig, SourceConfig
 from tests.support.tree import ROOT
 
 LASTING = {"source-state-lifetime": 86_400_000, "receiver-state-lifetime": 86_400_000}
+QUORUM = "proxy-source-repo-quorum-required"
 TOPIC = {"pattern": "t", "options": LASTING}
 STORES = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
@@ -60,6 +61,9 @@ PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
         ({**PACED, "repository-size-limit": 100_000_000}, "limit-near-disk", Level.WARNING),
         ({"source-activity-timeout": 900}, "activity-below-keepalive", Level.WARNING),
         ({"receiver-activity-timeout": 50}, "activity-below-check", Level.WARNING),
+        ({"source-state-lifetime": 29_999}, "lifetime-below-activity", Level.WARNING),
+        ({"repository-type": "memory", "repository-size-limit": 0}, "memory-unbounded", Level.WARNING),
+        ({"repository-type": "memory", "repository-disk-file-preallocate": 1}, "needs-disk", Level.WARNING),
         ({"source-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
         ({"receiver-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
         ({"receiver-new-registration-rollback": 0}, "no-rollback", Level.ADVICE),
@@ -83,10 +87,25 @@ def test_relations_of_a_topic(options: dict[str, Any], code: str, level: Level, 
         ({"daemon": {"web-monitor": "*:1"}}, "monitor-exposed"),
         ({"daemon": {"web-monitor": {"address": "*:1", "permission": "read-write"}}}, "monitor-writable"),
         ({"daemon": {"pidfile": "p"}}, "no-log-file"),
+        ({"daemon": {"log": "/nowhere/at/all/l"}}, "no-directory"),
+        ({"daemon": {"daemon-monitor": {"default": 3}}}, "statistics-unfindable"),
+        ({"store": {"options": {QUORUM: 1}}}, "quorum-without-proxies"),
+        ({"store": {"options": {QUORUM: 1}}, "proxy-election-interval": 500}, "election-short"),
     ],
 )  # fmt: skip
 def test_relations_of_a_store_and_its_daemon(settings: dict[str, Any], code: str, tmp_path: Path) -> None:
     assert code in {one.code for one in advice(tmp_path, **settings)}
+
+
+@pytest.mark.parametrize(("registration", "told"), [(None, False), (400, False), (600, True)])
+def test_an_election_lasts_longer_than_a_proxy_needs_to_register(
+    registration: int | None, told: bool, tmp_path: Path
+) -> None:
+    """C-40: the proxies have the options of their topic."""
+    source = {} if registration is None else {"ume_registration_interval": registration}
+    topics = [{"pattern": "t", "options": {**LASTING, "proxy-election-interval": 600}, "source": source}]
+    found = advice(tmp_path, topics=topics, store={"options": {QUORUM: 1}})
+    assert ("election-short" in {one.code for one in found}) is told
 
 
 def test_nothing_is_said_of_what_is_as_it_should_be(tmp_path: Path) -> None:
