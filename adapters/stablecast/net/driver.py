@@ -33,7 +33,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._closed = False
         self._settling = False
         self._timer: asyncio.TimerHandle | None = None
-        self._due: int | None = None
+        self._due = 0
 
     def feed(self, event: EventT_contra) -> None:
         """Feed one input and perform what follows; does nothing once closed."""
@@ -80,19 +80,23 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._rearm()
 
     def _rearm(self) -> None:
+        """A timer that is early enough stays: most deadlines move back before they come."""
         due = None if self._closed else self._driven.machine.next_timeout()
-        if due == self._due and self._timer is not None:
-            return
         if self._timer is not None:
+            if due is not None and self._due <= due:
+                return
             self._timer.cancel()
             self._timer = None
-        self._due = due
         if due is not None:
+            self._due = due
             wait = max(0, due - time.monotonic_ns())
             # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
             self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
 
     def _wake(self) -> None:
         self._timer = None
-        self._due = None
-        self._run(self._driven.timeout(time.monotonic_ns()))
+        now, due = time.monotonic_ns(), self._driven.machine.next_timeout()
+        if due is not None and now < due:
+            self._rearm()
+        else:
+            self._run(self._driven.timeout(now))

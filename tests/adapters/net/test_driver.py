@@ -185,6 +185,33 @@ async def test_one_timer_and_no_early_wake(clock: Clock, monkeypatch: pytest.Mon
     assert cancelled == [0.005, 0]
 
 
+async def test_a_timer_that_is_early_enough_stays_and_wakes_the_machine_only_when_it_is_due(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source whose deadlines move back with each sign of life costs no timer for each."""
+    planned: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(wait: float, callback: Callable[[], None]) -> object:
+        planned.append((wait, callback))
+        return object()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
+    machine = Machine(due=10 * MILLISECOND, period=100 * MILLISECOND)
+    driver = driver_of(machine, lambda _: None)
+    driver.feed(Ended(1))
+    await settled()
+    machine.due = 30 * MILLISECOND
+    driver.feed(Ended(2))
+    await settled()
+    assert [wait for wait, _ in planned] == [0.01]
+    clock.now = 10 * MILLISECOND
+    planned[0][1]()
+    assert (machine.wakes, planned[1][0]) == ([], 0.02)
+    clock.now = 30 * MILLISECOND
+    planned[1][1]()
+    assert machine.wakes == [clock.now]
+
+
 async def settled() -> None:
     """What was left for later is done."""
     for _ in range(3):
