@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test pure daemons models lint types tools trace-rows mutants bench soak clean
+.PHONY: help .venv demo test pure daemons models lint types tools trace-rows mutants bench compiled soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,17 @@ mutants: .venv  ## plant faults in the core one by one: every one must be found 
 
 bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the options)
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+# Slots, snapshots, charts, graphs and worlds from seeds: what a compiled module could change.
+COMPILED := build/compiled
+COMPILED_TESTS ?= tests/core tests/models tests/scenarios tests/transports $(addprefix tests/adapters/,sim trace)
+
+compiled: .venv  ## hot modules compiled, in build/compiled, and tests of them (PYTHONPATH=build/compiled runs them)
+	@rm -rf $(COMPILED) build/cython
+	@STABLECAST_COMPILED=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	    --no-build-isolation --target $(COMPILED) .
+	@PYTHONPATH=$(COMPILED) $(BIN)/stablecast --version | grep compiled
+	@PYTHONPATH=$(COMPILED) $(PYTEST) --override-ini 'pythonpath=. $(COMPILED)' --no-cov $(COMPILED_TESTS)
 
 SOAK_RUNS ?= 200
 

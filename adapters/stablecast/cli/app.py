@@ -30,11 +30,23 @@ app.command("prove")(prove.prove_command)
 app.command("whatif")(whatif.whatif_command)
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from stablecast.cli import version
+
+        typer.echo(version.text())
+        raise typer.Exit
+
+
 @app.callback()
 def every_command(
     tls: Annotated[
         Path | None, typer.Option("--tls", help="Directory with certificates: TLS on every TCP path, of all processes.")
     ] = None,
+    version: Annotated[  # noqa: ARG001 - its callback has answered
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Say which release and form this is."),
+    ] = False,
 ) -> None:
     """Persistent publish/subscribe in which the store stands beside the data path."""
     if tls is not None:

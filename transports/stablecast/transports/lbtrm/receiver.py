@@ -76,7 +76,7 @@ class LbtrmReceiver(ReceiverMachine):
     name: bytes = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
+        ReceiverMachine.__attrs_post_init__(self)  # Compiled, `super()` would mean the class before its slots.
         self.nak_port = int(self.source.rpartition(":")[2])
         self.name = name_of(self.nak_port, self.session_id)
 
