@@ -112,6 +112,7 @@ def source_view(store: "Store", record: ClientRecord, repository: Repository, cl
         drops=(0, repository.dropped),
         holes=sum(stop - first for first, stop in missing),
         lost=filling.losses,
+        burst_lost=filling.burst_losses,
         replicas=len(client.stores),
         proxied=client.election is not None,
         traffic=attrs.evolve(store.traffic.get(client.incarnation, Traffic())),

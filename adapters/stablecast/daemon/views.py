@@ -50,6 +50,7 @@ class SourceView:
         drops: Drops in work, drops in all.
         holes: Numbers that are missing and not given up.
         lost: Numbers given up since the store started.
+        burst_lost: Those of them that were given up in bursts.
         replicas: Stores that the source names, this one included; 0: not known.
     """
 
@@ -75,6 +76,7 @@ class SourceView:
     drops: tuple[int, int]
     holes: int
     lost: int
+    burst_lost: int
     replicas: int
     proxied: bool
     traffic: Traffic

@@ -1,5 +1,6 @@
 """From a plan to stores: the effect of each option that is about the disk, the host or the directories."""
 
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from stablecast.config.plan import StorePlan
 from stablecast.config.toml_file import outline
 from stablecast.core.events import RegistrationError
 from stablecast.core.settings import RepositoryType
+from stablecast.core.units import MILLISECOND
 from stablecast.daemon import store as stores
 from stablecast.daemon.log import unheard
 from stablecast.daemon.starting import all_settings, disk_of, settings_of
@@ -185,3 +187,32 @@ async def test_restoring_the_last_hours_leaves_older_messages_out(
     (repository,) = store.repositories.values()
     assert (repository.trail, repository.newest) == (2, 4)
     await store.stop()
+
+
+async def test_options_of_the_library_reach_a_running_store(tmp_path: Path) -> None:
+    """P-805, P-845, P-849: from the option file of the daemon, and over it from the store and its topics."""
+    flat = tmp_path / "library.cfg"
+    low = 20_000 + os.getpid() % 10_000
+    flat.write_text(
+        f"context request_tcp_port_low {low}\ncontext request_tcp_port_high {low + 9}\n"
+        "receiver retransmit_request_outstanding_maximum 7\nreceiver retransmit_request_interval 900\n"
+    )
+    for name in ("cache", "state"):
+        (tmp_path / name).mkdir()
+    table = {
+        "name": "a", "port": 0, "interface": "127.0.0.1", "context": {"request_tcp_port_low": low + 2},
+        "options": {"disk-cache-directory": str(tmp_path / "cache"), "disk-state-directory": str(tmp_path / "state")},
+        "topic": [{"pattern": TOPIC, "receiver": {"retransmit_request_interval": 300}}],
+    }  # fmt: skip
+    made = build(outline({"daemon": {"lbm-config": str(flat)}, "store": [table]})).stores[0]
+    store = await started(made)
+    try:
+        assert low + 2 <= int(store.address.rpartition(":")[2]) <= low + 9
+        async with Context(session_id=1) as context:
+            await context.source(TOPIC, stores=[store.address])
+            await until(lambda: store.repositories)
+            [repository] = store.repositories.values()
+            assert repository.filling.requests.window == 7
+            assert repository.filling.requests.retry_ns == 300 * MILLISECOND
+    finally:
+        await store.stop()

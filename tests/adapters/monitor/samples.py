@@ -40,6 +40,7 @@ SOURCE = SourceView(
     drops=(0, 0),
     holes=0,
     lost=0,
+    burst_lost=0,
     replicas=3,
     proxied=False,
     traffic=Traffic(100, 20_000, 4, 0),

@@ -129,6 +129,7 @@ async def test_a_store_shows_a_hundred_sources_at_a_time() -> None:
 async def test_a_source_has_all_its_items() -> None:
     """P-908..P-921, in the documented form: numbers of the window in hexadecimal."""
     view = attrs.evolve(SOURCE, window=(0, 0x9D5, 0xC2F), sync=(0xC2F, 0xC30, 0xC2E), bursts=(0, 0x1F, 2), lost=5)
+    view = attrs.evolve(view, burst_lost=3)
     page = await shown(attrs.evolve(view, in_progress=(3, 4), drops=(1, 6), messages=3120))
     assert page.title == "1001: Source [10.1.0.1.14391 3.4]"
     facts = items(page, "facts")
@@ -145,7 +146,7 @@ async def test_a_source_has_all_its_items() -> None:
     assert facts["In progress"] == "3 / 4"
     assert facts["Offsets"] == "0 / 5,000 / 10,000"
     assert facts["Active ULBs"] == "0 high 1f"
-    assert facts["Loss"] == "5 ULBs 2"
+    assert facts["Loss"] == "2 ULBs 3"
     assert facts["Drops"] == "1 / 6"
     assert facts["Transport"].startswith("LBT-TCP 10.1.0.1:14371: received 100 messages")
     assert facts["Stores of the source"] == "3"
@@ -179,6 +180,8 @@ async def test_a_source_that_no_sweep_has_seen_has_a_page() -> None:
 
 async def test_a_receiver_has_all_its_items() -> None:
     """P-922, P-923."""
+    fresh = pages.receiver(0, attrs.evolve(RECEIVER, acknowledged=-1, lag=3, active=False), SOURCE, writable=True)
+    assert items(fresh, "facts")["ACK"] == "none yet"
     page = pages.receiver(0, attrs.evolve(RECEIVER, acknowledged=0xC93, lag=3, active=False), SOURCE, writable=True)
     assert page.title == "2001: Receiver [10.2.0.1.14391 5.6]"
     assert page.crumbs[-1] == ("/stores/0/1001", "Source 1001")

@@ -107,6 +107,8 @@ def test_a_burst_is_lost_at_once() -> None:
     shop.filling.lose_burst([(3, 9), (12, 20)], shop.out)
     assert events(shop.out) == [LostAtStore(50, 3, 19, burst=True)]
     assert (shop.filling.losses, shop.filling.bursts, shop.filling.newest_burst) == (14, 1, 19)
+    shop.filling.lose(20, 22, shop.out)
+    assert (shop.filling.losses, shop.filling.burst_losses) == (16, 14)
 
 
 def test_while_paused_nobody_is_asked() -> None:

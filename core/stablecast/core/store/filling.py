@@ -25,8 +25,9 @@ MAX_HOLES = 4096
 class Filling:
     """The holes of one source. `high` is the newest number known to exist, `asked_at` (ns) when it was asked.
 
-    `losses` counts lost messages, `bursts` lost bursts, `newest_burst` the last number of the newest one, since the
-    store started (P-917, P-918). While `paused` nobody is asked, because nothing more could be kept.
+    Since the store started (P-917, P-918) `losses` counts lost messages, `burst_losses` those of them in `bursts` lost
+    bursts; `newest_burst` is the last number of the newest one. While `paused` nobody is asked, because nothing more
+    could be kept.
     """
 
     reg_id: int
@@ -38,6 +39,7 @@ class Filling:
     paused: bool = False
     losses: int = 0
     bursts: int = 0
+    burst_losses: int = 0
     newest_burst: int | None = None
 
     @classmethod
@@ -123,6 +125,7 @@ class Filling:
         for first, stop in gaps:
             self.give_up(first, stop)
             self.losses += stop - first
+            self.burst_losses += stop - first
         self.bursts, self.newest_burst = self.bursts + 1, gaps[-1][1] - 1
         out.append(Notify(LostAtStore(self.reg_id, gaps[0][0], self.newest_burst, burst=True)))
 
