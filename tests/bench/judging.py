@@ -13,6 +13,10 @@ on `local[1]` and on `local[2]`. Each run is a process of its own and prints a l
 | stages_us | here: processor time of a record, in microseconds, by what it goes into |
 | task_mib | on Spark: the most memory that a Python worker had, all of it, in MiB |
 
+    python -m tests.bench.judging --rules TRACES 10000000
+
+judges the rules alone on `local[1]`: what is told of the traces is told again of others until it is of so many records.
+
 The last lines are a table of what was asked for and what was found, with the ratios of `local[2]` to `local[1]`.
 """
 
@@ -112,6 +116,35 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     }
 
 
+def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
+    """The rules in SQL alone: what replay says of these traces, told again of others until it is of so many records."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - an extra that the other half does without
+
+    from stablecast.spark import connect, job  # noqa: PLC0415
+    from stablecast.spark.pieces import SCHEMA, judge_with  # noqa: PLC0415
+    from stablecast.spark.plan import plan  # noqa: PLC0415
+
+    spark = connect(master)
+    pieces = plan(files)
+    once = spark.range(0, len(pieces), 1, job.tasks_for(pieces)).mapInArrow(judge_with(pieces), SCHEMA).persist()
+    copies = -(-wanted // once.agg(f.sum("count")).head()[0])  # type: ignore[index] # one row
+    copy = f.format_string("/%d", "copy")
+    others = {name: f.concat(copy, f.col(name)) for name in ("trace", "path", "address")}
+    others["peer"] = f.when(f.col("peer") != "", f.concat(copy, f.col("peer"))).otherwise("")
+    others["life"] = f.when(f.col("life") != "0x0", f.format_string("%s%04x", "life", "copy")).otherwise("0x0")
+    told = (
+        once.crossJoin(spark.range(copies).withColumnRenamed("id", "copy")).withColumns(others).drop("copy").persist()
+    )
+    rows, every = told.count(), [Path(f"/{number}{path}") for number in range(copies) for path in files]
+    with job.tuned(spark, job.LIGHT if rows < job.FEW else {}):
+        job.summarize(spark, told, every)  # the first time compiles what the second runs
+        began = time.perf_counter()
+        summary = job.summarize(spark, told, every)
+        took = time.perf_counter() - began
+    rate = round(summary.records / took)
+    return {"records": summary.records, "clean": summary.clean, "rows": rows, "rules_s": round(took, 2), "per_s": rate}
+
+
 def _peak(batches: Iterator[Any]) -> Iterator[Any]:
     """The most memory that this worker had, in MiB."""
     import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - in the worker
@@ -162,12 +195,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--records", type=int, default=10_000_000, help="of four sessions; 0: none")
     parser.add_argument("--stream", type=int, default=5_000_000, help="of one session; 0: none")
     parser.add_argument("--directory", type=Path, help="where traces are, or go and stay; else they go afterwards")
+    parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="the rules in SQL alone, on local[1]")
     parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="one run alone")
     given = parser.parse_args(arguments)
     if given.one:
         folder, master = given.one
         files = find([Path(folder)])
         print(json.dumps(here(files) if master == HERE else on_spark(files, master)))
+        return
+    if given.rules:
+        print(json.dumps(rules_on(find([Path(given.rules[0]).resolve()]), "local[1]", int(given.rules[1]))))
         return
     with tempfile.TemporaryDirectory() as scratch:
         measure(given.directory or Path(scratch), {"sessions": given.records, "stream": given.stream})
