@@ -50,6 +50,20 @@ def test_what_one_read_brings_goes_up_together_and_runs_are_joined() -> None:
     assert driven.session.statistics.lbmc_msgs_rcved == 6
 
 
+def test_a_series_goes_up_as_its_datagrams_would_and_tells_the_trail() -> None:
+    driven, twin = Driven(), Driven()
+    assert driven.session.expected() is None
+    for one in (driven, twin):
+        one.hear((serial.MODULUS - 1, block(7, 0, 1)), (1, block(7, 2, 1)))
+    expected = driven.session.expected()
+    assert expected == 2
+    driven.session.on_series([block(7, 3, 1), block(7, 4, 1)], 1)
+    effects = driven.hear()
+    assert effects == twin.hear((expected, block(7, 3, 1)), (expected + 1, block(7, 4, 1)), trail=1)
+    assert [effect.reason for effect in effects if isinstance(effect, DatagramsLost)] == [LossReason.WINDOW]
+    assert Driven(ReceiverSettings(drop_permille=1)).session.expected() is None
+
+
 def test_datagrams_go_up_in_the_order_of_arrival_each_once() -> None:
     driven = Driven()
     assert runs(driven.hear((0, block(7, 0, 1)), (2, block(7, 2, 1)))) == [(7, 0, 1), (7, 2, 1)]
