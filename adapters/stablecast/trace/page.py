@@ -31,6 +31,9 @@ MAX_SESSIONS: Final = 50
 MAX_POINTS: Final = 200
 """Points of one line."""
 
+MAX_OPEN: Final = 20
+"""Violations that are shown at once; the others unfold."""
+
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1c2330;--paper:#fbfaf7;--line:#d9d6cd;--bad:#b3261e;--good:#2f7d4f;--soft:#6b7280}
 @media(prefers-color-scheme:dark){
@@ -86,8 +89,8 @@ def render(summary: Summary, points: Iterable[Point]) -> str:
         f"<h1>Verification: {verdict}</h1><p class=soft>{counts}</p>",
         _violations(summary),
         _files(summary),
-        _untold(summary),
         *_timelines(summary, points),
+        _untold(summary),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -101,7 +104,10 @@ def _violations(summary: Summary) -> str:
     ]
     if not rows:
         return ""
-    return f"<h2>Violations</h2><table><tr><th>rule<th>endpoint<th>record, frame<th>what{''.join(rows)}</table>"
+    head = "<tr><th>rule<th>endpoint<th>record, frame<th>what"
+    first, rest = "".join(rows[:MAX_OPEN]), "".join(rows[MAX_OPEN:])
+    more = f"<details><summary>and {len(rows) - MAX_OPEN} more</summary><table>{head}{rest}</table></details>"
+    return f"<h2>Violations</h2><table>{head}{first}</table>{more if rest else ''}"
 
 
 def _files(summary: Summary) -> str:

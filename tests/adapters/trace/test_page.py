@@ -47,6 +47,15 @@ def test_a_page_needs_nothing_else_and_nothing_that_traces_say_is_markup() -> No
     assert "stroke-dasharray" in text
 
 
+def test_of_many_violations_most_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_OPEN", 2)
+    broken = [Violation(PATH, record, "S1", f"text {record}") for record in range(5)]
+    text = render(Summary([report(violations=broken)]), [])
+    assert "<summary>and 3 more</summary>" in text
+    assert all(f"text {record}" in text for record in range(5))
+    assert "<details>" not in render(Summary([report(violations=broken[:2])]), [])
+
+
 def test_violations_of_others_are_not_marked_in_a_session() -> None:
     other = FileReport(Path("c.sct"), "store", "s", violations=[Violation(Path("c.sct"), 1, "P1", "text")])
     assert "stroke='#d33'" not in render(Summary([report(), other]), [point(0, 1)])

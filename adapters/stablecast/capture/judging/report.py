@@ -5,7 +5,7 @@ Each endpoint that a rule was about is a file of its own in it; what cannot be t
 
 from pathlib import Path
 
-from stablecast.capture.judging.findings import Findings, Standing
+from stablecast.capture.judging.findings import Finding, Findings, Standing
 from stablecast.trace.page import Point
 from stablecast.trace.reports import FileReport, Summary, Violation
 
@@ -18,11 +18,14 @@ def summary_of(path: Path, findings: Findings) -> Summary:
     owners = {whose for _, whose in findings.standings}
     drawn = {endpoint: role for role, endpoint, _, _ in findings.timeline.lines}
     summary = Summary([_report(path, whose, drawn, findings) for whose in sorted(owners)])
-    for one in findings.found:
-        if one.standing is Standing.CANNOT_TELL:
-            where = f"frame {one.frame}" if one.frame else "in the end"
-            summary.untold.append(f"{one.rule} {one.whose}, {where}: {one.text}")
+    told = [_sentence(path, one) for one in findings.found if one.standing is Standing.CANNOT_TELL]
+    summary.untold += dict.fromkeys(told)
     return summary
+
+
+def _sentence(path: Path, one: Finding) -> str:
+    where = f"frame {one.frame}" if one.frame else "somewhere"
+    return f"{path}, {where}: {one.rule} of {one.whose}: {one.text}"
 
 
 def points_of(path: Path, findings: Findings) -> list[Point]:

@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.trace import container
 from stablecast.trace.errors import TraceError
-from stablecast.trace.frames import Frame, parse_frame
+from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.names import find, part_of, part_path, traces_of
 from stablecast.trace.verify import owner_of
 
@@ -62,8 +62,8 @@ def _copy(path: Path, target: Path, window: Window, whole: bool) -> Pruned:
     """Copy a part; `whole`: everything before it was kept."""
     bounds = [offset for offset, _ in container.texts_from(path)] + [path.stat().st_size]
     kept: list[tuple[int, int]] = []
-    for (offset, text), end in zip(container.texts_from(path), bounds[1:], strict=True):
-        if parse_frame(text) in window:
+    for (frame, offset), end in zip(unread_frames(path), bounds[1:], strict=True):
+        if frame in window:
             kept.append((offset, end))
     data = path.read_bytes()
     blocks = [data[start:end] for start, end in kept]

@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.trace.converter import Endpoint, Json, decode_input, restore, snapshot
 from stablecast.trace.errors import TraceError
-from stablecast.trace.frames import Frame, frames_from
+from stablecast.trace.frames import Frame, frames_from, unread_frames
 from stablecast.trace.names import find, traces_of
 from stablecast.trace.tools.records import Record, of_frame
 from stablecast.trace.verify import owner_of
@@ -44,16 +44,17 @@ class Trace:
     count: int
     _at: int = -1
     _frame: Frame | None = None
+    _records: list[Record] = attrs.field(factory=list)
 
     @classmethod
     def open(cls, parts: list[Path]) -> "Trace":
-        """Look at every frame once. Raises TraceError."""
+        """Look at the first and last line of every frame. Raises TraceError."""
         places: list[Place] = []
         count, owner = 0, ("", "")
         for path in parts:
-            for frame, offset in frames_from(path):
+            for frame, offset in unread_frames(path):
                 places.append(Place(path, offset, frame.head.first, frame.head.time))
-                count, owner = frame.head.first + len(frame.records), owner_of(frame)
+                count, owner = frame.head.first + frame.count, owner_of(frame)
         return cls(*owner, places, count)
 
     @property
@@ -64,7 +65,9 @@ class Trace:
     def record(self, number: int) -> Record:
         """A record. Raises TraceError if there is none of this number."""
         frame, place = self._hold(number)
-        return list(of_frame(frame, place.path, place.offset))[number - frame.head.first]
+        if not self._records:
+            self._records = list(of_frame(frame, place.path, place.offset))
+        return self._records[number - frame.head.first]
 
     def state(self, number: int) -> Json:
         """The machine's state after a record. Raises TraceError, SchemaError."""
@@ -95,7 +98,7 @@ class Trace:
         if at != self._at or self._frame is None:
             place = self.places[at]
             self._frame, _ = next(frames_from(place.path, place.offset))
-            self._at = at
+            self._at, self._records = at, []
         return self._frame
 
 
