@@ -4,6 +4,8 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant, Test, Worlds
 
+_QUORUM = "core/store/test_election_quorum.py"
+
 SHARED: Final = (
     Mutant(
         "one-store-fewer-is-a-quorum",
@@ -269,9 +271,30 @@ SHARED: Final = (
     Mutant(
         "our-own-token-is-somebody-elses",
         "store/election",
-        "elif self.ours and self.holder is not None and token.rank == self.holder.rank:",
-        "elif self.ours and self.holder is not None and token.rank < self.holder.rank:",
+        "return self.ours and self.holder is not None and token.rank == self.holder.rank",
+        "return self.ours and self.holder is not None and token.rank < self.holder.rank",
         Test("core/store/test_traps_election.py::test_t23_proxy_election"),
+    ),
+    Mutant(
+        "a-proxy-serves-without-the-quorum-it-needs",
+        "store/election",
+        "and (self.backed or not self.quorum):",
+        "and True:",
+        Test(f"{_QUORUM}::test_a_proxy_that_needs_a_quorum_serves_when_it_has_it_and_has_registered_here"),
+    ),
+    Mutant(
+        "a-proxy-goes-on-without-its-quorum",
+        "store/election",
+        'lost = states.SERVING.to(states.WAITING, on=["stop", "wait"])',
+        'lost = states.SERVING.to(states.WAITING, on="wait")',
+        Test(f"{_QUORUM}::test_a_proxy_that_loses_its_quorum_ends_and_the_election_begins_anew"),
+    ),
+    Mutant(
+        "a-store-without-state-counts-for-the-quorum",
+        "store/elections",
+        "return record is None and not self.config.proxy_quorum",
+        "return record is None",
+        Test("core/store/test_elections.py::test_where_a_quorum_is_required_a_store_without_state_lets_no_proxy_in"),
     ),
     Mutant(
         "anybody-takes-a-reg-id-from-an-active-source",
