@@ -42,7 +42,8 @@ FLUSHES_TO_STABLE: Final = 3
 OVERHEAD_US: Final = 300
 """What may pass until a message is stable: so many flushes of that disk, and this."""
 
-PLAIN_TCP, PLAIN_STREAMS, OURS, STOPPED, DISK = "plain TCP", "uvloop streams", "stablecast", "store stopped", "disk"
+PLAIN_TCP, PLAIN_STREAMS, DISK = "plain TCP", "uvloop streams", "disk"
+OURS, NOT_PROMPT, STOPPED = "stablecast, prompt", "by default", "prompt, store stopped"
 
 WARM: Final = PER_S // 4
 """Messages that are not counted: connections and caches get warm."""
@@ -76,6 +77,12 @@ async def paced(work: Work, send: Callable[[bytes], object]) -> None:
         await asyncio.sleep(0.001)
 
 
+def _context(work: Work) -> Context:
+    context = Context(session_id=pipeline.SESSION_ID)
+    context.prompt = work.prompt
+    return context
+
+
 async def _source(work: Work, wire: Wire) -> None:
     stable, sent = Latencies(), list[int]()
 
@@ -85,7 +92,7 @@ async def _source(work: Work, wire: Wire) -> None:
             stable.all += [now - sent[number] for number in range(event.first, event.last + 1)]
 
     options = {"ume_flight_size": work.messages, "ume_store_activity_timeout": PATIENCE_MS}
-    async with Context(session_id=pipeline.SESSION_ID) as context:
+    async with _context(work) as context:
         source = await context.source(pipeline.TOPIC, stores=wire.named("store"), options=options, on_event=on_event)
 
         def send(content: bytes) -> None:
@@ -109,7 +116,7 @@ async def _pause(work: Work, wire: Wire) -> None:
 
 async def _receiver(work: Work, wire: Wire) -> None:
     latencies = Latencies()
-    async with Context(session_id=pipeline.SESSION_ID) as context:
+    async with _context(work) as context:
         complete = asyncio.Event()
 
         def on_message(message: Message) -> None:
@@ -224,11 +231,15 @@ PLAIN = {"source": plain_source, "receiver": plain_receiver}
 STREAMS = {"source": streams_source, "receiver": streams_receiver}
 
 
-def measured(roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path) -> Figures:
+def measured(
+    roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path, prompt: bool = False
+) -> Figures:
     """Run roles once, long enough for the pause."""
     pause_s = min(pause_s, options.messages / MESSAGES_A_PAUSED_S)
     seconds = min(SECONDS, options.messages / PER_S) + pause_s
-    work = Work(int(PER_S * seconds), options.size, options.flight, directory, per_s=PER_S, pause_s=pause_s)
+    work = Work(
+        int(PER_S * seconds), options.size, options.flight, directory, per_s=PER_S, pause_s=pause_s, prompt=prompt
+    )
     found = run(roles, work)
     return {name: value for figures in found.values() for name, value in figures.items() if name != "cpu_us"}
 
@@ -255,16 +266,17 @@ def _of_flushes(found: Mapping[str, Figures]) -> float:
 def latency(_: Options) -> Scenario:
     """At 2,000 messages a second."""
     delivered = ("delivered_p50", "delivered_p99")
-    pairs = ((OURS, PLAIN_TCP), (OURS, PLAIN_STREAMS), (STOPPED, OURS))
+    pairs = ((OURS, PLAIN_STREAMS), (NOT_PROMPT, PLAIN_STREAMS), (STOPPED, OURS))
     return Scenario(
         "latency",
         f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s (--fast: 2)",
-        "stable = fdatasync returned; delivery waits for no store",
+        "stable = fdatasync returned; delivery waits for no store; prompt: asked for by the context",
         {
             PLAIN_TCP: partial(measured, PLAIN, 0.0),
             PLAIN_STREAMS: partial(measured, STREAMS, 0.0),
-            OURS: partial(measured, ROLES, 0.0),
-            STOPPED: partial(measured, ROLES, PAUSE_S),
+            OURS: partial(measured, ROLES, 0.0, prompt=True),
+            NOT_PROMPT: partial(measured, ROLES, 0.0),
+            STOPPED: partial(measured, ROLES, PAUSE_S, prompt=True),
             DISK: disk,
         },
         {

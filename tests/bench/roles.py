@@ -35,6 +35,7 @@ class Work:
         per_s: Messages sent in a second; 0: as many as go.
         pause_s: How long the first store is stopped in the middle of the run, in seconds.
         sync_ns: How much longer every flush of the disk takes.
+        prompt: Contexts ask the kernel to be prompt.
     """
 
     messages: int
@@ -45,6 +46,7 @@ class Work:
     per_s: int = 0
     pause_s: float = 0.0
     sync_ns: int = 0
+    prompt: bool = False
 
 
 @attrs.define

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -181,7 +182,7 @@ def test_peers_are_measured_by_a_harness_of_their_own(tmp_path: Path, capsys: py
 
 
 def test_what_is_to_be_shown_beside_peers_is_of_the_best_of_each_kind() -> None:
-    def row(acks: str, per_s: float, us: float) -> dict[str, object]:
+    def row(acks: str, per_s: float, us: float) -> dict[str, Any]:
         delivery = {"p50_us": us, "p99_us": 2 * us}
         return {"acks": acks, "kind": "latency", "acked_per_s": per_s, "delivered_per_s": per_s, "from_call": delivery}
 

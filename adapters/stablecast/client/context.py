@@ -27,12 +27,11 @@ from stablecast.core.errors import ConfigError, MisuseError
 from stablecast.core.events import Event
 from stablecast.core.inputs import Arrived, Departed, Gone, Located, Reset
 from stablecast.core.messages import Incarnation, ReceiverAlive
-from stablecast.core.messages import (
-    Message as ControlMessage,
-)
+from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.settings import SourceConfig, StoreSpec
 from stablecast.net import address, ports
 from stablecast.net.pool import Pool
+from stablecast.net.prompt import Courtesy, short_slices
 from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item
 from stablecast.net.where import ports_of
@@ -86,6 +85,7 @@ class Context:
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
+        self.prompt = False  # True before it is opened: messages are handed over sooner (`stablecast.net.prompt`)
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
         self._context_id = secrets.randbits(64)
@@ -101,6 +101,8 @@ class Context:
         """Open the request port and meet the resolver. Raises PortError, ResolverError."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
+        if self.prompt:
+            short_slices()
         listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
         self.pool = Pool(
@@ -196,6 +198,7 @@ class Context:
         except (TraceError, ConfigError):
             berth.give_up()
             raise
+        source.courtesy = Courtesy() if self.prompt else None
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:

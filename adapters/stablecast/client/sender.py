@@ -33,6 +33,7 @@ from stablecast.core.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.units import SECOND
 from stablecast.net.driver import Driver
+from stablecast.net.prompt import Courtesy
 from stablecast.net.reliable_stream import ReliableStream
 from stablecast.net.stream import StreamServer
 from stablecast.trace import Driven, recorder
@@ -67,6 +68,7 @@ class Sender(ABC):
         self.config = config
         self.topic = config.topic
         self.stream: StreamServer | ReliableStream | None = None
+        self.courtesy: Courtesy | None = None
         self.max_payload = MAX_PAYLOAD
         self.max_message = MAX_CUT
         self._on_event = on_event
@@ -330,6 +332,8 @@ class Sender(ABC):
         self._emit(self._out.collected())
 
     def _planned_flush(self) -> None:
+        if self._prompt and self.courtesy is not None:
+            self.courtesy.give_way()
         self._prompt = 0
         if not self._batches:
             self._flush_planned = False
