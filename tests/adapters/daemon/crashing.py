@@ -34,6 +34,12 @@ KINDS = {
 }
 """Each way to use a disk."""
 
+IN_MEMORY = {
+    "memory": (RepositoryType.MEMORY, Disk(segment_bytes=SEGMENT_BYTES)),
+    "no-cache": (RepositoryType.NO_CACHE, Disk(segment_bytes=SEGMENT_BYTES)),
+}
+"""Each way to keep no messages on it: who is registered, and who acknowledged what, is there all the same."""
+
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["stablecast.daemon.store"])
 
@@ -69,7 +75,7 @@ def config(kind: RepositoryType) -> StoreConfig:
 
 def serve(directory: str, kind: str, step: str, nth: int, told: Connection) -> None:
     """The child: a store that tells where it listens, and goes on until it is killed."""
-    repository, disk = KINDS[kind]
+    repository, disk = (KINDS | IN_MEMORY)[kind]
     settings = StoreSettings(
         LOCAL, Path(directory), config(repository), disk=attrs.evolve(disk, step=Killer(step, nth)), new=True
     )

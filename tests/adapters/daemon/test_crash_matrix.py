@@ -9,7 +9,19 @@ import pytest
 
 from stablecast.client import Context, Source
 from stablecast.journal.disk import STEPS
-from tests.adapters.daemon.crashing import KINDS, PACED, PACED_FLIGHT, READER, SENDER, Child, Left, child, left, text
+from tests.adapters.daemon.crashing import (
+    IN_MEMORY,
+    KINDS,
+    PACED,
+    PACED_FLIGHT,
+    READER,
+    SENDER,
+    Child,
+    Left,
+    child,
+    left,
+    text,
+)
 
 TOPIC = "orders"
 BATCH = 8
@@ -89,6 +101,26 @@ async def test_nothing_that_was_reported_is_lost(
     assert after.reg_ids.items() >= before.reg_ids.items()
     assert after.acknowledged >= before.acknowledged
     _check_messages(before, after, seen)
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+@pytest.mark.parametrize("step", ["restart-scanned", "restart-cut", "append", "written", "synced"])
+async def test_who_is_registered_outlives_messages_that_are_in_memory_only(
+    kind: str, step: str, tmp_path: Path
+) -> None:
+    """P-101, P-102: no RegID is changed and no acknowledgement taken back; no segment is begun or reclaimed here."""
+    async with child(tmp_path, kind, "never", NEVER) as store:
+        await live(store, Seen(), 6, kind)
+    before = left(tmp_path)
+    assert before.reg_ids
+    async with child(tmp_path, kind, step, 1) as store:
+        if store.address:
+            await live(store, Seen(), 40, kind)
+        await asyncio.wait_for(store.died, 30)
+    after = left(tmp_path)
+    assert after.reg_ids.items() >= before.reg_ids.items()
+    assert after.acknowledged >= before.acknowledged
+    assert not after.numbers
 
 
 def _check_messages(before: Left, after: Left, seen: Seen) -> None:
