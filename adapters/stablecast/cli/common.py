@@ -21,6 +21,9 @@ else:
 
 ResultT = TypeVar("ResultT")
 
+USUAL_YOUNG = 700
+"""New objects until a daemon that runs looks for garbage: the interpreter's own default."""
+
 
 def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run a coroutine, on uvloop where it is installed."""
@@ -34,6 +37,7 @@ def run_for_good(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     What was loaded by now is never garbage, and not looked through for any: that would hold up everything for 30 ms.
     """
     gc.freeze()
+    gc.set_threshold(USUAL_YOUNG, *gc.get_threshold()[1:])
     return run_loop(main)
 
 

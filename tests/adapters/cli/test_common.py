@@ -32,3 +32,18 @@ def test_what_a_daemon_loaded_is_not_looked_through_for_garbage() -> None:
         "assert gc.get_freeze_count() > 1000\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_garbage_is_hardly_looked_for_while_a_command_is_loaded_and_as_usual_once_a_daemon_runs() -> None:
+    program = (
+        "import asyncio, gc, sys\n"
+        "from stablecast.cli import common, main\n"
+        "sys.argv = ['stablecast', '--help']\n"
+        "try:\n"
+        "    main.main()\n"
+        "except SystemExit:\n"
+        "    assert gc.get_threshold()[0] == main.YOUNG\n"
+        "common.run_for_good(asyncio.sleep(0))\n"
+        "assert gc.get_threshold()[0] == common.USUAL_YOUNG\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
