@@ -10,6 +10,7 @@ from stablecast.core.enrollment import Enrollment
 from stablecast.core.quorum import Quorums
 from stablecast.core.source import SourceEndpoint, lineage
 from stablecast.core.source import parts as source_parts
+from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.store.filling import Filling
 from stablecast.core.store.lifeline import Lifeline
@@ -49,6 +50,7 @@ def _any_ack(self: SourceEndpoint, message: Any, now: int) -> None:
 _ON_MESSAGE = SourceEndpoint._on_message
 
 MUTANTS: dict[str, tuple[str, Patch]] = {
+    "a later life ends nobody": ("graph_rivals", changed("succeeded", lambda *_: False, Lineage)),
     "the resume point is in use": ("graph_small", changed("resume_point", _at_newest, lineage)),
     "the resume point leaves a hole": ("graph_small", changed("resume_point", _above, lineage)),
     "answers to another life count": ("graph_small", changed("_on_message", _any_ack, SourceEndpoint)),

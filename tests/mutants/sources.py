@@ -107,15 +107,15 @@ SOURCES: Final = (
     Mutant(
         "a-replaced-life-goes-on",
         "source/lineage",
-        "return answer.term > max(self.term, before.term)",
+        "return counted or answer.lives_term > self.term",
         "return False",
         Worlds("S3", 140),
     ),
     Mutant(
         "an-earlier-life-replaces-its-successor",
         "source/lineage",
-        "return answer.lives_term > self.term",
-        "return answer.term > self.term",
+        "return counted or answer.lives_term > self.term",
+        "return counted or answer.term > self.term",
         Test("core/source/test_lineage.py::test_of_a_store_that_was_not_heard_before_what_it_was_told_decides"),
     ),
     Mutant(

@@ -116,6 +116,16 @@ STORES: Final = (
         Worlds("D1"),
     ),
     Mutant(
+        "a-store-that-was-told-of-a-life-shows-no-newer-term",
+        "store/registry",
+        "        repository.life.affirm(request.lives_term)\n",
+        "",
+        Test(
+            "adapters/model/worlds/test_stability.py"
+            "::test_a_life_that_comes_back_does_not_lose_what_it_gets_stable_then"
+        ),
+    ),
+    Mutant(
         "a-life-that-returns-is-cut-back",
         "store/lifeline",
         "        if returned or Repair.ONE_LIFE not in self.repairs:\n",

@@ -8,5 +8,6 @@ from tests.mutants.resolution import RESOLUTION
 from tests.mutants.shared import SHARED
 from tests.mutants.sources import SOURCES
 from tests.mutants.stores import STORES
+from tests.mutants.terms import TERMS
 
-MUTANTS: Final[tuple[Mutant, ...]] = (*SHARED, *SOURCES, *RECEIVERS, *STORES, *RESOLUTION)
+MUTANTS: Final[tuple[Mutant, ...]] = (*SHARED, *SOURCES, *TERMS, *RECEIVERS, *STORES, *RESOLUTION)

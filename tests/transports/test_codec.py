@@ -188,7 +188,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
     (
         m.Register(
             m.Role.SOURCE, 2, 5, 0, LIFE, 0, "topic", 0xFEED, "10.0.0.1:14391", "10.0.0.1:14371", 1000, 2000, 77,
-            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2, LIFE - 1), 9,
+            m.Pace.RECEIVERS, m.Wishes(1, 2, 3, 4, 5, 6, True), True, m.ElectionToken(0xABCD, 2, LIFE - 1), 9, 8,
         ),
         {
             "lbmc.ume_preg.flags.p_flag": ["1"],

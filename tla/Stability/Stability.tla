@@ -25,11 +25,13 @@ CONSTANTS
     Lives,      \* of the source
     Crashes,    \* of stores, in all
     Faults,     \* what else may go wrong: "slow" (requests, SRIs and answers take time), "lag" (the disks of several
-                \* stores do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (of a disk)
+                \* stores do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (of a disk),
+                \* "rival" (a life is cut off from its stores, another process begins one, and the first comes back)
     Mutant      \* "none", or which rule is broken
 
 VARIABLES
-    source,   \* its life, whether it may send, where it resumed, and the history of its lives
+    source,   \* its life, whether it may send, where it resumed, the history of its lives; the count of lives that it
+              \* wants stores to know (claim), its term, and whether that is a newer one than it began with (again)
     reg,      \* its registration with each store, and what the store granted
     window,   \* what it sent and has not released: acknowledged by whom, stable or not
     stream,   \* to each store: numbers under way
@@ -37,9 +39,10 @@ VARIABLES
     store,    \* each store: what it knows of the source, and what it holds of each number: of which life
     disk,     \* what a crash leaves of that
     safe,     \* what was ever reported stable, as <<life, number>>
-    crashes   \* so far
+    crashes,  \* so far
+    aside     \* the other process: its source, reg and window while it is cut off
 
-vars == <<source, reg, window, stream, back, store, disk, safe, crashes>>
+vars == <<source, reg, window, stream, back, store, disk, safe, crashes, aside>>
 
 Sizes ==  \* of the groups, as configured
     CASE Layout \in {"one", "backup"} -> <<1>> [] Layout = "two" -> <<2>> [] Layout = "three" -> <<3>>
@@ -102,9 +105,12 @@ Parting(ours, theirs) ==  \* the first number that they ascribe to different liv
 (* The source. `here` is all of it that a step may change: source, reg, window, safe. *)
 
 NoGrant == [high |-> 0, term |-> 0, lives |-> <<>>, told |-> 0]
-Nobody(life, state) == [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, term |-> 0, lives |-> <<>>]
+Counted(grant) == [NoGrant EXCEPT !.term = grant.term]  \* all that matters of it once a life has begun
+Nobody(life, state) == [life |-> life, state |-> state, waited |-> FALSE, resume |-> 0, claim |-> 0, term |-> 0,
+                        again |-> FALSE, lives |-> <<>>]
 NoWindow == [trail |-> 0, next |-> 0, acked |-> [s \in Stores |-> {}], stable |-> {}]
-With(state) == [s \in Stores |-> [state |-> state, grant |-> NoGrant]]
+With(state) == [s \in Stores |-> [state |-> state, grant |-> NoGrant, owes |-> FALSE]]
+Absent(life) == [source |-> Nobody(life, "DOWN"), reg |-> With("none"), window |-> NoWindow]
 
 Here == [source |-> source, reg |-> reg, window |-> window, safe |-> safe]
 Become(here) == source' = here.source /\ reg' = here.reg /\ window' = here.window /\ safe' = here.safe
@@ -112,7 +118,7 @@ Become(here) == source' = here.source /\ reg' = here.reg /\ window' = here.windo
 Running == source.state \in {"REGISTERING", "ACTIVE", "SUSPENDED"}
 Announced == source.state \in {"ACTIVE", "SUSPENDED"}
 Agrees == "one_life" \in Repairs /\ Mutant # "own_count"  \* a quorum must know the term before this life may send
-Claim == IF Agrees THEN source.term ELSE 0  \* what a request says of it
+Told == IF source.again THEN source.term ELSE 0  \* what a request says beside the claim
 Counting(r) == {s \in Stores : r[s].state \in {"registered", "renewing"}}
 Present(r) == {s \in Stores : r[s].state = "registered"}
 
@@ -150,43 +156,59 @@ Resume(here) ==  \* the history of the newest life that any store tells of goes 
     IN [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.waited = FALSE, !.resume = first,
                                          !.term = Largest({r[s].grant.term : s \in heard}),
                                          !.lives = Continued(r[teller].grant.lives, here.source.life, first)],
-                    !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = NoGrant]],
+                    !.reg = [s \in Stores |-> [r[s] EXCEPT !.grant = Counted(@)]],
                     !.window = [NoWindow EXCEPT !.trail = first, !.next = first]]
+
+Renewing(state) == IF state = "registered" THEN "renewing" ELSE state
+
+Return(here) ==  \* under a newer term if there is one: then nothing counts before a store shows that it was told of it
+    IF here.source.claim <= here.source.term \/ ~Agrees THEN [here EXCEPT !.source.state = "ACTIVE"]
+    ELSE [here EXCEPT !.source = [@ EXCEPT !.state = "ACTIVE", !.term = here.source.claim, !.again = TRUE],
+                      !.reg = [s \in Stores |-> [here.reg[s] EXCEPT !.state = Renewing(@),
+                                                                    !.owes = Mutant # "no_proof"]],
+                      !.window.acked = IF Mutant = "no_proof" THEN @ ELSE [s \in Stores |-> {}]]
 
 Review(here) ==
     LET counting == Counting(here.reg)
         enough == Registered(counting)
-        settled == {s \in counting : here.reg[s].grant.term >= here.source.term}
+        settled == {s \in counting : here.reg[s].grant.term >= here.source.claim}
         heard == "every_group" \notin Repairs \/ ~Several \/ \A g \in Groups : Most(g, settled)
         complete == heard /\ Registered(settled) /\ (settled = Stores \/ here.source.waited)
         judged == Judge(here)
         state == here.source.state
     IN CASE state = "ACTIVE" /\ ~enough        -> [judged EXCEPT !.source.state = "SUSPENDED"]
-         [] state = "SUSPENDED" /\ enough      -> [judged EXCEPT !.source.state = "ACTIVE"]
+         [] state = "SUSPENDED" /\ Registered(settled) -> Return(judged)
          [] state = "REGISTERING" /\ complete  -> Resume(here)
          [] OTHER                              -> judged
 
 OnAcks(here, s, m) ==
     IF m.life # here.source.life /\ Mutant # "any_life" THEN here
+    ELSE IF here.source.state = "SUSPENDED" /\ here.source.claim > here.source.term THEN here
+    ELSE IF here.reg[s].owes THEN [here EXCEPT !.reg[s].state = Renewing(@)]
     ELSE LET sent == {n \in m.numbers : n >= here.window.trail /\ n < here.window.next}
          IN Judge([here EXCEPT !.window.acked[s] = @ \cup sent])
 
 Agree(here, s, grant) ==  \* stores that count fewer lives than another are asked again
-    LET r == [here.reg EXCEPT ![s] = [state |-> "registered", grant |-> grant]]
-        term == IF Agrees THEN Max(here.source.term, grant.term) ELSE 0
+    LET r == [here.reg EXCEPT ![s] = [@ EXCEPT !.state = "registered", !.grant = grant]]
+        term == IF Agrees THEN Max(here.source.claim, grant.term) ELSE 0
         fewer(t) == r[t].state = "registered" /\ r[t].grant.term < term
-    IN [here EXCEPT !.source.term = term,
+    IN [here EXCEPT !.source.claim = term,
                     !.reg = [t \in Stores |-> IF fewer(t) THEN [r[t] EXCEPT !.state = "renewing"] ELSE r[t]]]
 
 OnGrant(here, s, m) ==
     IF m.life # here.source.life THEN here
     ELSE LET state == here.source.state
-             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> NoGrant],
+             mine == here.source
+             known == here.reg[s].grant.term  \* 0: the store is heard for the first time
+             owes == mine.again /\ m.grant.told # mine.term /\ Mutant # "no_proof"
+             heard == [here EXCEPT !.reg[s] = [state |-> "registered", grant |-> Counted(m.grant), owes |-> owes],
                                    !.window.acked[s] = {n \in @ : n <= m.grant.high}]
-             another == m.grant.told > here.source.term  \* a store that is heard at last was told of a later life
+             another == \/ m.grant.told > mine.term  \* the store was told of a later life
+                        \/ known # 0 /\ m.grant.term > Largest({known, mine.term, mine.claim})  \* or has counted one
              over == [here EXCEPT !.source = Nobody(@.life, "DOWN"), !.reg = With("none"), !.window = NoWindow]
          IN CASE state = "REGISTERING"           -> Review(Agree(here, s, m.grant))
               [] state = "SUSPENDED" /\ another -> over
+              [] state = "SUSPENDED" /\ Mutant # "no_second_round" -> Review(Agree(heard, s, Counted(m.grant)))
               [] OTHER                           -> Review(heard)
 
 -------------------------------------------------------------------------------
@@ -217,16 +239,20 @@ Advance(st) ==  \* pass over what is newly synced or lost; tell the source
      told |-> {n \in st.synced : n >= Max(st.acked, st.resume) /\ n < Reached(st)}]
 
 OnAsk(st) ==
-    IF st.life = source.life
-    THEN LET anew == [st EXCEPT !.term = Max(@, Claim), !.lost = {}, !.grant = TRUE, !.dirty = TRUE]
-         IN IF st.resume = 0 THEN anew ELSE Learn(anew, 0)
-    ELSE [st EXCEPT !.life = source.life, !.term = Max(@ + 1, Claim), !.resume = 0, !.lost = {}, !.acked = 0,
-                    !.high = 0, !.asked = FALSE, !.grant = TRUE, !.dirty = TRUE]
+    LET mine == st.lives # <<>> /\ st.lives[Len(st.lives)].life = source.life  \* what it was told last is this life
+        told == IF mine THEN Max(st.told, Told) ELSE st.told
+    IN IF st.life = source.life
+       THEN LET anew == [st EXCEPT !.term = Max(@, source.claim), !.told = told, !.lost = {}, !.grant = TRUE,
+                                   !.dirty = TRUE]
+            IN IF st.resume = 0 THEN anew ELSE Learn(anew, 0)
+       ELSE [st EXCEPT !.life = source.life, !.term = Max(@ + 1, source.claim), !.told = told, !.resume = 0,
+                       !.lost = {}, !.acked = 0, !.high = 0, !.asked = FALSE, !.grant = TRUE, !.dirty = TRUE]
 
 OnFirstInfo(st) ==  \* where this life begins: what older ones left there or above goes, or where the histories part
     LET parting == Parting(st.lives, source.lives)
         low == IF parting = 0 THEN source.resume ELSE Least({parting, source.resume})
-        cut == CASE "one_life" \notin Repairs -> Numbers + 1
+        returned == parting = 0 /\ st.lives # <<>> /\ st.lives[Len(st.lives)] = Began(source.life, source.resume)
+        cut == CASE "one_life" \notin Repairs \/ returned -> Numbers + 1
                  [] Mutant = "cut_low"        -> low - 1
                  [] OTHER                     -> low
         kept == [st EXCEPT !.resume = source.resume, !.term = Max(@, source.term), !.lives = source.lives,
@@ -296,7 +322,7 @@ Unanswered(s) ==  \* a request to the store is under way
     /\ ~(store[s].grant /\ store[s].life = source.life) /\ ~Granted(s)
 Open(s) == store[s].up /\ Running /\ store[s].life = source.life  \* the store listens to the present stream
 
-Uninformed(s) == Open(s) /\ Announced /\ store[s].resume = 0
+Uninformed(s) == Open(s) /\ source.state = "ACTIVE" /\ store[s].resume = 0  \* only who may send announces itself
 Prompt(S) == "slow" \in Faults \/ \A s \in S : ~Unanswered(s) /\ ~Uninformed(s)  \* they know what they must first
 
 Take(s, step) ==
@@ -307,14 +333,15 @@ Init ==
     /\ source = Nobody(0, "DOWN") /\ reg = With("none") /\ window = NoWindow
     /\ stream = [s \in Stores |-> <<>>] /\ back = [s \in Stores |-> <<>>]
     /\ store = [s \in Stores |-> Empty] /\ disk = [s \in Stores |-> Bare(s)]
-    /\ safe = {} /\ crashes = 0
+    /\ safe = {} /\ crashes = 0 /\ aside = Absent(0)
 
 Begin ==  \* a life begins: every store is asked
     /\ Calm(Stores)
     /\ ~Running
-    /\ source.life < Lives
-    /\ Become([Here EXCEPT !.source = Nobody(source.life + 1, "REGISTERING"), !.reg = With("asked")])
-    /\ UNCHANGED <<stream, back, store, disk, crashes>>
+    /\ Max(source.life, aside.source.life) < Lives
+    /\ Become([Here EXCEPT !.source = Nobody(Max(source.life, aside.source.life) + 1, "REGISTERING"),
+                           !.reg = With("asked")])
+    /\ UNCHANGED <<stream, back, store, disk, crashes, aside>>
 
 Stop ==  \* it crashes
     /\ Quiet
@@ -322,6 +349,21 @@ Stop ==  \* it crashes
     /\ Become([Here EXCEPT !.source = Nobody(source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow])
     /\ back' = IF "late" \in Faults THEN back ELSE [s \in Stores |-> <<>>]
     /\ stream' = IF "late" \in Faults THEN stream ELSE [s \in Stores |-> <<>>]
+    /\ UNCHANGED <<store, disk, crashes, aside>>
+
+Turn ==  \* all stores fall silent to the one process until their leases are over; the other is looked at
+    /\ "rival" \in Faults
+    /\ Calm(Stores)
+    /\ source.state \in {"DOWN", "ACTIVE", "SUSPENDED"}
+    /\ Announced \/ aside.source.state # "DOWN"
+    /\ LET Away(state) == IF state \in {"registered", "renewing"} THEN "away" ELSE state
+           left == IF ~Announced THEN Here
+                   ELSE Judge([Here EXCEPT !.source.state = "SUSPENDED",
+                                           !.reg = [s \in Stores |-> [reg[s] EXCEPT !.state = Away(@)]]])
+       IN /\ Become([source |-> aside.source, reg |-> aside.reg, window |-> aside.window, safe |-> left.safe])
+          /\ aside' = [source |-> left.source, reg |-> left.reg, window |-> left.window]
+    /\ stream' = [s \in Stores |-> <<>>]
+    /\ back' = [s \in Stores |-> <<>>]
     /\ UNCHANGED <<store, disk, crashes>>
 
 Wait ==  \* a registration interval passes
@@ -332,7 +374,7 @@ Wait ==  \* a registration interval passes
     /\ Become(Review([Here EXCEPT !.source.waited = source.state = "REGISTERING",
                                   !.reg = [s \in Stores |-> IF reg[s].state = "renewing"
                                                             THEN [reg[s] EXCEPT !.state = "away"] ELSE reg[s]]]))
-    /\ UNCHANGED <<stream, back, store, disk, crashes>>
+    /\ UNCHANGED <<stream, back, store, disk, crashes, aside>>
 
 Send ==
     /\ Calm(Stores)
@@ -342,7 +384,7 @@ Send ==
     /\ Cardinality((window.trail..(window.next - 1)) \ window.stable) < Flight
     /\ window' = [window EXCEPT !.next = @ + 1]
     /\ stream' = [s \in Stores |-> IF Open(s) THEN Append(stream[s], window.next) ELSE stream[s]]
-    /\ UNCHANGED <<source, reg, safe, back, store, disk, crashes>>
+    /\ UNCHANGED <<source, reg, safe, back, store, disk, crashes, aside>>
 
 Ask(s) ==  \* a request reaches a store, which joins the stream
     /\ Calm(Stores \ {s})
@@ -350,16 +392,16 @@ Ask(s) ==  \* a request reaches a store, which joins the stream
     /\ Prompt(1..(s - 1))
     /\ store' = [store EXCEPT ![s] = OnAsk(@)]
     /\ stream' = [stream EXCEPT ![s] = IF store[s].life = source.life THEN @ ELSE <<>>]
-    /\ UNCHANGED <<source, reg, window, safe, back, disk, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, back, disk, crashes, aside>>
 
 Inform(s) ==  \* an SRI tells a store something new
     /\ Calm(Stores \ {s})
     /\ Open(s)
-    /\ Announced
+    /\ source.state = "ACTIVE"
     /\ store[s].resume = 0 \/ store[s].high < window.next - 1
     /\ Prompt(IF store[s].resume = 0 THEN 1..(s - 1) ELSE Stores)
     /\ Take(s, OnInfo(store[s]))
-    /\ UNCHANGED <<source, reg, window, safe, stream, disk, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, stream, disk, crashes, aside>>
 
 ToStore(s) ==
     /\ Calm(Stores \ {s})
@@ -369,7 +411,7 @@ ToStore(s) ==
     /\ stream[s] # <<>>
     /\ stream' = [stream EXCEPT ![s] = Tail(@)]
     /\ Take(s, OnData(store[s], Head(stream[s])))
-    /\ UNCHANGED <<source, reg, window, safe, disk, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, disk, crashes, aside>>
 
 Lose(s) ==
     /\ Calm(Stores \ {s})
@@ -377,7 +419,7 @@ Lose(s) ==
     /\ "lose" \in Faults
     /\ stream[s] # <<>>
     /\ stream' = [stream EXCEPT ![s] = Tail(@)]
-    /\ UNCHANGED <<source, reg, window, safe, back, store, disk, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, back, store, disk, crashes, aside>>
 
 Fill(s) ==
     /\ Calm(Stores \ {s})
@@ -387,7 +429,7 @@ Fill(s) ==
     /\ ~store[s].grant
     /\ store[s].asked
     /\ Take(s, OnFilled(store[s]))
-    /\ UNCHANGED <<source, reg, window, safe, stream, disk, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, stream, disk, crashes, aside>>
 
 Sync(s) ==  \* everything written is durable; grants and acknowledgements that waited for it go
     /\ Quiet
@@ -401,14 +443,14 @@ Sync(s) ==  \* everything written is durable; grants and acknowledgements that w
        IN /\ store' = [store EXCEPT ![s] = step.store]
           /\ back' = [back EXCEPT ![s] = IF st.grant THEN Tell(granted, st.life, again) ELSE told]
           /\ disk' = [disk EXCEPT ![s] = Durable(s, st)]
-    /\ UNCHANGED <<source, reg, window, safe, stream, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, stream, crashes, aside>>
 
 ToSource(s) ==
     /\ back[s] # <<>>
     /\ back' = [back EXCEPT ![s] = Tail(@)]
     /\ LET m == Head(back[s])
        IN Become(IF ~Running THEN Here ELSE IF m.kind = "acks" THEN OnAcks(Here, s, m) ELSE OnGrant(Here, s, m))
-    /\ UNCHANGED <<stream, store, disk, crashes>>
+    /\ UNCHANGED <<stream, store, disk, crashes, aside>>
 
 Crash(s) ==  \* its connections break, and the source notices
     /\ Quiet
@@ -420,13 +462,13 @@ Crash(s) ==  \* its connections break, and the source notices
     /\ back' = [back EXCEPT ![s] = <<>>]
     /\ Become(IF ~Running THEN Here
               ELSE Review([Here EXCEPT !.reg[s].state = IF @ = "registered" THEN "renewing" ELSE @]))
-    /\ UNCHANGED disk
+    /\ UNCHANGED <<disk, aside>>
 
 Restart(s) ==
     /\ Calm(Stores \ {s})
     /\ ~store[s].up
     /\ store' = [store EXCEPT ![s] = Recovered(disk[s])]
-    /\ UNCHANGED <<source, reg, window, safe, stream, back, disk, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, stream, back, disk, crashes, aside>>
 
 Wipe(s) ==  \* somebody replaces a broken disk
     /\ Calm(Stores \ {s})
@@ -434,10 +476,10 @@ Wipe(s) ==  \* somebody replaces a broken disk
     /\ ~store[s].up
     /\ disk[s] # Bare(s)
     /\ disk' = [disk EXCEPT ![s] = Bare(s)]
-    /\ UNCHANGED <<source, reg, window, safe, stream, back, store, crashes>>
+    /\ UNCHANGED <<source, reg, window, safe, stream, back, store, crashes, aside>>
 
 Next ==
-    \/ Begin \/ Stop \/ Wait \/ Send
+    \/ Begin \/ Stop \/ Turn \/ Wait \/ Send
     \/ \E s \in Stores : \/ Ask(s) \/ Inform(s) \/ ToStore(s) \/ Lose(s) \/ Fill(s) \/ Sync(s) \/ ToSource(s)
                          \/ Crash(s) \/ Restart(s) \/ Wipe(s)
 

@@ -114,24 +114,26 @@ class Life:
         source = self.endpoint
         lineage, enrollment, window = source.lineage, source.enrollment, source.window
         registers = source.state is SourceState.REGISTERING
-        waits = (enrollment.returning, enrollment.first_interval_over, enrollment.term) if registers else ()
+        waits = (enrollment.returning, enrollment.first_interval_over) if registers else ()
         turn = -1 if enrollment.rotation is None else enrollment.rotation.turn
-        lives = (lineage.resume_point, lineage.term, tuple(lineage.lives))
+        lives = (lineage.resume_point, lineage.term, lineage.proof, enrollment.term, tuple(lineage.lives))
         sent = (window.trail, window.next, tuple(window.stable))
         return (source.config.incarnation, source.state, waits, turn, lives, sent)
 
     def of(self, index: int) -> tuple[object, ...]:
-        """What it knows of one store; the grant decides as long as it registers, and then that there was one."""
+        """What it knows of one store; all of the grant decides as long as it registers, then its terms."""
         source = self.endpoint
         registration = source.enrollment.registrations.get(index)
         if registration is None:
             return ()
-        shown = registration.granted if source.state is SourceState.REGISTERING else None
-        grant = () if shown is None else (shown.low, shown.high, shown.term, shown.lives, shown.lives_term)
+        granted = registration.granted
+        shown = granted if source.state is SourceState.REGISTERING else None
+        grant = () if shown is None else (shown.low, shown.high, shown.lives, shown.lives_term)
+        terms = () if granted is None else (granted.term, source.lineage.proven(granted))
         rotating = source.enrollment.rotation is not None
         place = (registration.state, registration.failing) if rotating else (registration.counts, registration.present)
         held = (tuple(source.window.acked[index]), tuple(source.window.lost[index]))
-        return (place, registration.granted is None, grant, held)
+        return (place, terms, grant, held)
 
 
 @attrs.frozen

@@ -254,6 +254,7 @@ class World:
                     self._miss(draft, index)
         if deed in (Deed.BEGIN, Deed.RETURN, Deed.LEAVE, Deed.CRASH):
             self._register(draft)
+        self._ask(draft)
         return draft
 
     # What follows.
@@ -318,6 +319,7 @@ class World:
             if source is None or source.active:
                 break
             self._hear(draft, Tick())
+        self._ask(draft)
         self._inform(draft)
 
     def _ask(self, draft: Draft) -> None:

@@ -10,7 +10,8 @@
 * **One term.** A store counts the lives that register with it, and stores that were away count fewer. Before a source
   is complete for the first time, every count that is needed is as high as the highest: stores that granted a lower one
   are asked again and told it (`agree`). So of two lives that completed the later one has the higher term (`history`;
-  formal design, 7.3), which the source wants under `Repair.ONE_LIFE`.
+  formal design, 7.3), which the source wants under `Repair.ONE_LIFE`. One that lost its quorum and hears of more lives
+  has to agree once more before it goes on (`lineage`).
 * Round robin asks one store at a time (`rotation`); then that one is everyone.
 * Leaving is over when every store has forgotten the client, or never knew it (P-586).
 """
@@ -62,6 +63,11 @@ class Enrollment:
     def enough(self) -> bool:
         """Whether the rules of the groups are met."""
         return self._allows(self.mask)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether they are by those alone whose count of lives is high enough."""
+        return self._allows(self.settled)
 
     @property
     def everyone(self) -> bool:
@@ -126,6 +132,12 @@ class Enrollment:
             registration.request = attrs.evolve(registration.request, term=self.term)
             if _count(registration) < self.term:
                 registration.renew(now, out)
+
+    def prove(self, term: int, now: int, out: list[Effect]) -> None:
+        """The life goes on under this term: every store is told, and asked to show that it was."""
+        for _, registration in sorted(self.registrations.items()):
+            registration.request = attrs.evolve(registration.request, lives_term=term)
+            registration.renew(now, out)
 
     def on_keepalive(self, message: Keepalive, now: int, out: list[Effect]) -> None:
         """A store is alive. If it asks whether we are, say so: a question answers no probe and renews no lease."""

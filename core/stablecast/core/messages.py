@@ -113,7 +113,8 @@ class Register:
     value. `transport` is where the source's data stream can be joined; receivers leave it empty. `context` names the
     process that listens at `reply_to` (its context instance); 0: it did not say. `pace` asks for RPP, with `wishes`.
     `wants_proxy`: a proxy may stand in for this source. A PREG with `election` is that of a proxy (P-554). Of a source
-    the store is to count at least `term` lives (`stablecast.core.history`).
+    the store is to count at least `term` lives (`stablecast.core.history`); if it was told of this life, then as of
+    `lives_term` at least (`stablecast.core.source.lineage`).
     """
 
     role: Role
@@ -134,6 +135,7 @@ class Register:
     wants_proxy: bool = False
     election: ElectionToken | None = None
     term: int = 0
+    lives_term: int = 0
 
     @property
     def wishes_proxy(self) -> bool:

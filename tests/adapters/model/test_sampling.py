@@ -33,8 +33,8 @@ def test_what_says_nothing_in_a_row_and_what_is_over_is_left_out() -> None:
 def test_a_run_is_found_in_the_smallest_graph_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar = install(tmp_path, monkeypatch, "Error: Invariant Unfinished is violated.\n")
     (judged,) = sampling.judge([SAMPLE], catalog.folder(), jar)
-    assert (judged.configuration, judged.tried) == ("Stability/graph_small", ("Stability/graph_small",))
-    assert judged.as_json()["run_of"] == "Stability/graph_small"
+    assert (judged.configuration, judged.tried) == ("Stability/graph_rivals", ("Stability/graph_rivals",))
+    assert judged.as_json()["run_of"] == "Stability/graph_rivals"
 
 
 def test_without_a_run_all_were_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_without_a_run_all_were_tried(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_no_verdict_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelError, match="failed on a sample of Stability/graph_small: out of memory"):
+    with pytest.raises(ModelError, match="failed on a sample of Stability/graph_rivals: out of memory"):
         list(sampling.judge([SAMPLE], catalog.folder(), install(tmp_path, monkeypatch, "out of memory")))
 
 

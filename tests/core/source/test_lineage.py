@@ -27,16 +27,35 @@ def test_a_life_begins_behind_what_the_stores_have() -> None:
 def test_a_store_that_counts_more_lives_than_before_had_another_one_since() -> None:
     """Whether that one announced itself or not: it may have had its term at a quorum."""
     machine = begun()
-    assert machine.succeeded(registered(lives=((LIFE, 7), (9, 9)), lives_term=4, term=5), registered(term=3))
-    assert machine.succeeded(registered(term=5), registered(term=3))
-    assert machine.succeeded(registered(term=10), registered(term=9))
-    assert not machine.succeeded(registered(term=3), registered(term=2))
-    assert not machine.succeeded(registered(term=9), registered(term=9))
+    assert machine.succeeded(registered(lives=((LIFE, 7), (9, 9)), lives_term=4, term=5), registered(term=3), 3)
+    assert machine.succeeded(registered(term=5), registered(term=3), 3)
+    assert machine.succeeded(registered(term=10), registered(term=9), 3)
+    assert not machine.succeeded(registered(term=3), registered(term=2), 3)
+    assert not machine.succeeded(registered(term=9), registered(term=9), 3)
 
 
 def test_of_a_store_that_was_not_heard_before_what_it_was_told_decides() -> None:
     """It may have counted lives that reached no other store; those that began earlier replace nobody."""
     machine = begun()
-    assert machine.succeeded(registered(lives=((9, 9),), lives_term=4, term=5), None)
-    assert not machine.succeeded(registered(lives=((OLDER_LIFE, 0), (5, 7)), lives_term=3, term=3), None)
-    assert not machine.succeeded(registered(term=9), None)
+    assert machine.succeeded(registered(lives=((9, 9),), lives_term=4, term=5), None, 3)
+    assert not machine.succeeded(registered(lives=((OLDER_LIFE, 0), (5, 7)), lives_term=3, term=3), None, 3)
+    assert not machine.succeeded(registered(term=9), None, 3)
+
+
+def test_what_a_store_counts_because_it_was_asked_to_is_no_other_life() -> None:
+    machine = begun()
+    assert not machine.succeeded(registered(term=8), registered(term=3), 8)
+    assert machine.succeeded(registered(term=9), registered(term=3), 8)
+
+
+def test_under_a_newer_term_a_store_shows_that_it_was_told_of_it() -> None:
+    """Formal design, 7.6."""
+    machine = begun()
+    assert machine.proven(None)
+    machine.renew(5)
+    assert machine.term == 5
+    assert [machine.proven(answer) for answer in (None, registered(lives_term=3), registered(lives_term=5))] == [
+        False,
+        False,
+        True,
+    ]

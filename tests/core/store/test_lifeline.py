@@ -46,6 +46,20 @@ def test_a_life_that_comes_back_finds_what_it_left() -> None:
     assert line.resume(0, info(lives=((LIFE, 0),)), newest=9) == 10
 
 
+def test_a_life_that_goes_on_under_a_newer_term_told_this_under_it() -> None:
+    """Formal design, 7.6: and an announcement from before does not take that back."""
+    line = lifeline()
+    line.begin(NEXT)
+    line.affirm(9)
+    assert line.term == 0
+    line.begin(LIFE)
+    line.affirm(4)
+    line.affirm(3)
+    assert line.term == 4
+    line.resume(0, info(term=2, lives=((LIFE, 0),)), newest=9)
+    assert line.term == 4
+
+
 def test_as_documented_nothing_is_cut_and_a_number_is_enough() -> None:
     """Formal design, 7.3: without the repair."""
     line = lifeline(Repair.ALL & ~Repair.ONE_LIFE)

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from stablecast.core.effects import Effect, Notify, Release
+from stablecast.core.effects import Effect, Notify, Release, Send
 from stablecast.core.events import NotStable, NotStableFlag, Reclaimed, RegistrationComplete, Stable, StableFlag
 from stablecast.core.inputs import Arrived, Gone, Input, Reset, Sent, Tick
-from stablecast.core.messages import Incarnation, Pace, Registered, Role, StableAck
+from stablecast.core.messages import Incarnation, Pace, Register, Registered, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.settings import SourceConfig, StoreBehavior
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -32,6 +32,8 @@ from stablecast.trace.quorums import extended
 REPAIRED = frozenset({"every_group", "holes", "one_life"})
 AT_THE_SOURCE = ("Send", "ToSource", "Wait", "Crash")
 STABLE, DROPPED = "stable", "dropped"
+LATER = 1 << 62
+"""Above every number."""
 
 
 @attrs.frozen
@@ -198,6 +200,8 @@ class Numbers:
                     self.high = max(self.high, last)
                 case Notify(NotStable(first=first, last=last, flags=flags)) if NotStableFlag.TIMEOUT in flags:
                     yield self._give_up(first, last + 1, "its lifetime is over")
+                case Send(message=Register(lives_term=term)) if term:
+                    yield self._give_up(self.resume, LATER, "the source goes on under a newer term")
                 case Notify(Reclaimed(first=first, last=last, forced=True)):
                     yield self._give_up(first, last + 1, "it is reclaimed by force")
                 case Release(number=number):

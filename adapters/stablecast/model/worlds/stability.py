@@ -36,6 +36,7 @@ from stablecast.model.worlds.stability_stores import (
 from stablecast.model.worlds.stability_view import (
     INVARIANTS,
     answers_view,
+    aside_view,
     disk_view,
     highest,
     registration_view,
@@ -52,12 +53,16 @@ WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, Registrati
 
 @attrs.define
 class World:
-    """See the module. `life` counts the source's lives; `safe` are (life, number) that were reported stable."""
+    """See the module. `life` is the source's; `safe` are (life, number) that were reported stable.
+
+    `aside` is the other process while it is cut off from its stores, and its life.
+    """
 
     constants: Constants
     shared_stores: list[Shared[Process]]
     shared_source: Shared[SourceEndpoint] | None = None
     life: int = 0
+    aside: tuple[Shared[SourceEndpoint] | None, int] = (None, 0)
     crashes: int = 0
     safe: set[tuple[int, int]] = attrs.field(factory=set)
     now: int = 0
@@ -99,8 +104,10 @@ class World:
 
     def _source_actions(self) -> Iterator[str]:
         source, calm = self.source, self._calm(self.stores)
+        if calm and "rival" in self.constants.Faults and self._may_turn():
+            yield "Turn"
         if source is None:
-            if calm and self.life < self.constants.Lives:
+            if calm and max(self.life, self.aside[1]) < self.constants.Lives:
                 yield "Begin"
             return
         yield "Stop"
@@ -112,6 +119,11 @@ class World:
             yield "Wait"
         if source.can_send and source.window.next < self.constants.Numbers and source.credit_messages:
             yield "Send"
+
+    def _may_turn(self) -> bool:
+        """Whether there is one to be cut off, or one to come back, and nobody who has not begun."""
+        source = self.source
+        return self.aside[0] is not None if source is None else source.state is not SourceState.REGISTERING
 
     def _store_actions(self, process: Process) -> Iterator[str]:
         constants = self.constants
@@ -138,7 +150,8 @@ class World:
         if self._announced(process) and repository is not None:
             if self._uninformed(process) and in_turn:
                 yield "Inform"
-            if repository.resume_point is not None and prompt and highest(repository) < self._source.window.next - 1:
+            behind = repository.resume_point is not None and highest(repository) < self._source.window.next - 1
+            if behind and prompt and self._informs():
                 yield "Inform"
             if repository.filling.asked_at is not None and not process.granting and prompt:
                 yield "Fill"
@@ -165,13 +178,18 @@ class World:
         return not granting and not process.granted(self.life)
 
     def _announced(self, process: Process) -> bool:
-        """Whether the store hears this life, and it has something to say."""
+        """Whether the store hears this life, and it has begun."""
         running = self.source is not None and self.source.state is not SourceState.REGISTERING
         return running and process.life == self.life
 
+    def _informs(self) -> bool:
+        """Whether the source announces itself: only while it may send."""
+        return self.source is not None and self.source.state is SourceState.ACTIVE
+
     def _uninformed(self, process: Process) -> bool:
         repository = process.repository
-        return self._announced(process) and repository is not None and repository.resume_point is None
+        heard = self._informs() and process.life == self.life
+        return heard and repository is not None and repository.resume_point is None
 
     def do(self, action: Action) -> None:
         """Let it happen."""
@@ -186,7 +204,7 @@ class World:
             self.shared_source = None
 
     def _begin(self) -> None:
-        self.life += 1
+        self.life = max(self.life, self.aside[1]) + 1
         self.shared_source = Shared(SourceEndpoint.create(source_config(self.constants, self.life)))
         self._hear(Start())
 
@@ -195,6 +213,16 @@ class World:
         for index, process in enumerate(self.stores):
             if "late" not in self.constants.Faults and (process.stream or process.back):
                 self._own(index).disconnect()
+
+    def _turn(self) -> None:
+        """All stores fall silent to the one process until their leases are over; the other is looked at."""
+        for index, process in enumerate(self.stores):
+            self._own(index).disconnect()
+            if self.shared_source is not None:
+                self._hear(Gone(address(process.index)))
+        if self.shared_source is not None:
+            self._wait()
+        (self.shared_source, self.life), self.aside = self.aside, (self.shared_source, self.life)
 
     def _wait(self) -> None:
         self.now += INTERVAL_NS
@@ -262,7 +290,7 @@ class World:
     def _wipe(self, process: Process) -> None:
         process.synced = Journal()
 
-    _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Wait": _wait, "Send": _send}
+    _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
     _AT_A_STORE: ClassVar = {
         "Ask": _ask,
         "Inform": _inform,
@@ -318,7 +346,9 @@ class World:
     def abstract(self) -> State:
         """The model's variables."""
         stores, source, constants = self.stores, self.source, self.constants
+        shared, other = self.aside
         return {
+            "aside": aside_view(None if shared is None else shared.machine, other, len(stores)),
             "source": source_view(source, self.life),
             "reg": tuple(registration_view(source, process.index) for process in stores),
             "window": window_view(source, len(stores)),

@@ -42,7 +42,7 @@ _NOTHING: Mapping[str, Value] = {
 def source_view(source: SourceEndpoint | None, life: int) -> Fn:
     """Its life, whether it may send, where it resumed, and its lives."""
     if source is None:
-        return record(life=life, state="DOWN", waited=False, resume=0, term=0, lives=())
+        return record(life=life, state="DOWN", waited=False, resume=0, claim=0, term=0, again=False, lives=())
     lineage = source.lineage
     registering = source.state is SourceState.REGISTERING
     return record(
@@ -50,18 +50,27 @@ def source_view(source: SourceEndpoint | None, life: int) -> Fn:
         state=source.state.name,
         waited=registering and source.enrollment.first_interval_over,
         resume=0 if registering else lineage.resume_point + 1,
-        term=source.enrollment.term if registering else lineage.term,
+        claim=source.enrollment.term,
+        term=lineage.term,
+        again=lineage.proof > 0,
         lives=_history(lineage.lives),
     )
 
 
 def registration_view(source: SourceEndpoint | None, index: int) -> Fn:
-    """Where the source stands with a store, and while it matters what that granted."""
+    """Where the source stands with a store, and what of its grant matters still."""
     if source is None:
-        return record(state="none", grant=_grant(None))
+        return record(state="none", grant=_grant(None), owes=False)
     registration = source.enrollment.registrations[index]
-    shown = source.state is SourceState.REGISTERING
-    return record(state=STATES[registration.state], grant=_grant(registration.granted if shown else None))
+    granted = registration.granted
+    owes = not source.lineage.proven(granted)
+    return record(state=STATES[registration.state], grant=_remembered(source, granted), owes=owes)
+
+
+def aside_view(source: SourceEndpoint | None, life: int, stores: int) -> Fn:
+    """A process that is cut off."""
+    registrations = tuple(registration_view(source, index) for index in range(stores))
+    return record(source=source_view(source, life), reg=registrations, window=window_view(source, stores))
 
 
 def window_view(source: SourceEndpoint | None, stores: int) -> Fn:
@@ -160,6 +169,13 @@ def _grant(answer: Registered | None) -> Fn:
         return record(high=0, term=0, lives=(), told=0)
     lives = _history(unfold(answer.lives, 0))
     return record(high=offer(answer, 0)[1] + 1, term=answer.term, lives=lives, told=answer.lives_term)
+
+
+def _remembered(source: SourceEndpoint, answer: Registered | None) -> Fn:
+    """Once a life has begun, only how many lives the store counts."""
+    if answer is None or source.state is SourceState.REGISTERING:
+        return _grant(answer)
+    return record(high=0, term=answer.term, lives=(), told=0)
 
 
 # What must hold; the model states it more sharply, for it knows the rules between the groups.

@@ -31,6 +31,10 @@ class Announcing:
         self.left = self.config.sri_maximum
         self.due = now
 
+    def stop(self) -> None:
+        """Say nothing more: who may not send has nothing to tell a store that another life may have been at."""
+        self.due = None
+
     def take_due(self, now: int) -> bool:
         """Whether an announcement is due; the next one is planned then."""
         if self.due is None or self.due > now:

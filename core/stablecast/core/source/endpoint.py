@@ -8,14 +8,10 @@
 * Registration is complete by the rules of `enrollment`. The first completion fixes the *resume point*: one above the
   consensus of the stores' newest numbers (T5). Later grants never move it; stores learn it from the SRI and cut back
   what an older incarnation left above it.
-* While the stores that count do not meet the rules of the groups, sending is refused (P-336) and every send would be
-  unsafe.
+* While the stores that count do not meet the rules of the groups, sending is refused, for it would be unsafe (P-336).
 * **Overtaken.** Meanwhile another life may have registered. If a store that answers then counts more lives than it did,
-  or was told of a later one, this life is over: stores would cut back what the other got stable if it announced itself
-  again (formal design, 7.6). So it is under `Repair.LEASE`; round robin, where no two stores share a history, cannot
-  tell.
-* An SRI goes out after every change of registration (`announcing`); its version rises, and so does the version of the
-  store concerned (P-222).
+  or was told of a later one, this life is over, under `Repair.LEASE` (formal design, 7.6). Else it goes on (`lineage`).
+* An SRI goes out after every change (`announcing`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers and announces like any other, serves what it is asked for,
   and never sends data of its own (P-549, C-35). Refused, it waits and asks again.
 * A source that withdrew is of no more use: what it sends is dropped, and it waits only for its stores (P-587).
@@ -33,23 +29,15 @@ from stablecast.core.chart import Chart, fire, lower
 from stablecast.core.effects import Broadcast, Effect, Notify, SourceEffect
 from stablecast.core.enrollment import Enrollment
 from stablecast.core.errors import ConfigError, MisuseError
-from stablecast.core.events import (
-    Oddity,
-    Overtaken,
-    QuorumLost,
-    RegistrationComplete,
-    RegistrationFlag,
-    StoreMoved,
-)
+from stablecast.core.events import Oddity, Overtaken, QuorumLost, RegistrationComplete, RegistrationFlag, StoreMoved
 from stablecast.core.messages import Message, Registered
 from stablecast.core.relations import relations
-from stablecast.core.repairs import Repair
 from stablecast.core.resume import offer
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source.announcing import Announcing
 from stablecast.core.source.answering import resend, tell_range
 from stablecast.core.source.lineage import Lineage
-from stablecast.core.source.parts import agrees, enrollment_of, offers_late_join, success, wants_every_group
+from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.sending import Sending
 from stablecast.core.source.stability import StabilityWindow
 
@@ -85,7 +73,7 @@ class SourceChart(Chart):
         states.ACTIVE, unless="persistent", on="open"
     )
     complete = states.REGISTERING.to(states.ACTIVE, on=["resume", "report_complete"])
-    complete |= states.SUSPENDED.to(states.ACTIVE, on="report_complete")
+    complete |= states.SUSPENDED.to(states.ACTIVE, on=["renew_term", "report_complete"])
     lost = states.ACTIVE.to(states.SUSPENDED, on="report_lost")
     overtaken = states.SUSPENDED.to(states.OVER, on="report_overtaken")
     withdraw = states.WITHDRAWING.from_(
@@ -156,8 +144,8 @@ class SourceEndpoint:
         self.window.now = now
         self.enrollment.handle_timeout(now, self.outbox)
         self.sending.handle_timeout(self.enrollment, now, self.outbox)
-        self._announce(now)
         self._review(now)
+        self._announce(now)
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
@@ -249,7 +237,11 @@ class SourceEndpoint:
 
     def _on_stable(self, ack: msg.StableAck, now: int) -> None:
         registration = self.enrollment.registrations.get(ack.store_index)
-        if registration is None or not self.sending.on_stable(ack, self.resume_point, self.outbox):
+        if registration is not None and self._between_terms:
+            registration.on_traffic(now)
+        elif registration is not None and not self.lineage.proven(registration.granted):
+            registration.renew(now, self.outbox)  # It was told of this life at last, and can show under which term.
+        elif registration is None or not self.sending.on_stable(ack, self.resume_point, self.outbox):
             self._odd("wild-ack", f"store {ack.store_index} acknowledged {ack.first}..{ack.last}, never sent")
         else:
             registration.on_traffic(now)
@@ -260,7 +252,8 @@ class SourceEndpoint:
         if registration is None or not isinstance(answer, Registered):
             self._review(now)
             return
-        if self.state is SourceState.SUSPENDED and self._succeeded(answer, before):
+        returning = self.state is SourceState.SUSPENDED and ends(self.config)
+        if returning and self.lineage.succeeded(answer, before, self.enrollment.term):
             fire(SOURCE, self, SourceStep.OVERTAKEN, now)
             return
         self.enrollment.returning |= answer.old and wants_every_group(self.config, self.enrollment.quorums)
@@ -268,9 +261,9 @@ class SourceEndpoint:
         newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
             self.window.forget_store(answer.store_index, newest + 1)
-        if before is None or before.term >= self.enrollment.term:
+        if before is None or (before.term >= self.enrollment.term and self.lineage.proven(before)):
             self.outbox.append(Notify(success(answer, registration, newest)))
-        if self.state is SourceState.REGISTERING and agrees(self.config):
+        if (returning or self.state is SourceState.REGISTERING) and agrees(self.config):
             self.enrollment.agree(answer.term, now, self.outbox)
         self._review(now)
         if announced:
@@ -306,14 +299,14 @@ class SourceEndpoint:
         enrollment = self.enrollment
         if self.state is SourceState.ACTIVE and not enrollment.enough:
             fire(SOURCE, self, SourceStep.LOST, now)
-        elif (self.state is SourceState.SUSPENDED and enrollment.enough) or (
+        elif (self.state is SourceState.SUSPENDED and enrollment.agreed) or (
             self.state is SourceState.REGISTERING and enrollment.complete
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
 
-    def _succeeded(self, answer: Registered, before: Registered | None) -> bool:
-        told = Repair.LEASE in self.config.repairs and self.enrollment.rotation is None
-        return told and self.lineage.succeeded(answer, before)
+    @property
+    def _between_terms(self) -> bool:  # A quorum does not know the newer term yet.
+        return self.state is SourceState.SUSPENDED and self.enrollment.term > self.lineage.term
 
     def _change_info(self, now: int) -> None:
         self.announcing.on_change(now)
@@ -347,6 +340,13 @@ class SourceEndpoint:
         self.lineage.begin(answers, self.config.incarnation, self.config.consensus, self.enrollment.quorums)
         self.window.begin(self.resume_point)
 
+    def renew_term(self, now: int) -> None:
+        """Stores count lives that this one did not know of (formal design, 7.6)."""
+        if self._between_terms:
+            self.lineage.renew(self.enrollment.term)
+            self.window.forget_acks()
+            self.enrollment.prove(self.lineage.term, now, self.outbox)
+
     def report_complete(self, now: int) -> None:
         """Tell joiners, then the application that it may send, and from which number."""
         self._change_info(now)
@@ -354,6 +354,7 @@ class SourceEndpoint:
 
     def report_lost(self, now: int) -> None:
         """Too few stores are left: sending is refused until enough have answered."""
+        self.announcing.stop()
         self.outbox.append(Notify(QuorumLost(len(self.enrollment.counting), self.enrollment.quorums.needed)))
 
     def report_overtaken(self, now: int) -> None:
@@ -362,7 +363,7 @@ class SourceEndpoint:
 
     def take_leave(self, now: int) -> None:
         """Deregister everywhere; nothing else is of interest any more."""
-        self.announcing.due = None
+        self.announcing.stop()
         self.sending.stop()
         self.enrollment.withdraw(now, self.outbox)
 

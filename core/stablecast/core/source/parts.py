@@ -61,6 +61,11 @@ def agrees(config: SourceConfig) -> bool:
     return Repair.ONE_LIFE in config.repairs and config.behavior is not StoreBehavior.RR
 
 
+def ends(config: SourceConfig) -> bool:
+    """Whether a life is over when another came after it; alone, as in round robin, a store cannot tell (7.6)."""
+    return Repair.LEASE in config.repairs and config.behavior is not StoreBehavior.RR
+
+
 def window_of(config: SourceConfig, quorums: Quorums) -> StabilityWindow:
     """What was sent."""
     window = StabilityWindow.create(quorums, retention_of(config), len(config.stores))

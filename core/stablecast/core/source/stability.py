@@ -184,6 +184,11 @@ class StabilityWindow:
         self.acked[store].remove(stop, self.next)
         self.lost[store].remove(stop, self.next)
 
+    def forget_acks(self) -> None:
+        """What was acknowledged so far no longer counts for what is not stable yet; stores will say it again."""
+        for store in range(len(self.acked)):
+            self.forget_store(store, self.trail)
+
     def give_up(self, before: int, out: list[Effect]) -> None:
         """Force out what was sent up to instant `before` (ns) and is not settled yet (P-324, P-438)."""
         if not self.runs or self.runs[0].sent_at > before:

@@ -39,6 +39,11 @@ class Lifeline:
         self.incarnation, self.resume_point = incarnation, None
         return True
 
+    def affirm(self, term: int) -> None:
+        """The current life goes on under a newer term: what it told here is as new as that (formal design, 7.6)."""
+        if self.lives and self.lives[-1][0] == self.incarnation:
+            self.term = max(self.term, term)
+
     def is_current(self, incarnation: Incarnation) -> bool:
         """Whether a message of this life may count as one of the current life."""
         return incarnation == self.incarnation or Repair.ONE_LIFE not in self.repairs
@@ -52,5 +57,6 @@ class Lifeline:
         if returned or Repair.ONE_LIFE not in self.repairs:
             cut = newest + 1
         self.resume_point = number
-        self.lives, self.term = theirs[-MAX_LIVES:], info.term
+        affirmed = self.term if returned else 0
+        self.lives, self.term = theirs[-MAX_LIVES:], max(info.term, affirmed)
         return cut

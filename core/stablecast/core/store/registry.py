@@ -244,6 +244,7 @@ class Registry:
         self.elections.on_registered(request, record, now, out)
         repository = self.repositories[record.client.reg_id]
         repository.begin_life(request.incarnation, request.reply_to, request.store_index)
+        repository.life.affirm(request.lives_term)
         if repository.resume_point is not None:
             self.agenda.wake(repository.reg_id, now)  # The life goes on: what was given up may be had again.
         self.streams[request.incarnation] = repository.reg_id

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.core.source import SourceState
+from stablecast.core.source import SourceEndpoint, SourceState
 from stablecast.model.canonical import Fn, Value
 from stablecast.model.explorer import Action, explore
 from stablecast.model.worlds.stability import INVARIANTS, World
@@ -140,7 +140,7 @@ LIVES = (
 def played_by(lives: tuple[str, ...]) -> World:
     steps = [step.split() for text in lives for step in text.split(",")]
     actions: list[Action] = [(name, *map(int, number)) for name, *number in steps]
-    return played(*actions, Layout="three", Numbers=2, Lives=4, Faults=frozenset({"slow"}))
+    return played(*actions, Layout="three", Numbers=2, Lives=4, Faults=frozenset({"rival", "slow"}))
 
 
 def test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable() -> None:
@@ -166,3 +166,49 @@ def test_a_store_that_counts_fewer_lives_is_asked_again() -> None:
     assert agreed is not None
     assert agreed.state is SourceState.ACTIVE
     assert agreed.lineage.term == 2
+
+
+RIVALS = (
+    "Begin,Wait,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Inform 1,Sync 1,Turn",
+    "Begin,Wait,Ask 2,Sync 2,ToSource 2,Ask 3,Sync 3,ToSource 3,Inform 2,Sync 2,Stop,Turn",
+    "Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3",
+)
+"""Two processes that want to be the source; the first one comes back through a store that it never reached."""
+
+
+def returned(*steps: str) -> tuple[World, SourceEndpoint]:
+    here = played_by((*RIVALS, *steps))
+    assert here.source is not None
+    return here, here.source
+
+
+def test_a_life_that_comes_back_does_not_lose_what_it_gets_stable_then() -> None:
+    """S3: formal design, 7.6. The second life told store 2 where it begins, and sent nothing.
+
+    The first has to make a newer term known to a quorum, and to be shown it, or the third would follow the second.
+    """
+    here, source = returned()
+    assert (source.state, source.enrollment.term) == (SourceState.SUSPENDED, 3)
+    here, source = returned("Ask 1,Sync 1,ToSource 1")
+    assert (source.state, source.lineage.term) == (SourceState.ACTIVE, 3)
+    kept = (
+        "Ask 1,Sync 1,ToSource 1,Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3,Inform 3,Sync 3",
+        "Send,ToStore 1,Sync 1,ToSource 1,ToStore 3,Sync 3,ToSource 3",
+    )
+    here, source = returned(*kept)
+    assert [store.synced.messages for store in here.stores] == [{0: 1}, {}, {0: 1}]
+    assert here.safe == set()
+    proved = (*kept, "Ask 3,Sync 3,ToSource 3,ToSource 3")
+    here, source = returned(*proved)
+    assert here.safe == {(1, 0)}
+    third = "Stop,Begin,Wait,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Inform 1,Sync 1"
+    here, source = returned(*proved, third)
+    assert [life for life, _ in source.lineage.lives] == [1, 3]
+    assert source.resume_point == 1
+    assert INVARIANTS["NoStableLost"](here.abstract())
+
+
+def test_a_life_that_comes_back_is_over_where_the_other_one_told_a_store() -> None:
+    """Formal design, 7.6: the store that it had before was not asked again yet."""
+    steps = (RIVALS[0], RIVALS[1].replace("Inform 2", "Inform 3,Sync 3,Inform 2"), "Ask 3,Sync 3,ToSource 3")
+    assert played_by(steps).source is None

@@ -71,6 +71,7 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
     context = find(message, h.CtxInst)
     proxy = find(message, h.ProxySource)
     pace, wishes = decode_pace(message, bool(header.flags & h.Preg.RECEIVER_PACED))
+    term, _, lives_term = decode_lives(message)
     return Register(
         role=role,
         store_index=index,
@@ -89,7 +90,8 @@ def _decode_preg(header: h.Preg, message: lbmc.Message) -> Message:
         wishes=wishes,
         wants_proxy=proxy is not None and bool(proxy.flags & h.ProxySource.ENABLE),
         election=_election(message) if header.flags & h.Preg.PROXY_SOURCE else None,
-        term=decode_lives(message)[0],
+        term=term,
+        lives_term=lives_term,
     )
 
 

@@ -96,7 +96,7 @@ def _encode_register(m: Register) -> tuple[h.Header, ...]:
         found.append(h.ProxySource(flags=h.ProxySource.ENABLE))
     if m.election:
         found += _encode_election(m.election)
-    return (*found, *encode_lives(m.term, 0, ()), *encode_pace(m.pace, m.wishes))
+    return (*found, *encode_lives(m.term, m.lives_term, ()), *encode_pace(m.pace, m.wishes))
 
 
 def _encode_election(token: ElectionToken) -> tuple[h.Header, ...]:

@@ -1,0 +1,43 @@
+"""Faults in how a life that lost its quorum comes back under a newer term."""
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant, Test
+
+TERMS: Final = (
+    Mutant(
+        "a-life-comes-back-under-the-term-that-it-began-with",
+        "source/endpoint",
+        "if (returning or self.state is SourceState.REGISTERING) and agrees(self.config):",
+        "if self.state is SourceState.REGISTERING and agrees(self.config):",
+        Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
+    ),
+    Mutant(
+        "a-store-need-not-show-that-it-was-told-of-the-newer-term",
+        "source/lineage",
+        "return not self.proof or (granted is not None and granted.lives_term == self.proof)",
+        "return True",
+        Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
+    ),
+    Mutant(
+        "what-was-acknowledged-under-the-older-term-counts-under-the-newer-one",
+        "source/endpoint",
+        "            self.window.forget_acks()\n",
+        "",
+        Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
+    ),
+    Mutant(
+        "what-is-acknowledged-between-two-terms-counts",
+        "source/endpoint",
+        "if registration is not None and self._between_terms:",
+        "if False:",
+        Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
+    ),
+    Mutant(
+        "a-source-without-a-quorum-announces-itself",
+        "source/endpoint",
+        "        self.announcing.stop()\n        self.outbox.append(Notify(QuorumLost(",
+        "        self.outbox.append(Notify(QuorumLost(",
+        Test("core/source/test_second_round.py::test_who_may_not_send_announces_nothing"),
+    ),
+)
