@@ -24,7 +24,7 @@ TERMS: Final = (
         "source/endpoint",
         "            self.window.forget_acks()\n",
         "",
-        Test("core/source/test_second_round.py::test_a_store_that_counts_more_lives_takes_a_second_round"),
+        Test("core/source/test_second_round.py::test_what_was_acknowledged_before_counts_when_it_is_said_again"),
     ),
     Mutant(
         "what-is-acknowledged-between-two-terms-counts",

@@ -84,6 +84,15 @@ def test_a_store_that_counts_more_lives_takes_a_second_round() -> None:
     assert Stable(0, 4, 2, ALL_RULES) in driver.hear(stable(2, 0, 4), 180)
 
 
+def test_what_was_acknowledged_before_counts_when_it_is_said_again() -> None:
+    """Formal design, 7.6: store 0 has not shown yet that it was told of the newer term."""
+    driver = suspended()
+    driver.grant(2, now=150, old=True, term=5)
+    driver.grant(0, now=160, old=True, high=4, term=5, lives=((LIFE, 0),), lives_term=3)
+    driver.grant(2, now=170, old=True, high=4, term=5, lives=((LIFE, 0),), lives_term=5)
+    assert driver.hear(stable(2, 0, 4), 175) == [Stable(0, 4, 2, StableFlag.STORE)]
+
+
 def test_a_silent_store_does_not_hold_the_second_round_up() -> None:
     """P-027: of three the one that is lost is asked in vain, and later has to show the term like any other."""
     driver = suspended()
