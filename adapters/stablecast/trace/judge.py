@@ -105,7 +105,8 @@ class FrameJudge:
         steps = self._doubt()
         watch.judge(steps[watch.judged :])
         self._replay(restore(head.role, head.snapshot), steps)
-        return standing
+        # What could not be read the rules have not heard of: they begin again with the next snapshot.
+        return standing if len(steps) == self.frame.count else None
 
     def _follow(self, machine: Endpoint, watch: Watch) -> bool:
         """Replays the frame and judges what is beyond doubt; returns whether all of it is."""
