@@ -18,7 +18,9 @@ LEAST: Final = 40
 MOST_WORLDS: Final = 40
 """Worlds for one mutant: a fault that more of them are needed for is better found by a test."""
 
-WORDS: Final = {"__init__", "effects", "errors", "events", "inputs", "messages", "repairs", "settings", "units"}
+WORDS: Final = frozenset(
+    ["__init__", "effects", "errors", "events", "inputs", "messages", "records", "repairs", "settings", "units"]
+)
 """Modules of the core without rules of their own."""
 
 SAMPLE: Final = (

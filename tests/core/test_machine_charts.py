@@ -76,7 +76,7 @@ def test_every_pair_is_classified(
     }
     expected = {
         LifetimeChart: 1,
-        ElectionChart: 6,
+        ElectionChart: 9,
         RegistrationChart: 8,
         SourceChart: 25,
         ReceiverChart: 19,

@@ -48,7 +48,7 @@ def spans_of(repository: Repository) -> Spans:
         acknowledged=repository.acked,
         in_memory=window.memory.messages,
         holes=_inclusive(holes),
-        lost=_inclusive(repository.lost.within(window.trail, window.lead + 1)),
+        lost=_inclusive(repository.filling.lost.within(window.trail, window.lead + 1)),
     )
 
 

@@ -26,7 +26,7 @@ from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of the schema of machines, inputs and effects; another one cannot be replayed by this core."""
 
 LIMIT: Final = 1 << 62

@@ -326,7 +326,11 @@ def by_life(repository: Repository) -> dict[int, RangeSet]:
 
     What goes to memory first counts from then on, as `CacheMessages` does.
     """
-    counts = repository.synced if repository.terms.written and not repository.terms.write_delay_ns else repository.held
+    counts = (
+        repository.window.synced
+        if repository.terms.written and not repository.terms.write_delay_ns
+        else repository.held
+    )
     starts = [*repository.life.lives] or [(repository.incarnation, 0)]
     lives: dict[int, RangeSet] = {}
     ends = [first for _, first in starts[1:]] + [repository.newest + 1]

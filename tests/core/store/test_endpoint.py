@@ -274,7 +274,7 @@ def test_what_cannot_be_read_is_not_held_and_the_source_is_asked() -> None:
     driver.sync()
     repository = driver.machine.repositories[50]
     driver.feed(Damaged(50, 3, 5))
-    assert list(repository.held) == list(repository.synced) == [(0, 3), (6, 10)]
+    assert list(repository.held) == list(repository.window.synced) == [(0, 3), (6, 10)]
     assert repository.window.disk.messages == repository.window.memory.messages == 7
     assert [to for to, _ in driver.sent(LateJoinRequest)] == ["source:1"]
     assert repository.acked == 10

@@ -117,7 +117,7 @@ def test_the_source_says_what_it_still_has() -> None:
     shop.data(4, 6, recovered=True)
     shop.sync()
     assert shop.acks() == [(4, 10)]
-    assert shop.machine.lost == RangeSet([(0, 4)])
+    assert shop.machine.filling.lost == RangeSet([(0, 4)])
 
 
 def test_a_late_join_answer_that_nobody_waits_for_is_dropped() -> None:
@@ -144,7 +144,7 @@ def test_questions_are_repeated_and_in_the_end_given_up() -> None:
         assert shop.acks() == []
     shop.tick(50)
     assert shop.acks() == [(3, 3)]
-    assert shop.machine.lost == RangeSet([(0, 3)])
+    assert shop.machine.filling.lost == RangeSet([(0, 3)])
 
 
 def test_what_comes_after_it_was_given_up_is_acknowledged() -> None:
@@ -361,7 +361,7 @@ def test_the_repository_agrees_with_its_twin(steps: list[Any], wraps: int) -> No
         machine = shop.machine
         machine.check_invariants()
         assert {n for low, high in machine.held for n in range(low, high)} == set(twin.held)
-        assert {n for low, high in machine.synced for n in range(low, high)} == set(twin.synced)
+        assert {n for low, high in machine.window.synced for n in range(low, high)} == set(twin.synced)
         assert machine.acked == twin.acked
         for first, last in shop.acks():
             numbers = range((last - first) % MODULUS + 1)

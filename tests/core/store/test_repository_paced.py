@@ -181,7 +181,7 @@ def test_as_documented_what_a_full_paced_repository_refused_is_lost() -> None:
     shop = PacedDriver(repairs=Repair.ALL & ~Repair.PACED)
     shop.data(0, 10, size=100)
     shop.data(10, 1, size=100)
-    assert shop.machine.lost == RangeSet([(10, 11)])
+    assert shop.machine.filling.lost == RangeSet([(10, 11)])
     shop.sync()
     shop.consumed(5)
     assert shop.acks() == [(0, 5)]
@@ -270,12 +270,12 @@ def test_a_source_that_keeps_its_flight_loses_nothing(
                 machine.begin_life(life, "source:1", 2)
                 shop.inform(resumed, resumed - 1, now)
         assert machine.dropped == 0 or restarts
-        assert not machine.lost
+        assert not machine.filling.lost
         assert machine.window.kept.payload_bytes <= 1000
         everybody = min(consumed) + 1
         for first, last in shop.acks():
             acked.add(first, last + 1)
-            assert all(n < everybody or n in machine.synced for n in range(first, last + 1))
+            assert all(n < everybody or n in machine.window.synced for n in range(first, last + 1))
     for now in range(100, 200, 10):
         consumed = [machine.newest, machine.newest]
         shop.consumed(*consumed)

@@ -52,7 +52,7 @@ def test_what_had_to_go_is_not_offered_and_acknowledged_again() -> None:
     shop.data(5, 5)
     assert shop.acks() == [(0, 2), (5, 9)]
     assert (shop.machine.trail, shop.machine.available(0, 99)) == (6, [(6, 10)])
-    assert shop.machine.lost == RangeSet([(3, 5)])
+    assert shop.machine.filling.lost == RangeSet([(3, 5)])
     for first, again in ((0, [(0, 2)]), (3, [(5, 5)]), (6, [(6, 8)])):
         shop.data(first, 3)
         assert shop.acks() == again
@@ -183,7 +183,7 @@ def test_after_the_resume_point_of_a_new_life_what_was_being_written_is_not_ackn
     shop.inform(5, 4)
     shop.sync()
     assert shop.acks() == []
-    assert list(shop.machine.synced) == [(0, 5)]
+    assert list(shop.machine.window.synced) == [(0, 5)]
 
 
 def test_an_old_life_may_have_to_go_before_the_new_one_resumes() -> None:

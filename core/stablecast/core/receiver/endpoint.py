@@ -46,15 +46,7 @@ from stablecast.core.inputs import (
     Withdraw,
 )
 from stablecast.core.lives import Lives
-from stablecast.core.messages import (
-    Deregistered,
-    Keepalive,
-    LateJoinInfo,
-    Message,
-    Refused,
-    Registered,
-    SourceInfo,
-)
+from stablecast.core.messages import Deregistered, Keepalive, LateJoinInfo, Message, Refused, Registered, SourceInfo
 from stablecast.core.receiver.acknowledging import Acknowledger, AckTimer
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.contact import Contact, News

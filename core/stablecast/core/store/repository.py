@@ -84,7 +84,7 @@ class Repository:
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
         if repository.resume_point is not None and repository.paced is None:
-            repository.lost.add(repository.resume_point, trail)
+            repository.filling.lost.add(repository.resume_point, trail)
         repository.begin_acks()
         return repository
 
@@ -109,16 +109,6 @@ class Repository:
     def held(self) -> RangeSet:
         """What is kept."""
         return self.window.held
-
-    @property
-    def synced(self) -> RangeSet:
-        """What of it counts as synced."""
-        return self.window.synced
-
-    @property
-    def lost(self) -> RangeSet:
-        """What was given up."""
-        return self.filling.lost
 
     @property
     def keeps(self) -> bool:
@@ -250,7 +240,7 @@ class Repository:
         self.window.restore(first, stop, payload_bytes)
         self.begin_acks()
         if self.paced is None:
-            self.acked = self.synced.contiguous_from(self.acked)
+            self.acked = self.window.synced.contiguous_from(self.acked)
 
     def acknowledge_all(self, now: int, out: list[Effect]) -> None:
         """The source registered again: acknowledgements may have been lost with a connection."""
@@ -396,14 +386,14 @@ class Repository:
             self.acks.add(low, high, now, out)
 
     def _refuse(self, data: Data, start: int, stop: int, out: list[Effect]) -> None:
-        for low, high in self.lost.within(start, stop) if data.proactive else ():
+        for low, high in self.filling.lost.within(start, stop) if data.proactive else ():
             self.acks.refuse(low, high, out)
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
         self.window.check_invariants()
-        assert all(not self.held.within(low, high) for low, high in self.lost)
+        assert all(not self.held.within(low, high) for low, high in self.filling.lost)
 
     def abstract(self) -> tuple[object, ...]:
         """What the stability model sees of a store: life, resume point, held, synced, acknowledged."""
-        return (self.incarnation, self.resume_point, tuple(self.held), tuple(self.synced), self.acked)
+        return (self.incarnation, self.resume_point, tuple(self.held), tuple(self.window.synced), self.acked)
