@@ -18,9 +18,8 @@ LEAST: Final = 40
 MOST_WORLDS: Final = 40
 """Worlds for one mutant: a fault that more of them are needed for is better found by a test."""
 
-WORDS: Final = frozenset(
-    ["__init__", "effects", "errors", "events", "inputs", "messages", "records", "repairs", "settings", "units"]
-)
+NAMES: Final = {"effects", "errors", "events", "inputs", "messages", "settings", "units"}
+WORDS: Final = {"__init__", "records", "repairs", *NAMES}
 """Modules of the core without rules of their own."""
 
 SAMPLE: Final = (

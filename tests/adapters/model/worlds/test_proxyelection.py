@@ -14,6 +14,7 @@ CONSTANTS: dict[str, Value] = {
     "Repaired": True,
     "Faults": frozenset(),
     "Mutant": "none",
+    "Quorum": False,
 }
 
 
