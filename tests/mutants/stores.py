@@ -71,6 +71,13 @@ STORES: Final = (
         Test("core/store/test_traps.py::test_t7_activity_versus_lifetime"),
     ),
     Mutant(
+        "what-cannot-be-read-counts-as-synced",
+        "store/window",
+        "in self.synced.remove(first, stop):",
+        "in self.synced.within(first, stop):",
+        Worlds("P1", first=260, count=20),
+    ),
+    Mutant(
         "acknowledged-before-it-is-synced",
         "store/repository",
         "            if not window.terms.written:\n                self._on_synced(first, stop, now, out)\n",

@@ -8,7 +8,7 @@ import attrs
 from stablecast.core.events import Event, Oddity
 from stablecast.core.ranges import RangeSet
 from stablecast.core.registration import Registration
-from stablecast.sim.facts import Facts, Lives, shows, without
+from stablecast.sim.facts import Facts, Lives, without
 from stablecast.sim.keeping import Keeping
 from stablecast.sim.reading import Reading
 
@@ -94,7 +94,7 @@ class Checkers:
         for number in range(first, stop):
             holders = facts.holders(life, number)
             if not facts.judge.stable(holders, active):
-                if any(shows(wiped, life, number) for wiped in facts.wiped):
+                if facts.had(life, number):
                     facts.excuse(life, number)
                     continue
                 facts.report("S1", f"number {number} is called stable and synced at {holders}")

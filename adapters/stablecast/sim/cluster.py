@@ -256,7 +256,7 @@ class Cluster:
             case Act.CRASH | Act.WIPE:
                 self._kill(process, flush=not fault.variant)
                 if fault.act is Act.WIPE:
-                    self.checkers.facts.on_lost(fault.who, disk=True)
+                    self.checkers.stores.on_wiped(fault.who)
                     self.disks[fault.who].wipe()
                 self._end(fault, partial(self._revive, fault))
             case Act.CUT:
@@ -280,6 +280,8 @@ class Cluster:
             case Act.FALTER:
                 assert isinstance(process, StoreProcess)
                 process.falter = partial(self._freeze, process, fault)
+            case Act.DAMAGE:
+                self._damage(fault)
             case _:
                 assert_never(fault.act)
 
@@ -323,6 +325,13 @@ class Cluster:
         self._old.append(process)
         self.spawn(fault.who, variant=False)
         self._end(fault, partial(process.thaw, timers_first=fault.variant))
+
+    def _damage(self, fault: Fault) -> None:
+        """Synced records go bad; nobody knows until they are read."""
+        records = self.disks[fault.who].whole()
+        for record in records if fault.variant else records and [self.world.rng.choice(records)]:
+            self.checkers.facts.on_damaged(fault.who, record)
+            record.bad = True
 
     def _cut(self, fault: Fault) -> None:
         self.network.cut(HOSTS[fault.who], HOSTS[fault.other], self._everybody)

@@ -142,7 +142,7 @@ def receiver_config(setup: Setup, name: str, reply_to: str, context: int) -> Rec
         times=TIMES,
         retry_ns=RETRY_NS,
         give_up_ns=give_up,
-        otr=OtrTimes(give_up_ns=give_up) if setup.limited else OtrTimes(),
+        otr=OtrTimes(give_up_ns=give_up),
         ordering=Ordering.ARRIVAL if setup.arrival else Ordering.ORDERED,
         ack_mode=setup.ack_mode,
         ack_interval_ns=40 * MILLISECOND,

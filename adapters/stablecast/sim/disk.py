@@ -7,6 +7,7 @@ while and covers what was appended before it began; then the highest ticket of w
 from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 
 import attrs
 
@@ -33,7 +34,7 @@ class Kind(IntEnum):
 class Record:
     """A record of client or stream `stream`: its state as of life `tag`, messages [first, stop) of `tag`, or what goes.
 
-    A cut lets go what is from `first` on, a trim what is below.
+    A cut lets go what is from `first` on, a trim what is below. What is `bad` does not come back as it was written.
     """
 
     ticket: int
@@ -44,6 +45,7 @@ class Record:
     stop: int = 0
     tag: int = 0
     block: Block = b""
+    bad: bool = False
 
 
 Contents = dict[int, dict[int, Record]]
@@ -83,14 +85,34 @@ class Disk:
         for _ in range(round(keep * len(self._unsynced))):
             self._commit(self._unsynced.popleft())
         self._unsynced.clear()
-        self.contents, self.memory = {}, {}
+        self.memory = {}
+        self.verify()
+
+    def verify(self) -> None:
+        """Whoever starts here reads everything, and takes what is bad for not there."""
+        self.log = [record for record in self.log if not record.bad]
+        self.contents, self.durable = {}, {}
         for record in self.log:
             apply(self.contents, record)
+            apply(self.durable, record)
 
     def wipe(self) -> None:
         """A new disk."""
         self.log, self.contents, self.durable, self.clients = [], {}, {}, {}
         self._wiped = True
+
+    def whole(self) -> list[Record]:
+        """The synced records of messages that are not bad."""
+        shown = {id(record): record for numbers in self.durable.values() for record in numbers.values()}
+        return [record for record in shown.values() if not record.bad]
+
+    def drop(self, stream: int, first: int, stop: int) -> None:
+        """[first, stop) were read and are bad: they are not here any more."""
+        for contents in (self.contents, self.durable):
+            numbers = contents.get(stream, {})
+            for number in range(first, stop):
+                if number in numbers and numbers[number].bad:
+                    del numbers[number]
 
     @property
     def remembers(self) -> bool:
@@ -165,17 +187,24 @@ class Disk:
 class Syncer:
     """Syncs one process's disk, one sync at a time, and reports tickets; a full disk fails the next sync, for good.
 
-    It is what a store's shelf takes for its journal.
+    It is what a store's shelf takes for its journal. A read that finds a bad record is told a while later, with stream,
+    first number and stop.
     """
 
     def __init__(
-        self, world: World, disk: Disk, on_synced: Callable[[int], None], on_failed: Callable[[], None]
+        self,
+        world: World,
+        disk: Disk,
+        on_synced: Callable[[int], None],
+        on_failed: Callable[[], None],
+        on_damaged: Callable[[int, int, int], None],
     ) -> None:
         """Nothing to sync yet."""
         self._world = world
         self._disk = disk
         self._on_synced = on_synced
         self._on_failed = on_failed
+        self._on_damaged = on_damaged
         self._busy = False
         self.stopped = False
 
@@ -209,7 +238,15 @@ class Syncer:
         stop = number + 1
         while stop < record.stop and numbers.get(stop) is record:
             stop += 1
+        if record.bad:
+            self._disk.drop(stream, number, stop)
+            self._world.after(int(self._world.rng.random() * USUAL_SYNC_NS), partial(self._tell, stream, number, stop))
+            return None
         return record.first, stop - record.first, record.tag, record.block
+
+    def _tell(self, stream: int, first: int, stop: int) -> None:
+        if not self.stopped:
+            self._on_damaged(stream, first, stop)
 
     def _sync(self) -> None:
         if self._busy or self.stopped:

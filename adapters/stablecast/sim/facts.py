@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from stablecast.core.ranges import RangeSet
-from stablecast.sim.disk import Contents, Disk
+from stablecast.sim.disk import Contents, Disk, Record
 from stablecast.sim.judge import Judge
 from stablecast.sim.rules import Violation
 from stablecast.sim.setup import STORES, Setup
@@ -29,7 +29,8 @@ class Facts:
     `stable` has the life of each stable number; `order` counts lives, and proxies (`stand_ins`) as the newest life. By
     store: what it let go within the rules (`gone`), of a message that it need not show any more. `wiped`: what disks
     and memories that are lost had. `large` has first and last number of what was cut, by life and number. `farewell`:
-    the source deregistered, with all that was its.
+    the source deregistered, with all that was its. `spoilt`: by store, life and number, what is bad on a disk and not
+    found to be.
     """
 
     now: Callable[[], int]
@@ -42,10 +43,11 @@ class Facts:
     order: dict[int, int] = attrs.field(factory=dict)
     stand_ins: list[int] = attrs.field(factory=list)
     excused: Lives = attrs.field(factory=dict)
-    wiped: list[Contents] = attrs.field(factory=list)
+    wiped: Lives = attrs.field(factory=dict)
     gone: dict[str, Lives] = attrs.field(factory=dict)
     large: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     farewell: bool = False
+    spoilt: set[tuple[str, int, int]] = attrs.field(factory=set)
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
@@ -64,6 +66,10 @@ class Facts:
         gone = self.gone.get(store, {})
         return any(number in gone[sender] for sender in (life, NOBODY) if sender in gone)
 
+    def had(self, life: int, number: int) -> bool:
+        """Whether a message was on a disk, or in a memory, that is lost."""
+        return any(number in self.wiped[sender] for sender in (life, NOBODY) if sender in self.wiped)
+
     def whole(self, life: int, number: int) -> bool:
         """Whether the message that has this number is stable, all of it: of one that is not nothing is promised."""
         first, last = self.large.get((life, number), (number, number))
@@ -75,13 +81,42 @@ class Facts:
         self.excused.setdefault(life, RangeSet()).add(number, number + 1)
 
     def on_lost(self, store: str, *, disk: bool) -> None:
-        """A memory, or a disk with it, is replaced by an empty one: what a quorum does not survive is not promised."""
-        contents = self.disks[store].durable if disk else self.disks[store].memory
+        """A memory, or a disk with it, is replaced by an empty one: what a quorum does not survive is not promised.
+
+        With its disk a store forgets what it let go, and may be asked for it as if it had never come.
+        """
         for number, life in list(self.stable.items()):
-            holders = self.holders(life, number)
-            if store in holders and not self.judge.recoverable(other for other in holders if other != store):
-                self._forget(life, number)
-        self.wiped.append({stream: dict(records) for stream, records in contents.items()})
+            self._on_held_no_more(store, life, number)
+        contents = self.disks[store].durable if disk else self.disks[store].memory
+        for numbers in contents.values():
+            for number, record in numbers.items():
+                self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
+        for life, gone in self.gone.pop(store, {}).items() if disk else ():
+            for low, high in gone:
+                self.wiped.setdefault(life, RangeSet()).add(low, high)
+
+    def on_damaged(self, store: str, record: Record) -> None:
+        """A record is about to go bad: what a quorum does not survive is not promised."""
+        self.counts["damaged"] += 1
+        for number, shown in self.disks[store].durable[record.stream].items():
+            if shown is record:
+                self._on_held_no_more(store, record.tag, number)
+                self.spoilt.add((store, record.tag, number))
+                self.wiped.setdefault(record.tag, RangeSet()).add(number, number + 1)
+
+    def on_damage_found(self, store: str, first: int, stop: int) -> None:
+        """A store knows that these numbers are bad: it may not say that it has them before it has them again."""
+        self.counts["damage found"] += 1
+        self.spoilt = {bad for bad in self.spoilt if bad[0] != store or not first <= bad[2] < stop}
+
+    def on_restart(self, store: str) -> None:
+        """A store verified all that is on its disk."""
+        self.spoilt = {bad for bad in self.spoilt if bad[0] != store}
+
+    def _on_held_no_more(self, store: str, life: int, number: int) -> None:
+        holders = self.holders(life, number) if self.stable.get(number) == life else []
+        if store in holders and not self.judge.recoverable(other for other in holders if other != store):
+            self._forget(life, number)
 
     def on_turn(self, store: str) -> None:
         """It is a store's turn: what it does not have went with those before it (P-505)."""
@@ -106,7 +141,7 @@ def shows(contents: Contents, life: int, number: int) -> bool:
     """Whether a message is there."""
     for numbers in contents.values():
         record = numbers.get(number)
-        if record is not None and record.tag == life:
+        if record is not None and record.tag == life and not record.bad:
             return True
     return False
 

@@ -39,8 +39,14 @@ class Keeping:
     def on_start(self, store: str, clients: Iterable[Client]) -> None:
         """A process of a store begins, with what the disk has."""
         self.readers[store] = {}
+        self.facts.on_restart(store)
         for client in clients:
             self.on_client(store, client)
+
+    def on_wiped(self, store: str) -> None:
+        """A store's disk is about to be replaced by an empty one: what it let go it does not know either."""
+        self.facts.on_lost(store, disk=True)
+        self.trails.pop(store, None)
 
     def on_client(self, store: str, client: Client) -> None:
         """A store keeps the state of a client."""
@@ -76,7 +82,7 @@ class Keeping:
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
         """A store acknowledges messages as synced."""
         for number in range(first, stop):
-            if not self.facts.holds(store, life, number):
+            if not self.facts.holds(store, life, number) and (store, life, number) not in self.facts.spoilt:
                 self.facts.report("P1", f"{store} acknowledges number {number} of life {life:#x}, which is not synced")
                 return
 

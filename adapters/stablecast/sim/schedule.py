@@ -43,6 +43,10 @@ AMBUSH_SHARE: Final = 0.3
 """How often what chance seldom does is arranged, see `_lonely_tail` and `_late_riser`."""
 
 
+DAMAGE_SHARE: Final = 0.25
+"""In how many worlds disks go bad."""
+
+
 class Act(IntEnum):
     """What can go wrong with `who`."""
 
@@ -70,9 +74,11 @@ class Act(IntEnum):
     """A receiver deregisters, and its process ends after the span. Only where receivers leave."""
     FALTER = 11
     """A store is stopped for the span at the moment when it starts a proxy, if it does; variant: as with FREEZE."""
+    DAMAGE = 12
+    """A synced record of messages goes bad on a store's disk; variant: all of them."""
 
 
-USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER))
+USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE))
 
 
 @attrs.frozen
@@ -142,6 +148,9 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
         ]
     setup = draw_setup(seed)
     faults += _special(rng, setup)
+    apart = Random(f"damage {seed}")  # noqa: S311  # not a secret; worlds without damage are what they were before it
+    if apart.random() < DAMAGE_SHARE and not setup.turns:
+        faults += _bad_disk(apart)
     if setup.turns:  # Two lives may have stores of their own then, and nobody knows which is right.
         faults = [fault for fault in faults if (fault.act, fault.who) != (Act.TAKEOVER, SOURCE)]
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
@@ -203,6 +212,20 @@ def _leave(rng: Random) -> list[Fault]:
     return faults
 
 
+def _bad_disk(rng: Random) -> list[Fault]:
+    """What a store has goes bad when only its disk has it, and receivers that were away ask for it, or it restarts."""
+    faults: list[Fault] = []
+    for _ in range(rng.randint(1, 3)):
+        at, who, receiver = rng.randrange(300, HORIZON_MS - 300), rng.choice(STORES), rng.choice(RECEIVERS)
+        away, back = at - rng.randint(50, 300), at + rng.randint(0, 300)
+        faults.append(Fault(at - rng.randint(20, 250), Act.CRASH, who, "", 1, False))
+        faults.append(Fault(at, Act.DAMAGE, who, "", 0, rng.random() < 0.7))
+        faults.append(Fault(away, Act.PART, receiver, "", back - away, True))
+        if rng.random() < AMBUSH_SHARE:
+            faults.append(Fault(back, Act.CRASH, rng.choice((SOURCE, who)), "", 40, False))
+    return faults
+
+
 def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
     """What is sent at `at` reaches one store; the source dies, the store is away, others may hear of the next lives."""
     alone = rng.choice(STORES)
@@ -227,7 +250,7 @@ def _victims(act: Act) -> tuple[str, ...]:
     match act:
         case Act.LEAP | Act.TAKEOVER:
             return CLIENTS
-        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER:
+        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER | Act.DAMAGE:
             return STORES
         case Act.LEAVE:
             return RECEIVERS

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from stablecast.core import effects as fx
 from stablecast.core import serial
-from stablecast.core.inputs import Arrived, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput
+from stablecast.core.inputs import Arrived, Damaged, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput
 from stablecast.core.messages import Message, Registered, Role, SourceInfo, StableAck
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -64,6 +64,7 @@ class StoreProcess(Process):
             disk,
             lambda ticket: self.deliver(lambda: self._driver.feed(Persisted(ticket))),
             lambda: self.deliver(self._fail),
+            lambda *bad: self.deliver(lambda: self._on_damaged(*bad)),
         )
         self._shelf = Shelf(self._syncer, self._tokens)
 
@@ -76,6 +77,7 @@ class StoreProcess(Process):
 
     def recover(self) -> None:
         """What the daemon does before it listens."""
+        self.disk.verify()
         clients = clients_of(self.disk.states())
         self._checkers.stores.on_start(self.name, clients.values())
         extents, trails = recovered(self.disk, clients)
@@ -104,6 +106,11 @@ class StoreProcess(Process):
         """The disk failed: nothing is answered any more, and the process ends."""
         self._checkers.facts.counts["disks failed"] += 1
         self.crash()
+
+    def _on_damaged(self, stream: int, first: int, stop: int) -> None:
+        """Messages that were asked for cannot be read."""
+        self._checkers.facts.on_damage_found(self.name, first, stop)
+        self._driver.feed(Damaged(stream, first, stop - 1))
 
     # What arrives.
 

@@ -17,6 +17,10 @@ def state(ticket: int, body: bytes) -> Record:
     return Record(ticket, Kind.STATE, lambda: body, 5, tag=ticket)
 
 
+def sound(stream: int, first: int, stop: int) -> None:
+    pytest.fail(f"{first}..{stop - 1} of {stream} are bad")
+
+
 def test_a_ticket_is_reported_when_all_its_records_are_synced() -> None:
     disk = Disk()
     for record in (messages(1, 0, 2), messages(1, 4, 6), messages(2, 6, 7)):
@@ -47,7 +51,7 @@ def test_cuts_and_later_records_win() -> None:
 
 def test_a_trim_lets_go_what_is_below_and_is_remembered() -> None:
     world, disk = World(Random(3)), Disk()
-    log = Syncer(world, disk, lambda ticket: None, pytest.fail)
+    log = Syncer(world, disk, lambda ticket: None, pytest.fail, sound)
     block = b"." * 90
     log.append_messages(1, 0, 9, 7, block, 1)
     log.append_messages(1, 4, 2, 8, block[:20], 2)
@@ -92,7 +96,7 @@ def test_the_newest_states_are_kept() -> None:
 
 def test_syncs_cover_what_was_there_when_they_began() -> None:
     world, disk, synced = World(Random(3)), Disk(), list[int]()
-    syncer = Syncer(world, disk, synced.append, pytest.fail)
+    syncer = Syncer(world, disk, synced.append, pytest.fail, sound)
     for ticket in (1, 2):
         syncer.append(messages(ticket, ticket, ticket + 1))
     world.run(1)
@@ -103,7 +107,7 @@ def test_syncs_cover_what_was_there_when_they_began() -> None:
 
 def test_a_full_disk_fails_for_good() -> None:
     world, disk, failed = World(Random(3)), Disk(), list[bool]()
-    syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: failed.append(True))
+    syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: failed.append(True), sound)
     disk.full = True
     syncer.append(messages(1, 0, 1))
     world.run(SECOND)
@@ -116,13 +120,13 @@ def test_a_full_disk_fails_for_good() -> None:
 def test_a_process_that_is_gone_hears_of_no_sync() -> None:
     """Whatever it waited for, and whatever it still asks for."""
     world, disk = World(Random(3)), Disk()
-    syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"))
+    syncer = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"), sound)
     syncer.append(messages(1, 0, 1))
     world.run(1)
     syncer.stopped = True
     syncer.append(messages(2, 1, 2))
     world.run(SECOND)
-    early = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"))
+    early = Syncer(world, disk, lambda ticket: pytest.fail("synced"), lambda: pytest.fail("failed"), sound)
     early.append(messages(3, 2, 3))
     early.stopped = True
     world.run(2 * SECOND)
@@ -131,7 +135,7 @@ def test_a_process_that_is_gone_hears_of_no_sync() -> None:
 
 def test_a_sync_that_completes_no_ticket_reports_none() -> None:
     world, disk, reported = World(Random(3)), Disk(), list[int]()
-    Syncer(world, disk, reported.append, pytest.fail).append(messages(0, 0, 1))
+    Syncer(world, disk, reported.append, pytest.fail, sound).append(messages(0, 0, 1))
     world.run(SECOND)
     assert (reported, disk.sizes(1)) == ([], [(0, 1, 10)])
 
@@ -143,3 +147,42 @@ def test_a_memory_ends_with_its_process() -> None:
     assert list(disk.memory[1]) == [0]
     disk.crash(1)
     assert (disk.memory, disk.sizes(1)) == ({}, [])
+
+
+def test_what_goes_bad_is_not_given_and_told_a_while_later() -> None:
+    """A message that was changed is never delivered; whoever starts does not find it either."""
+    world, disk, told = World(Random(3)), Disk(), list[tuple[int, int, int]]()
+    log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: told.append(bad))
+    log.append_messages(1, 0, 4, 7, b"." * 40, 1)
+    log.append_messages(1, 4, 2, 7, b"." * 20, 2)
+    world.run(SECOND)
+    bad, good = disk.whole()
+    bad.bad = True
+    assert disk.whole() == [good]
+    assert [log.read(1, number) for number in (1, 2, 4)] == [None, None, (4, 2, 7, b"." * 20)]
+    assert (told, list(disk.durable[1])) == ([], [0, 4, 5])
+    world.run(2 * SECOND)
+    assert told == [(1, 1, 4)]
+    disk.verify()
+    assert (disk.sizes(1), list(disk.durable[1])) == ([(4, 2, 20)], [4, 5])
+
+
+def test_what_came_again_since_is_not_dropped_with_what_was_bad() -> None:
+    disk = Disk()
+    for record in (messages(1, 0, 3), messages(2, 1, 2)):
+        disk.append(record)
+    disk.commit(2)
+    disk.log[0].bad = True
+    disk.drop(1, 0, 4)
+    assert list(disk.contents[1]) == list(disk.durable[1]) == [1]
+
+
+def test_a_process_that_is_gone_hears_of_no_damage() -> None:
+    world, disk = World(Random(3)), Disk()
+    log = Syncer(world, disk, lambda ticket: None, pytest.fail, lambda *bad: pytest.fail("told"))
+    log.append_messages(1, 0, 4, 7, b"." * 40, 1)
+    world.run(SECOND)
+    disk.log[0].bad = True
+    assert log.read(1, 0) is None
+    log.stopped = True
+    world.run(2 * SECOND)

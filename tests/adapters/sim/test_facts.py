@@ -1,5 +1,7 @@
 """What all checkers know: what is promised, and what is excused."""
 
+from stablecast.sim.checkers import Checkers
+from stablecast.sim.disk import Kind, Record
 from stablecast.sim.setup import STORES
 from tests.adapters.sim.checking import (
     LIFE,
@@ -81,3 +83,81 @@ def test_what_a_limit_let_go_is_excused() -> None:
     assert broken(checkers) == []
     begin(checkers, 3)
     assert broken(checkers) == ["D1"]
+
+
+def spoil(checkers: Checkers, name: str, number: int) -> None:
+    """The record goes bad that shows a number."""
+    record = checkers.facts.disks[name].durable[STREAM][number]
+    checkers.facts.on_damaged(name, record)
+    record.bad = True
+
+
+def test_one_bad_copy_is_survived_and_two_are_not() -> None:
+    """P-026: the others are a quorum still, then no more."""
+    checkers = world()
+    stable(checkers, 0, 1)
+    spoil(checkers, STORES[0], 0)
+    assert checkers.facts.holders(LIFE, 0) == list(STORES[1:])
+    checkers.at_the_end()
+    checkers.on_life(NEXT, 0)
+    assert broken(checkers) == ["S2"]
+    spoil(checkers, STORES[1], 0)
+    checkers.on_life(NEXT, 0)
+    checkers.at_the_end()
+    assert broken(checkers) == ["S2"]
+    assert list(checkers.facts.excused[LIFE]) == [(0, 1)]
+
+
+def test_what_went_bad_may_be_called_stable_late() -> None:
+    """By a source that heard of it before."""
+    checkers = world()
+    store(checkers, 0, 2, STORES[:2])
+    spoil(checkers, STORES[0], 0)
+    checkers.on_stable(LIFE, 0, 2, list(STORES))
+    assert broken(checkers) == []
+    assert list(checkers.facts.excused[LIFE]) == [(0, 2)]
+
+
+def test_nobody_misses_what_a_bad_record_does_not_show() -> None:
+    """It was cut, and another life used the number."""
+    checkers = world()
+    old = Record(1, Kind.MESSAGES, None, STREAM, 0, 2, NEXT)
+    store(checkers, 0, 1)
+    checkers.on_stable(LIFE, 0, 1, list(STORES))
+    checkers.facts.disks[STORES[0]].durable[STREAM][1] = old
+    checkers.facts.on_damaged(STORES[0], old)
+    assert checkers.facts.stable == {0: LIFE}
+    assert checkers.facts.spoilt == {(STORES[0], NEXT, 1)}
+
+
+def test_a_store_may_say_that_it_has_what_is_bad_until_it_knows() -> None:
+    """It knows when it reads it, and when it starts."""
+    checkers = world()
+    stable(checkers, 0, 3)
+    spoil(checkers, STORES[0], 0)
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 3)
+    checkers.facts.on_damage_found(STORES[0], 1, 2)
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 1)
+    assert broken(checkers) == []
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 2)
+    assert broken(checkers) == ["P1"]
+    checkers.stores.on_start(STORES[0], ())
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 1)
+    assert broken(checkers) == ["P1", "P1"]
+
+
+def test_with_its_disk_a_store_forgets_what_it_let_go() -> None:
+    """P-012, P-026: what two of three do not know of is nobody's promise; what the third let go counts again."""
+    checkers = world(paced=True)
+    stable(checkers, 0, 2)
+    for name in STORES:
+        checkers.stores.on_reclaim(name, STREAM, 2)
+        checkers.facts.disks[name].durable.clear()
+    checkers.stores.on_wiped(STORES[0])
+    assert checkers.facts.holders(LIFE, 0) == list(STORES[1:])
+    checkers.stores.on_wiped(STORES[1])
+    checkers.on_life(NEXT, 0)
+    checkers.on_stable(LIFE, 0, 2, list(STORES))
+    assert (broken(checkers), checkers.facts.stable) == ([], {})
+    checkers.stores.on_reclaim(STORES[0], STREAM, 2)
+    assert checkers.facts.holders(LIFE, 0) == [STORES[0], STORES[2]]

@@ -17,7 +17,7 @@ def test_schedules_survive_json() -> None:
 def test_everything_is_over_at_the_horizon() -> None:
     faults = [fault for seed in range(200) for fault in draw(seed).faults]
     assert all(0 <= fault.at_ms < HORIZON_MS and 0 <= fault.span_ms <= HORIZON_MS - fault.at_ms for fault in faults)
-    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE, Act.FALTER}
+    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE, Act.FALTER, Act.DAMAGE}
     assert str(faults[0])
 
 
@@ -39,6 +39,14 @@ def test_stores_with_a_name_come_back_elsewhere_at_once() -> None:
 
 def test_disks_are_wiped_only_on_demand() -> None:
     assert any(fault.act is Act.WIPE for seed in range(50) for fault in draw(seed, wipe=True).faults)
+
+
+def test_disks_go_bad_where_more_than_one_has_what_is_stable() -> None:
+    """In turns the one store that has it is all there is (P-502)."""
+    drawn = [draw(seed) for seed in range(300)]
+    bad = [found for found in drawn if any(fault.act is Act.DAMAGE for fault in found.faults)]
+    assert len(drawn) // 6 < len(bad) < len(drawn) // 3
+    assert not any(found.setup.turns for found in bad)
 
 
 def test_a_schedule_of_before_setups_is_plain() -> None:

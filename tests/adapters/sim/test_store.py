@@ -6,7 +6,7 @@ from stablecast.core import effects as fx
 from stablecast.core.inputs import Gone
 from stablecast.core.messages import Keepalive, Role, StableAck
 from stablecast.core.units import SECOND
-from stablecast.sim.cluster import Cluster
+from stablecast.sim.cluster import Cluster, seeded
 from stablecast.sim.peace import trouble
 from stablecast.sim.schedule import Act, Fault
 from stablecast.sim.setup import SOURCE, STORES, Setup
@@ -39,6 +39,34 @@ def test_a_store_that_was_killed_comes_back(setup: Setup) -> None:
     assert trouble(cluster) is None
     assert cluster.checkers.facts.violations == []
     assert cluster.checkers.facts.counts["disks failed"] == 1
+
+
+@pytest.mark.parametrize(("variant", "damaged"), [(True, 2), (False, 1)])
+def test_what_it_cannot_read_it_holds_no_more(variant: bool, damaged: int) -> None:
+    """It answers nobody with it, and says to nobody that it has it; the source, that let go of it, cannot help."""
+    cluster = lively(Setup())
+    cluster.want(5)
+    cluster.world.run(cluster.world.now + SECOND)
+    for fault in (Fault(0, Act.CRASH, STORES[0], "", 1, False), Fault(0, Act.DAMAGE, STORES[0], "", 0, variant)):
+        cluster.suffer(fault)
+        cluster.world.run(cluster.world.now + SECOND)
+    store, facts, disk = store_of(cluster), cluster.checkers.facts, cluster.disks[STORES[0]]
+    ((stream, repository),) = store.machine.repositories.items()
+    assert list(repository.held) == [(0, 15)]
+    store._perform(fx.SendStored("10.0.0.9:1", repository.incarnation, stream, 0, 14))
+    cluster.world.run(cluster.world.now + SECOND)
+    assert facts.counts["damage found"] == facts.counts["damaged"] == damaged
+    assert (len(disk.whole()), facts.spoilt) == (2 - damaged, set())
+    assert [number for low, high in repository.held for number in range(low, high)] == sorted(disk.durable[stream])
+    assert trouble(cluster) is None
+    assert facts.violations == []
+
+
+def test_nothing_goes_bad_on_an_empty_disk() -> None:
+    cluster = Cluster(seeded(1))
+    cluster.world.run(SECOND)
+    cluster.suffer(Fault(0, Act.DAMAGE, STORES[0], "", 0, False))
+    assert cluster.checkers.facts.counts["damaged"] == 0
 
 
 def test_a_stream_that_broke_goes_on_behind_what_it_lost() -> None:
