@@ -130,13 +130,14 @@ class Reading:
     def on_given_up(self, receiver: str, process: str, life: int, sender: int, number: int, *, told: bool) -> None:
         """A piece is of no use: that of a message that is all stable, and nothing of it lost, would have been.
 
-        The application is told, unless the message began before the session did.
+        The application is told, unless the message began before the session did. Who leaves is promised nothing.
         """
         facts, ledger, session = self.facts, self.ledgers[receiver], self.sessions[process, life]
         facts.counts["pieces given up"] += 1
         first, last = facts.large[sender, number]
         begun = session.begin is not None and session.begin <= first
-        if begun and facts.whole(sender, number) and not ledger.lost.within(first, last + 1):
+        promised = begun and process not in self.leaving and facts.whole(sender, number)
+        if promised and not ledger.lost.within(first, last + 1):
             facts.report("S3", f"{process} gives up {number} of {first}..{last} of life {sender:#x}, which is stable")
         if begun and not told:
             facts.report("D1", f"{process} passes {number} of {first}..{last} of life {sender:#x} over without a word")

@@ -164,6 +164,17 @@ def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
     assert broken(checkers) == ["S3", "D1"]
 
 
+def test_who_leaves_is_not_promised_the_pieces_that_are_left() -> None:
+    """P-584: what it had not had nobody keeps for it."""
+    checkers = world()
+    checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
+    stable(checkers, 0, 3)
+    begin(checkers)
+    checkers.receivers.on_leave(READER, PROCESS)
+    checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 0, told=True)
+    assert broken(checkers) == []
+
+
 def test_a_message_that_began_before_the_session_need_not_be_whole() -> None:
     checkers = world()
     checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
