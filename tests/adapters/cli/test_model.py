@@ -103,7 +103,7 @@ def test_traces_are_judged_by_rules_and_models(traced: Path, tmp_path: Path, mon
     assert [view["view"] for view in told["views"]] == ["Stability.source", "Stability.store"]
     assert (told["violations"], [one["run_of"] for one in told["samples"]]) == (
         [],
-        ["Stability/graph_three", "Stability/graph_small"],
+        ["Stability/graph_three", "Stability/graph_rivals"],
     )
     none = run("trace", traced, "--model", "Stability", "--jar", install(tmp_path, monkeypatch, CLEAN), "--samples", 1)
     assert none.exit_code == 0
