@@ -29,7 +29,7 @@ def _members(traces: Path) -> None:
     for view in json.loads(out)["views"]:
         print(f"{view['view']}: {view['members']} members, {view['steps_seen']} of {view['steps']} steps seen")
         assert (view["strangers"], view["told"]) == (0, [])
-        assert view["members"] > 10
+        assert view["members"] > 0
 
 
 @pytest.mark.timeout(120)

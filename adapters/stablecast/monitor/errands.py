@@ -5,9 +5,10 @@ The process reads the files as `stablecast store scrub DIR` and `export DIR` do;
 
 import asyncio
 import sys
+import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from aiohttp import web
 
@@ -33,13 +34,14 @@ class Errands:
         if self._busy.locked():
             raise web.HTTPConflict(text="another scrub or export is under way\n")
         async with self._busy:
-            process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
-            try:
-                return await _pass_on(request, process, TYPES[errand])
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
+            with tempfile.TemporaryFile() as told:  # a file never fills, as a pipe that nobody reads does
+                process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=told)
+                try:
+                    return await _pass_on(request, process, told, TYPES[errand])
+                finally:
+                    if process.returncode is None:
+                        process.kill()
+                        await process.wait()
 
 
 def command(errand: str, directory: str, given: Mapping[str, Any]) -> Sequence[str]:
@@ -57,11 +59,14 @@ def command(errand: str, directory: str, given: Mapping[str, Any]) -> Sequence[s
     return tuple(line)
 
 
-async def _pass_on(request: web.Request, process: Process, kind: str) -> web.StreamResponse:
+async def _pass_on(request: web.Request, process: Process, told: IO[bytes], kind: str) -> web.StreamResponse:
     assert process.stdout is not None
     first = await process.stdout.read(PIECE_BYTES)
     if not first:
-        raise web.HTTPBadRequest(text=f"it ended with status {await process.wait()} and said nothing\n")
+        status = await process.wait()
+        told.seek(0)
+        said = told.read(PIECE_BYTES).decode(errors="replace").strip()
+        raise web.HTTPBadRequest(text=f"{said or f'it ended with status {status} and said nothing'}\n")
     response = web.StreamResponse(headers={"Content-Type": kind})
     await response.prepare(request)
     piece = first

@@ -9,7 +9,7 @@ from tests.support.tree import ROOT
 ROW = re.compile(r"^\| ([\w-]+) \| `(tests/[\w/]+\.py)::(test_\w+)` \|$", re.MULTILINE)
 DAEMON = ["log", "pidfile", "uid", "gid", "tls", "lbm-config", "web-monitor", "interface", "port", "pattern",
           "restore-last", "disk-cache-directory", "disk-state-directory", "context-name", "lbm-context", "lbm-receiver",
-          "lbm-source"]  # fmt: skip
+          "lbm-source", "daemon-monitor", "publishing-interval"]  # fmt: skip
 
 
 def shown() -> dict[str, tuple[str, str]]:

@@ -15,6 +15,7 @@ from stablecast.monitor.errands import command
 from stablecast.monitor.settings import Permission
 from tests.adapters.monitor.showing import Shown, showing
 from tests.adapters.monitor.staged import Staged
+from tests.adapters.operations.kept import kept
 from tests.support.processes import children
 
 
@@ -69,6 +70,11 @@ async def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         await asyncio.sleep(0)
 
 
-async def test_a_directory_is_really_scrubbed_and_exported(tmp_path: Path) -> None:
+async def test_what_is_wrong_is_passed_on(tmp_path: Path) -> None:
     async with writable(tmp_path) as shown:
+        assert "there is no journal in" in await shown.post("/api/stores/0/scrub", status=400)
+
+
+async def test_a_directory_is_really_scrubbed_and_exported(tmp_path: Path) -> None:
+    async with writable(await kept(tmp_path)) as shown:
         assert json.loads(await shown.post("/api/stores/0/scrub"))["clean"]

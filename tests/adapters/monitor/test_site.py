@@ -14,6 +14,7 @@ from stablecast.monitor import site as tested
 from stablecast.monitor.settings import Permission
 from tests.adapters.monitor.showing import HTML, showing
 from tests.adapters.monitor.staged import Staged, busy
+from tests.adapters.operations.kept import kept
 
 
 @pytest.fixture(autouse=True)
@@ -269,6 +270,7 @@ async def test_requests_are_bounded() -> None:
 
 
 async def test_an_errand_is_run_on_the_stores_directory(tmp_path: Any) -> None:
-    async with showing(Staged(directory=str(tmp_path)), permission=Permission.READ_WRITE) as shown:
+    directory = str(await kept(tmp_path))
+    async with showing(Staged(directory=directory), permission=Permission.READ_WRITE) as shown:
         report = json.loads(await shown.post("/api/stores/0/scrub"))
-        assert (report["clean"], report["directory"]) == (True, str(tmp_path))
+        assert (report["clean"], report["directory"]) == (True, directory)

@@ -117,7 +117,7 @@ def test_paced_messages_of_the_life_before(repairs: Repair) -> None:
     driver.sync()
     driver.hear(info(incarnation=NEXT, low=6, high=5, term=2))
     driver.data(6, 3, life=NEXT, size=100)
-    lost = list(driver.machine.repositories[50].lost)
+    lost = list(driver.machine.repositories[50].filling.lost)
     assert lost == ([] if Repair.PACED in repairs else [(6, 9)])
     for proactive in range(2):
         driver.data(6, 3, life=NEXT, size=100, recovered=True, proactive=bool(proactive))

@@ -303,7 +303,7 @@ class Repository:
                 self.filling.give_up(low, high)
             self._acknowledge(now, out)
         self.filling.got(self.trail, number)
-        unwritten = self.window.unwritten(withheld, number)
+        unwritten = [] if self.paced is None else self.window.unwritten(withheld, number)
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)
         self.acked = max(self.acked, number)

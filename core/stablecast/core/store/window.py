@@ -193,7 +193,8 @@ class Window:
             kept.forget(number)
         for extents in (self.memory, self.disk):
             extents.forget(number)
-        self._drop_delayed(number, None)
+        if self.delayed:
+            self._drop_delayed(number, None)
         out.append(Reclaim(tickets.draw(), self.reg_id, number))
 
     def cut(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
