@@ -321,6 +321,8 @@ class Store:
     def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
         """The disk does not give back what was on it; the rest is served."""
         self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
+        if piece.record is not None and not self.failed.done():
+            self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:

@@ -244,6 +244,17 @@ class Journal(Reading):
         """
         self._erase(Erase(stream, LOWEST, number, self._position()), ticket)
 
+    def disown(self, stream: int, first: int, stop: int, place: Place) -> None:
+        """Forgets [first, stop) as this record, which cannot be read, and older ones have them: no open believes it again.
+
+        Nobody waits for that. What was written since stays. Raises like `append_state`.
+        """
+        if self._life is not _Life.RUNNING:
+            raise self._not_running()
+        segment, offset = place.position
+        erase = Erase(stream, first, stop, (segment, offset + 1))
+        self._erased(erase, self._put(Kind.ERASE, (erase.body(),), 0))
+
     def _position(self) -> Position:
         """The place behind everything appended so far."""
         return (self._next_number, 0) if self._active is None else (self._active.number, self._active.end)
@@ -254,7 +265,9 @@ class Journal(Reading):
         return MisuseError(f"the journal in {self._directory} is not running; append between start and close")
 
     def _erase(self, erase: Erase, ticket: int) -> None:
-        record = self._append(Kind.ERASE, (erase.body(),), ticket)
+        self._erased(erase, self._append(Kind.ERASE, (erase.body(),), ticket))
+
+    def _erased(self, erase: Erase, record: Record) -> None:
         record.segment.streams.add(erase.stream)
         emptied = self._index.erase(erase)
         if emptied:

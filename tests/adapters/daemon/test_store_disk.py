@@ -123,6 +123,7 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
         assert store.oddities["damaged"] >= 1
         assert not store.failed.done()
         assert list(store.repositories[reg_id].held) == [(1, 2)]
+        assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(1, 1)]
     async with serving(first) as store:
         assert len(store.reports) == 1
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stablecast.core.errors import MisuseError
 from stablecast.journal import Disk, Journal, JournalError
 from stablecast.journal.disk import STEPS
 from stablecast.journal.fetcher import Fetcher
@@ -184,6 +185,27 @@ async def test_a_damaged_block_is_found_at_once_or_when_it_is_read(verify: bool,
             journal.read(1, 0)
     assert journal.read(1, 19) == (19, 1, 5, b"message 019")
     journal.abort()
+
+
+async def test_what_could_not_be_read_is_not_believed_by_a_later_open_either(tmp_path: Path) -> None:
+    """P-830: not even by one that verifies nothing; what was written since is."""
+    await filled(tmp_path, Disk(segment_bytes=300))
+    victim = segments(tmp_path)[0]
+    victim.write_bytes(victim.read_bytes().replace(b"message 000", b"message 999"))
+    disk = Disk(verify=False)
+    owner = opened(tmp_path, disk)
+    places = [found.record for number in (0, 1) if (found := owner.journal.find(1, number))]
+    for number, place in enumerate(places):
+        owner.journal.append_messages(1, 1, 1, 5, b"message 001", 21 + number)
+        owner.journal.disown(1, number, number + 1, place)
+    await owner.until(22)
+    await owner.journal.close()
+    journal = Journal.open(tmp_path, disk)
+    assert sorted(numbers(journal, 1)) == list(range(1, 20))
+    assert journal.read(1, 1) == (1, 1, 5, b"message 001")
+    journal.abort()
+    with pytest.raises(MisuseError, match="not running"):
+        owner.journal.disown(1, 1, 2, places[1])
 
 
 async def test_the_newest_segment_is_always_verified(tmp_path: Path) -> None:
