@@ -245,7 +245,7 @@ class Journal(Reading):
         self._erase(Erase(stream, LOWEST, number, self._position()), ticket)
 
     def disown(self, stream: int, first: int, stop: int, place: Place) -> None:
-        """Forgets [first, stop) as this record, which cannot be read, and older ones have them: no open believes it again.
+        """Forgets [first, stop) as this record, which cannot be read, and older ones have them: no open believes it.
 
         Nobody waits for that. What was written since stays. Raises like `append_state`.
         """
