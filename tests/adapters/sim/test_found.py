@@ -106,6 +106,21 @@ FOUND = {
         ),
         Setup(proxies=True, orphaned=True, paced=True, late_ms=3999),
     ),
+    # A store that was killed while a life came back behind another took the numbers of that one for its own (P1).
+    "return_before_a_crash": Schedule(
+        1181,
+        ((12, 1), (2637, 1), (3307, 2)),
+        (
+            Fault(608, Act.CRASH, "store2", "", 1, False),
+            Fault(758, Act.TAKEOVER, "source", "", 2569, False),
+            Fault(2503, Act.FULL, "store2", "receiver1", 1423, False),
+            Fault(2577, Act.CUT, "source", "receiver1", 14, False),
+            Fault(3296, Act.STALL, "source", "store2", 87, True),
+            Fault(3421, Act.CRASH, "source", "", 579, True),
+            Fault(3482, Act.CRASH, "store0", "", 1, False),
+        ),
+        Setup(late_ms=1086),
+    ),
 }
 
 

@@ -68,8 +68,9 @@ def test_as_documented_nothing_is_cut_and_a_number_is_enough() -> None:
     assert line.resume(7, info(), newest=9) == 10
 
 
-@pytest.mark.parametrize(("life", "resume_point"), [(LIFE, 5), (NEXT, None)])
+@pytest.mark.parametrize(("life", "resume_point"), [(LIFE, 5), (NEXT, None), (OLDER_LIFE, None)])
 def test_a_restart_knows_the_lives(life: int, resume_point: int | None) -> None:
+    """Formal design, 7.3: one that comes back behind others has to say again where it resumes, and theirs is cut."""
     lives = ((OLDER_LIFE, 0), (LIFE, 5))
     client = Client(Role.SOURCE, 50, 0, "topic", 0, life, 0, "a:1", "b:1", 0, 0, -1, lives, lives_term=3)
     line = Lifeline.recover(Repair.ALL, client)

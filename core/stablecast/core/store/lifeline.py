@@ -28,9 +28,10 @@ class Lifeline:
 
     @classmethod
     def recover(cls, repairs: Repair, client: Client) -> "Lifeline":
-        """As it is known from the source's record."""
-        resumed = (first for incarnation, first in client.lives if incarnation == client.incarnation)
-        return cls(repairs, client.incarnation, next(resumed, None), list(client.lives), client.lives_term)
+        """As it is known from the source's record. One that others followed here begins anew: theirs may be held."""
+        incarnation, first = client.lives[-1] if client.lives else (None, None)
+        resumed = first if incarnation == client.incarnation else None
+        return cls(repairs, client.incarnation, resumed, list(client.lives), client.lives_term)
 
     def begin(self, incarnation: Incarnation) -> bool:
         """The source registered; returns whether it is another life than before."""
