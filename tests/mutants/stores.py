@@ -71,13 +71,6 @@ STORES: Final = (
         Test("core/store/test_traps.py::test_t7_activity_versus_lifetime"),
     ),
     Mutant(
-        "a-life-that-others-followed-is-resumed-at-a-restart",
-        "store/lifeline",
-        "client.lives[-1] if client.lives else (None, None)",
-        "next((life for life in client.lives if life[0] == client.incarnation), (None, None))",
-        Test("core/store/test_lifeline.py::test_a_restart_knows_the_lives"),
-    ),
-    Mutant(
         "what-cannot-be-read-counts-as-synced",
         "store/window",
         "in self.synced.remove(first, stop):",

@@ -1,10 +1,17 @@
-"""Faults in how a life that lost its quorum comes back under a newer term."""
+"""Faults in how a life comes back: behind another, or under a newer term where it lost its quorum."""
 
 from typing import Final
 
 from tests.mutants.mutant import Mutant, Test
 
 TERMS: Final = (
+    Mutant(
+        "a-life-that-others-followed-is-resumed-at-a-restart",
+        "store/lifeline",
+        "client.lives[-1] if client.lives else (None, None)",
+        "next((life for life in client.lives if life[0] == client.incarnation), (None, None))",
+        Test("core/store/test_lifeline.py::test_a_restart_knows_the_lives"),
+    ),
     Mutant(
         "a-life-comes-back-under-the-term-that-it-began-with",
         "source/endpoint",
