@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hatch_build import CompiledBuildHook, compiled
+from tests.mutants.mutant import MEASURING
 from tests.support.tree import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -29,6 +30,9 @@ FEW = [
 ]
 """Ranges, the charts' engine, and machines of slots: of each kind of module some, for all take minutes."""
 
+UNHEIRED = ("PYTHONPATH", *MEASURING)
+"""Variables that a child does not get: coverage is of the tree, not of a copy that is gone when it is reported."""
+
 COMPILER = (sysconfig.get_config_var("CC") or "cc").split()[0]
 NEEDS_COMPILER = pytest.mark.skipif(
     shutil.which(COMPILER) is None and "CI" not in os.environ,
@@ -38,7 +42,7 @@ NEEDS_COMPILER = pytest.mark.skipif(
 
 def stablecast(*arguments: str, path: Path | None = None) -> str:
     """What the command prints, with the modules at `path` before all others."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(UNHEIRED)}
     environment = inherited | ({"PYTHONPATH": str(path)} if path else {})
     command = [sys.executable, "-m", "stablecast.cli.main", *arguments]
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True).stdout
