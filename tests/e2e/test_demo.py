@@ -11,6 +11,9 @@ from tests.support.processes import alive, children
 from tests.support.program import outcome, running
 
 SHORT = ("--messages", "200", "--seconds", "3")
+LEAST = {"Recovery.receiver": 5}
+"""Changes that a run has more of, else ten: a receiver has three lives, and tells of what it consumed once a turn."""
+
 KINDS = {"receiver": 1, "source": 1, "store": 1, "all": 1}
 
 
@@ -29,7 +32,7 @@ def _members(traces: Path) -> None:
     for view in json.loads(out)["views"]:
         print(f"{view['view']}: {view['members']} members, {view['steps_seen']} of {view['steps']} steps seen")
         assert (view["strangers"], view["told"]) == (0, [])
-        assert view["members"] > 0
+        assert view["members"] > LEAST.get(view["view"], 10)
 
 
 @pytest.mark.timeout(120)

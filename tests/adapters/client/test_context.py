@@ -14,12 +14,30 @@ from stablecast.core.messages import Keepalive, Role
 from stablecast.net import ports
 from stablecast.net.address import AddressError
 from stablecast.net.ports import PortError
+from stablecast.net.prompt import Courtesy
 from stablecast.resolver import ResolverError
 from stablecast.trace import TraceError
 from stablecast.transports import codec
 from tests.adapters.net.peers import data
 from tests.support.network import LOCAL, Network, connected, others, sockets, until, unused_port
 from tests.support.traffic import send, source_of, take
+
+
+@pytest.mark.parametrize("prompt", [True, False])
+async def test_a_context_is_prompt_only_where_it_was_asked_for(
+    net: Network, monkeypatch: pytest.MonkeyPatch, prompt: bool
+) -> None:
+    done: set[str] = set()
+    monkeypatch.setattr("stablecast.client.context.short_slices", lambda: done.add("asked"))
+    monkeypatch.setattr(Courtesy, "give_way", lambda _: done.add("gave way"))
+    receiver = (await net.context(session_id=2)).receiver("orders")
+    context = Context(resolver=[net.relays[0].address], session_id=3)
+    context.prompt = prompt
+    async with context:
+        source = await context.source("orders", stores=[await net.store()])
+        source.try_send(b"0")
+        assert await take(receiver, 1) == [0]
+    assert done == ({"asked", "gave way"} if prompt else set())
 
 
 async def test_a_context_leaves_nothing(net: Network) -> None:
