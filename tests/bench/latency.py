@@ -1,7 +1,8 @@
 """Latency of a message: to the receiver's callback, and to stable, at a rate that no part finds hard.
 
 Beside it the same bytes through a `Protocol`, and through streams as one writes them who knows no protocol: these are
-what is to be reached. And flushes of the disk, for what it takes until a message is stable.
+what is to be reached. The baseline of throughput at this rate (`raw`) tells what a third process costs that is written
+to as well and syncs. And flushes of the disk, for what it takes until a message is stable.
 
 Payloads begin with the instant at which they were handed over, on the clock that all processes of a machine share.
 """
@@ -20,7 +21,7 @@ import uvloop
 
 from stablecast.client import Context, Message
 from stablecast.core.events import Event, Stable
-from tests.bench import pipeline
+from tests.bench import pipeline, raw
 from tests.bench.goals import Goal, ratio
 from tests.bench.roles import Role, Wire, Work, run
 from tests.bench.scenario import Figures, Options, Scenario
@@ -42,7 +43,7 @@ FLUSHES_TO_STABLE: Final = 3
 OVERHEAD_US: Final = 300
 """What may pass until a message is stable: so many flushes of that disk, and this."""
 
-PLAIN_TCP, PLAIN_STREAMS, DISK = "plain TCP", "uvloop streams", "disk"
+PLAIN_TCP, PLAIN_STREAMS, RAW, DISK = "plain TCP", "uvloop streams", "plain TCP, with a store", "disk"
 OURS, NOT_PROMPT, STOPPED = "stablecast, prompt", "by default", "prompt, store stopped"
 
 WARM: Final = PER_S // 4
@@ -196,6 +197,47 @@ async def _plain_receiver(work: Work, wire: Wire) -> None:
     await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
 
 
+async def _raw_source(work: Work, wire: Wire) -> None:
+    """Writes each message to the receiver, then to the store, which answers when it has synced."""
+    peers, sent, stable, complete = list[asyncio.Transport](), list[int](), Latencies(), asyncio.Event()
+
+    def answered(number: int) -> None:
+        now = time.monotonic_ns()
+        stable.all += [now - instant for instant in sent[len(stable.all) : number]]
+        if number == work.messages:
+            complete.set()
+
+    def send(content: bytes) -> None:
+        sent.append(time.monotonic_ns())
+        block = raw.HEADER.pack(0, 0, raw.HEADER.size + work.size, 7, len(sent) - 1) + content
+        for peer in reversed(peers):
+            peer.write(block)
+
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: raw.Subscriber(peers.append, answered), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    await asyncio.to_thread(wire.ready, f"127.0.0.1:{port}")
+    await paced(work, send)
+    await complete.wait()
+    await asyncio.to_thread(wire.done, **stable.figures("stable"))
+
+
+async def _raw_receiver(work: Work, wire: Wire) -> None:
+    latencies, complete, length = Latencies(), asyncio.Event(), raw.HEADER.size + work.size
+
+    def received(data: bytes, number: int) -> None:
+        now = time.monotonic_ns()
+        for place in range(raw.HEADER.size, len(data), length):
+            latencies.all.append(now - INSTANT.unpack_from(data, place)[0])
+        if number == work.messages:
+            complete.set()
+
+    await raw.join(wire, raw.Reader(received))
+    await asyncio.to_thread(wire.ready)
+    await complete.wait()
+    await asyncio.to_thread(wire.done, **latencies.figures("delivered"))
+
+
 def source(work: Work, wire: Wire) -> None:
     """Figures: `stable_p50`, `stable_p99`, from the call to the event, in µs."""
     uvloop.run(_source(work, wire))
@@ -216,6 +258,16 @@ def plain_receiver(work: Work, wire: Wire) -> None:
     uvloop.run(_plain_receiver(work, wire))
 
 
+def raw_source(work: Work, wire: Wire) -> None:
+    """Figures: `stable_p50`, `stable_p99`, in µs."""
+    uvloop.run(_raw_source(work, wire))
+
+
+def raw_receiver(work: Work, wire: Wire) -> None:
+    """Figures: `delivered_p50`, `delivered_p99`, in µs."""
+    uvloop.run(_raw_receiver(work, wire))
+
+
 def streams_source(work: Work, wire: Wire) -> None:
     """Writes lengths and payloads to a `StreamWriter`."""
     uvloop.run(_streams_source(work, wire))
@@ -229,6 +281,7 @@ def streams_receiver(work: Work, wire: Wire) -> None:
 ROLES = {"store": pipeline.store, "source": source, "receiver": receiver}
 PLAIN = {"source": plain_source, "receiver": plain_receiver}
 STREAMS = {"source": streams_source, "receiver": streams_receiver}
+KEPT = {"source": raw_source, "store": raw.store, "receiver": raw_receiver}
 
 
 def measured(
@@ -266,7 +319,14 @@ def _of_flushes(found: Mapping[str, Figures]) -> float:
 def latency(_: Options) -> Scenario:
     """At 2,000 messages a second."""
     delivered = ("delivered_p50", "delivered_p99")
-    pairs = ((OURS, PLAIN_STREAMS), (NOT_PROMPT, PLAIN_STREAMS), (STOPPED, OURS))
+    pairs = (
+        (OURS, PLAIN_STREAMS),
+        (NOT_PROMPT, PLAIN_STREAMS),
+        (RAW, PLAIN_STREAMS),
+        (OURS, RAW),
+        (NOT_PROMPT, RAW),
+        (STOPPED, OURS),
+    )
     return Scenario(
         "latency",
         f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s (--fast: 2)",
@@ -274,6 +334,7 @@ def latency(_: Options) -> Scenario:
         {
             PLAIN_TCP: partial(measured, PLAIN, 0.0),
             PLAIN_STREAMS: partial(measured, STREAMS, 0.0),
+            RAW: partial(measured, KEPT, 0.0),
             OURS: partial(measured, ROLES, 0.0, prompt=True),
             NOT_PROMPT: partial(measured, ROLES, 0.0),
             STOPPED: partial(measured, ROLES, PAUSE_S, prompt=True),
@@ -286,7 +347,10 @@ def latency(_: Options) -> Scenario:
             "stable_p99": "to stable, 99 % µs",
             "sync_p50": "fdatasync, median µs",
         },
-        [(over, under, figure) for over, under in pairs for figure in delivered],
+        [
+            *((over, under, figure) for over, under in pairs for figure in delivered),
+            *((over, RAW, "stable_p50") for over in (OURS, NOT_PROMPT)),
+        ],
         [
             Goal("delivery, median, to that of plain streams", ratio(OURS, PLAIN_STREAMS, "delivered_p50"), 1.3),
             Goal(f"stable, median, to {FLUSHES_TO_STABLE} fdatasync and 0.3 ms", _of_flushes, 1.0),

@@ -80,7 +80,8 @@ class Reader(asyncio.Protocol):
         self._on_data(data[:used], self._expected)
 
 
-async def _join(wire: Wire, reader: Reader) -> asyncio.Transport:
+async def join(wire: Wire, reader: Reader) -> asyncio.Transport:
+    """Connect to the source."""
     host, _, port = wire.addresses["source"].rpartition(":")
     transport, _ = await asyncio.get_running_loop().create_connection(lambda: reader, host, int(port))
     return transport
@@ -136,7 +137,7 @@ async def _receiver(work: Work, wire: Wire) -> None:
             ended = time.perf_counter()
             complete.set()
 
-    await _join(wire, Reader(received))
+    await join(wire, Reader(received))
     await asyncio.to_thread(wire.ready)
     await complete.wait()
     await asyncio.to_thread(wire.done, per_s=work.messages / (ended - started))
@@ -159,7 +160,7 @@ async def _store(work: Work, wire: Wire) -> None:
             os.writev(descriptor, blocks[first : first + MAX_BUFFERS])
         os.fdatasync(descriptor)
 
-    transport = await _join(wire, Reader(received))
+    transport = await join(wire, Reader(received))
     await asyncio.to_thread(wire.ready)
     number = syncs = 0
     while number < work.messages:
