@@ -6,24 +6,18 @@ rules schema, numbering, time and replay could find. If anything does not, `judg
 wrong. Records come in batches, so that each is judged while it is still at hand.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
-from stablecast.trace.converter import INPUTS, TAG, snapshot
+from stablecast.trace.converter import INPUTS, snapshot
 from stablecast.trace.frames import LIMIT, Frame, digest
-from stablecast.trace.lines import effects_text, input_readers
+from stablecast.trace.lines import effects_text
+from stablecast.trace.reading import reader
 
-_OUTPUT: Final = ',"out":'
-"""What stands between a record's input and its effects; nowhere else, for texts of JSON have no bare quotes."""
-
-_FIELDS: Final = ["n", "t", "in"]
-
-
-BATCH: Final = 128
-"""Records that are replayed before they are judged: what a core's cache holds."""
+BATCH: Final = 32 << 10
+"""Bytes of records that are replayed before they are judged: what a core's cache holds with all that they make."""
 
 Step = tuple[int, int, Input, Sequence[Effect]]
 """A decoded record: its number, the clock in ns, the input, and the effects that answered it."""
@@ -43,12 +37,14 @@ def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
 
 
 def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
-    lines = frame.body.decode("ascii").splitlines()
-    if not len(lines) == frame.count == frame.foot.records:
+    body, at = frame.body, 0
+    if frame.count != frame.foot.records:
         raise _DoubtError
     answering = Answering(frame, machine)
-    for at in range(0, len(lines), BATCH):
-        yield answering.to(lines[at : at + BATCH])
+    while at < len(body):
+        end = body.find(b"\n", at + BATCH) + 1 or len(body)
+        yield answering.to(body[at:end])
+        at = end
     if digest(snapshot(machine)) != frame.foot.digest:
         raise _DoubtError
 
@@ -62,27 +58,29 @@ class Answering:
 
     def __init__(self, frame: Frame, machine: Any) -> None:
         self._machine = machine
-        self._readers = input_readers(INPUTS[frame.head.role])
+        self._reader = reader(INPUTS[frame.head.role])
         self._number = frame.head.first
         self._now = frame.head.time
 
-    def to(self, lines: list[str]) -> list[Step]:
+    def to(self, lines: bytes) -> list[Step]:
         """The records of these lines. Raises if one is not as the recorder writes it, or is answered otherwise."""
-        halves = [line.partition(_OUTPUT) for line in lines]
-        heads = json.loads(f"[{'},'.join([half[0] for half in halves])}}}]")
-        readers, receive, take_effects = self._readers, self._machine.receive, self._machine.take_effects
-        number, before, steps = self._number, self._now, []
-        for head, (_, _, output) in zip(heads, halves, strict=True):
-            claimed, now, value = head.values()
-            if [*head] != _FIELDS or claimed is True or claimed != number or type(now) is not int:
+        records, inputs = self._reader.records(lines), self._reader.inputs
+        receive, take_effects = self._machine.receive, self._machine.take_effects
+        number, before, steps, texts = self._number, self._now, [], []
+        for record in records:
+            now, twin = record.t, record.event
+            if record.n != number or not before <= now < LIMIT:
                 raise _DoubtError
-            event = readers[value[TAG]](value)
+            event = inputs[twin.__class__](twin)
             receive(event, now)
             effects = take_effects()
-            text = effects_text(effects)
-            if not output.startswith(text) or output[len(text) :] != "}" or not before <= now < LIMIT:
-                raise _DoubtError
+            texts.append(effects_text(effects))
             steps.append((number, now, event, effects))
             number, before = number + 1, now
+        # Each is one value of JSON, and no list is the beginning of another: they need not be compared one by one.
+        if "".join(texts).encode() != b"".join([record.out for record in records]):
+            raise _DoubtError
+        if len(records) != lines.count(b"\n"):
+            raise _DoubtError
         self._number, self._now = number, before
         return steps

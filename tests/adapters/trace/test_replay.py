@@ -87,7 +87,7 @@ def test_doubt_finds_nothing_where_there_is_nothing(whole_world: Path, monkeypat
         return one.found, one.book.facts, standing
 
     frames = [frame for path in sorted(whole_world.iterdir()) for frame in read_frames(path)]
-    monkeypatch.setattr(replay, "BATCH", 5)
+    monkeypatch.setattr(replay, "BATCH", 1000)
     sure = [told(frame) for frame in frames]
     for batches in (0, 1, 2):
         monkeypatch.setattr(judge, "replayed", lambda *of, most=batches: (*islice(replayed(*of), most), None))
