@@ -22,8 +22,8 @@ Endpoints are named by the addresses they answer at, lives by their incarnation.
 frame alone: it begins with a snapshot. Neighbours are joined, so a frame has a few rows, however many records.
 """
 
-from collections.abc import Iterable
-from typing import ClassVar, Final, Protocol, assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, assert_never
 
 import attrs
 
@@ -33,14 +33,13 @@ from stablecast.core.effects import (
     Deliver,
     Effect,
     Forget,
-    Notify,
     PersistMessages,
     Send,
     StartProxy,
     StopProxy,
 )
-from stablecast.core.events import Event, RegistrationComplete, RegistrationSuccess, Stable, StableFlag
-from stablecast.core.inputs import Arrived, Data, Input, Persisted, Sent
+from stablecast.core.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.inputs import Data, Input, Persisted, Sent
 from stablecast.core.messages import Address, ConsumptionAck, Incarnation, Register, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
@@ -49,7 +48,7 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.frames import LIMIT
-from stablecast.trace.quorums import asked_for, extended
+from stablecast.trace.quorums import asked_for, both_extended, extended
 from stablecast.trace.rules import by_life, may_pace
 
 RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered"))
@@ -87,14 +86,19 @@ class Fact:
 
 
 class Gatherer(Protocol):
-    """Takes one frame's records, in order."""
+    """Takes one frame's records, in order: what is in `hears` and `tells`, each with the function for its class."""
 
     @property
-    def watches(self) -> frozenset[type]:
-        """What tells something: inputs and messages, effects and events; records without any may be left out."""
+    def hears(self) -> "Mapping[type, Take]":
+        """Inputs that tell something, and messages that arrive."""
 
-    def take(self, event: Input, effects: Iterable[Effect], book: "Book") -> None:
-        """Notes what a record tells."""
+    @property
+    def tells(self) -> "Mapping[type, Take]":
+        """Effects that tell something, messages that are sent and events that are told."""
+
+
+Take = Callable[[Any, Any, "Book"], None]
+"""Takes what a record is about (`stablecast.trace.watching`), and the record itself."""
 
 
 @attrs.define
@@ -136,9 +140,21 @@ class SourceFacts:
     groups: dict[int, int]
     turns: bool = False
     moving: set[int] = attrs.field(factory=set)
-    watches: ClassVar[frozenset[type]] = frozenset(
-        (Sent, StableAck, Register, RegistrationComplete, RegistrationSuccess, Stable)
-    )
+
+    @property
+    def hears(self) -> Mapping[type, Take]:
+        """What is sent and acknowledged."""
+        return {Sent: self._on_sent, StableAck: self._on_acked}
+
+    @property
+    def tells(self) -> Mapping[type, Take]:
+        """What is stable, and with whom it registers."""
+        return {
+            Stable: self._on_stable,
+            Register: self._on_asking,
+            RegistrationSuccess: self._on_registered,
+            RegistrationComplete: self._on_complete,
+        }
 
     @classmethod
     def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
@@ -160,42 +176,29 @@ class SourceFacts:
     def _note_member(self, index: int, book: Book) -> None:
         book.note("member", self.life, self.groups[index], index, self.stores[index])
 
-    def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
-        """Notes what is sent, acknowledged and stable."""
-        match event:
-            case Arrived():
-                if isinstance(event.message, StableAck):
-                    self._on_acked(event.message, book)
-            case Sent():
-                self.next = event.first + event.count
-                book.note("sent", self.life, event.first, self.next - 1)
-        for effect in effects:
-            match effect:
-                case Notify():
-                    self._on_told(effect.event, book)
-                case Send(message=Register() as request) if self.stores.get(request.store_index) not in (
-                    None,
-                    effect.to,
-                ):
-                    self.moving.add(request.store_index)
+    def _on_sent(self, event: Sent, _: Input, book: Book) -> None:
+        self.next = event.first + event.count
+        book.note("sent", self.life, event.first, self.next - 1)
 
-    def _on_acked(self, ack: StableAck, book: Book) -> None:
+    def _on_acked(self, ack: StableAck, _: Input, book: Book) -> None:
         if ack.nack or ack.incarnation != self.life or ack.store_index in self.moving:
             return
         if (peer := self.stores.get(ack.store_index)) is not None:
-            book.note("acked", self.life, extended(ack.first, self.next), extended(ack.last, self.next), peer)
+            book.note("acked", self.life, *both_extended(ack.first, ack.last, self.next), peer)
 
-    def _on_told(self, event: Event, book: Book) -> None:
-        match event:
-            case Stable():
-                if int(event.flags) & _STABLE:
-                    book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
-            case RegistrationComplete():
-                self.next = event.number
-            case RegistrationSuccess():
-                self._on_registered(event, book)
+    def _on_stable(self, event: Stable, _: Effect, book: Book) -> None:
+        if int(event.flags) & _STABLE:
+            book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
 
-    def _on_registered(self, success: RegistrationSuccess, book: Book) -> None:
+    def _on_asking(self, request: Register, effect: Effect, _: Book) -> None:
+        index = request.store_index
+        if isinstance(effect, Send) and self.stores.get(index) not in (None, effect.to):
+            self.moving.add(index)
+
+    def _on_complete(self, event: RegistrationComplete, _: Effect, __: Book) -> None:
+        self.next = event.number
+
+    def _on_registered(self, success: RegistrationSuccess, _: Effect, book: Book) -> None:
         book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
         self.moving.discard(success.store_index)
         if success.store_index in self.groups and self.stores.get(success.store_index) != success.store:
@@ -212,9 +215,24 @@ class StoreFacts:
     waiting: list[tuple[int, int, Incarnation, int, int]]
     kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
-    watches: ClassVar[frozenset[type]] = frozenset(
-        (Persisted, ConsumptionAck, PersistMessages, CacheMessages, StableAck, Cut, Forget, StartProxy, StopProxy)
-    )
+
+    @property
+    def hears(self) -> Mapping[type, Take]:
+        """What reached the disk, and what receivers have consumed."""
+        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}
+
+    @property
+    def tells(self) -> Mapping[type, Take]:
+        """What is kept, acknowledged and forgotten, and for whom a proxy stands in."""
+        return {
+            PersistMessages: self._on_written,
+            StableAck: self._on_acknowledged,
+            CacheMessages: self._on_cached,
+            Cut: self._on_cut,
+            Forget: self._on_forgotten,
+            StartProxy: self._on_proxy,
+            StopProxy: self._on_retired,
+        }
 
     @classmethod
     def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
@@ -233,24 +251,17 @@ class StoreFacts:
                     book.note("held", life, first, stop - 1, facts.address)
         return facts
 
-    def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
-        """Notes what is kept, acknowledged, cut and heard."""
-        match event:
-            case Persisted():
-                self._on_persisted(event.ticket, book)
-            case Arrived(message=ConsumptionAck() as ack):
-                number = extended(ack.number, max(self.newest.get(ack.incarnation, 0), 0))
-                book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
-        for effect in effects:
-            self._on_effect(effect, book)
-
-    def _on_persisted(self, ticket: int, book: Book) -> None:
+    def _on_persisted(self, event: Persisted, _: Input, book: Book) -> None:
         due, self.waiting = self.waiting, []
         for one in due:
-            if one[0] > ticket:
+            if one[0] > event.ticket:
                 self.waiting.append(one)
             else:
                 self._keep(*one[1:], book)
+
+    def _on_heard(self, ack: ConsumptionAck, _: Input, book: Book) -> None:
+        number = extended(ack.number, max(self.newest.get(ack.incarnation, 0), 0))
+        book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
 
     def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
         lives = self.kept.get(reg_id)
@@ -261,33 +272,37 @@ class StoreFacts:
         lives[life].add(first, stop)
         book.note("held", life, first, stop - 1, self.address)
 
-    def _on_effect(self, effect: Effect, book: Book) -> None:
-        match effect:
-            case PersistMessages():
-                first, stop = effect.first, effect.first + effect.count
-                self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
-                self.newest[effect.incarnation] = stop - 1
-            case Send():
-                if isinstance(effect.message, StableAck) and not effect.message.nack:
-                    self._on_acknowledged(effect.message, book)
-            case CacheMessages(first=first):
-                self.newest[effect.incarnation] = first + effect.count - 1
-                self._keep(effect.source_reg_id, effect.incarnation, first, first + effect.count, book)
-            case Cut(source_reg_id=reg_id):
-                for life, numbers in self.kept.get(reg_id, {}).items():
-                    for first, stop in numbers.remove(effect.number, (numbers.last or 0) + 1):
-                        book.note("cut", life, first, stop - 1, self.address)
-            case Forget(role=Role.SOURCE, reg_id=reg_id):
-                self.kept.pop(reg_id, None)
-                book.note("forgot", 0, reg_id, reg_id, self.address)
-            case StartProxy(source_reg_id=reg_id):
-                book.note("proxy", effect.election.life, reg_id, reg_id, _source_name(effect))
-            case StopProxy(source_reg_id=reg_id):
-                book.note("retired", 0, reg_id, reg_id)
+    def _on_written(self, effect: PersistMessages, _: Effect, __: Book) -> None:
+        first, stop = effect.first, effect.first + effect.count
+        self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
+        self.newest[effect.incarnation] = stop - 1
 
-    def _on_acknowledged(self, ack: StableAck, book: Book) -> None:
-        near = self.newest.get(ack.incarnation, 0)
-        first, last = extended(ack.first, near), extended(ack.last, near)
+    def _on_cached(self, effect: CacheMessages, _: Effect, book: Book) -> None:
+        stop = effect.first + effect.count
+        self.newest[effect.incarnation] = stop - 1
+        self._keep(effect.source_reg_id, effect.incarnation, effect.first, stop, book)
+
+    def _on_cut(self, effect: Cut, _: Effect, book: Book) -> None:
+        for life, numbers in self.kept.get(effect.source_reg_id, {}).items():
+            for first, stop in numbers.remove(effect.number, (numbers.last or 0) + 1):
+                book.note("cut", life, first, stop - 1, self.address)
+
+    def _on_forgotten(self, effect: Forget, _: Effect, book: Book) -> None:
+        if effect.role is Role.SOURCE:
+            self.kept.pop(effect.reg_id, None)
+            book.note("forgot", 0, effect.reg_id, effect.reg_id, self.address)
+
+    def _on_proxy(self, effect: StartProxy, _: Effect, book: Book) -> None:
+        reg_id = effect.source_reg_id
+        book.note("proxy", effect.election.life, reg_id, reg_id, _source_name(effect))
+
+    def _on_retired(self, effect: StopProxy, _: Effect, book: Book) -> None:
+        book.note("retired", 0, effect.source_reg_id, effect.source_reg_id)
+
+    def _on_acknowledged(self, ack: StableAck, _: Effect, book: Book) -> None:
+        if ack.nack:
+            return
+        first, last = both_extended(ack.first, ack.last, self.newest.get(ack.incarnation, 0))
         book.note("said", ack.incarnation, first, last, self.address)
         if self.paced:
             book.note("held", ack.incarnation, first, last, self.address)
@@ -300,31 +315,43 @@ class ReceiverFacts:
     life: Incarnation
     senders: dict[int, Incarnation] = attrs.field(factory=dict)
     next: int = 0
-    watches: ClassVar[frozenset[type]] = frozenset((Data, Deliver, ConsumptionAck, RegistrationSuccess))
+
+    @property
+    def hears(self) -> Mapping[type, Take]:
+        """Whose runs arrive."""
+        return {Data: self._on_data}
+
+    @property
+    def tells(self) -> Mapping[type, Take]:
+        """What is delivered and acknowledged, and where it registered."""
+        return {
+            Deliver: self._on_deliver,
+            ConsumptionAck: self._on_confirming,
+            RegistrationSuccess: self._on_registered,
+        }
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
         """From this state on."""
         return cls(receiver.config.incarnation, next=receiver.window.next or 0)
 
-    def take(self, event: Input, effects: Iterable[Effect], book: Book) -> None:
-        """Notes what is delivered and acknowledged."""
-        if isinstance(event, Data):
-            self.senders[event.token] = event.incarnation
-        for effect in effects:
-            match effect:
-                case Deliver():
-                    first = effect.first
-                    self.next = first + effect.count
-                    life = self.senders.get(effect.token)
-                    if life is not None:
-                        book.note("delivered", life, first, first + effect.count - 1)
-                case Send(message=ConsumptionAck() as ack):
-                    number = extended(ack.number, self.next)
-                    book.note("confirmed", ack.incarnation, -1, number, f"{effect.to}/{ack.receiver_reg_id}")
-                case Notify(RegistrationSuccess() as success):
-                    self.next = max(self.next, success.number)
-                    book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+    def _on_data(self, event: Data, _: Input, __: Book) -> None:
+        self.senders[event.token] = event.incarnation
+
+    def _on_deliver(self, effect: Deliver, _: Effect, book: Book) -> None:
+        first = effect.first
+        self.next = first + effect.count
+        life = self.senders.get(effect.token)
+        if life is not None:
+            book.note("delivered", life, first, self.next - 1)
+
+    def _on_confirming(self, ack: ConsumptionAck, effect: Send, book: Book) -> None:
+        number = extended(ack.number, self.next)
+        book.note("confirmed", ack.incarnation, -1, number, f"{effect.to}/{ack.receiver_reg_id}")
+
+    def _on_registered(self, success: RegistrationSuccess, _: Effect, book: Book) -> None:
+        self.next = max(self.next, success.number)
+        book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
 
 
 def gatherer(machine: Endpoint, book: Book, *, fresh: bool) -> Gatherer:

@@ -68,9 +68,9 @@ class RetainedUntilStable:
 
     def _judge(self, parts: list[tuple[int, int]]) -> str | None:
         for low, high in parts if self.judges else ():
-            for first, holders in self.stores.pieces(low, high):
-                if not self.stores.suffice(holders):
-                    return f"number {first} is let go, and acknowledged by stores {holders} only"
+            if (lacking := self.stores.lacking(low, high)) is not None:
+                first, holders = lacking
+                return f"number {first} is let go, and acknowledged by stores {holders} only"
         return None
 
 

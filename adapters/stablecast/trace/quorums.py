@@ -27,6 +27,8 @@ class Acknowledged:
     enough: int
     next: int
     acked: list[RangeSet]
+    _met: tuple[int, int] = (0, 0)
+    """Numbers that enough stores hold, and so they always will: the rules ask for the same ones one after the other."""
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "Acknowledged":
@@ -40,7 +42,7 @@ class Acknowledged:
         if isinstance(event, Sent):
             self.next = event.first + event.count
         elif event.incarnation == self.incarnation and 0 <= event.store_index < len(self.acked):
-            first, last = extended(event.first, self.next), extended(event.last, self.next)
+            first, last = both_extended(event.first, event.last, self.next)
             self.acked[event.store_index].add(first, min(last + 1, self.next))
 
     def holds(self, store: int, first: int, stop: int) -> bool:
@@ -60,6 +62,18 @@ class Acknowledged:
             yield at, holders
             # Where nobody holds it the first number decides what is said of the rest.
             at = end
+
+    def lacking(self, first: int, stop: int) -> tuple[int, list[int]] | None:
+        """The first of [first, stop) that too few stores hold, and those that do."""
+        low, high = self._met
+        if low <= first and stop <= high:
+            return None
+        if not self.suffice([store for store in range(len(self.acked)) if self.holds(store, first, stop)]):
+            for number, holders in self.pieces(first, stop):
+                if not self.suffice(holders):
+                    return number, holders
+        self._met = (low if low <= first <= high else first, stop)
+        return None
 
     def suffice(self, holders: list[int]) -> bool:
         """Whether these stores are enough."""
@@ -95,3 +109,10 @@ def extended(number: int, near: int) -> int:
     if near - serial.HALF <= number < near + serial.HALF:
         return number
     return serial.extend(serial.wire(number), near)
+
+
+def both_extended(first: int, last: int, near: int) -> tuple[int, int]:
+    """Two such numbers."""
+    if near - serial.HALF <= first <= last < near + serial.HALF:
+        return first, last
+    return extended(first, near), extended(last, near)

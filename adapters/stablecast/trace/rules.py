@@ -86,7 +86,8 @@ class StableByQuorum:
 
     def _judge(self, stable: Stable, flags: int) -> str | None:
         stop = stable.last + 1
-        if not flags & _STABLE and self.stores.holds(stable.store_index, stable.first, stop):
+        held = not flags & _HELD or self.stores.holds(stable.store_index, stable.first, stop)
+        if held and not (flags & _STABLE and self.stores.lacking(stable.first, stop)):
             return None
         for first, holders in self.stores.pieces(stable.first, stop):
             if flags & _HELD and stable.store_index not in holders:
@@ -268,11 +269,11 @@ class SyncedFirst:
     def on_effect(self, effect: PersistMessages | StableAck | PersistClient | CacheMessages | Reclaim) -> str | None:
         """Judges stability acknowledgements."""
         match effect:
-            case PersistMessages() if effect.incarnation not in self.paced.values():
-                first = effect.first
-                self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
             case StableAck():
                 return None if effect.nack else self._judge(effect)
+            case PersistMessages() if not self.paced or effect.incarnation not in self.paced.values():
+                first = effect.first
+                self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
             case PersistMessages() | CacheMessages():
                 self._of(effect.incarnation).add(effect.first, effect.first + effect.count)
             case Reclaim():

@@ -28,6 +28,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.tickets import Waiting
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
+from stablecast.trace.watching import Watch, unjudged
 from tests.adapters.trace.test_rules import LIFE, receiver, source, store
 
 TICK = Tick()
@@ -38,10 +39,8 @@ Row = tuple[str, int, str, int, int]
 def told(machine: Endpoint, *records: tuple[Input, Iterable[Effect]], fresh: bool = False) -> list[Row]:
     """Kind, life, peer and range of each fact."""
     book = Book()
-    facts = gatherer(machine, book, fresh=fresh)
-    for number, (event, effects) in enumerate(records):
-        book.record = number
-        facts.take(event, effects, book)
+    watch = Watch([], gatherer(machine, book, fresh=fresh), book, unjudged)
+    watch.judge([(number, number, event, [*effects]) for number, (event, effects) in enumerate(records)])
     return [(one.kind, one.life, one.peer, one.first, one.last) for one in book.facts]
 
 

@@ -1,9 +1,14 @@
 """The lines of a frame: what is written is read, and what is no frame gets one sentence."""
 
+import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stablecast.core.messages import Role
 from stablecast.trace import container
@@ -110,3 +115,15 @@ def test_a_snapshot_is_read_when_it_is_asked_for() -> None:
     broken = parse_frame(text.replace(b'{"config":', b'{"config",'))
     with pytest.raises(TraceError, match="a line is not JSON"):
         _ = broken.head.snapshot
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(Role) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), VALUES, max_size=4))
+def test_a_digest_is_of_the_text_that_the_stdlib_writes(snapshot: dict[str, Any]) -> None:
+    assert digest(snapshot) == sha256(json.dumps(snapshot, separators=(",", ":")).encode()).hexdigest()

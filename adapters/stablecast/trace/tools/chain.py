@@ -16,6 +16,7 @@ from stablecast.trace.facts import Book, gatherer
 from stablecast.trace.frames import Frame, frames_from
 from stablecast.trace.names import find, traces_of
 from stablecast.trace.verify import owner_of
+from stablecast.trace.watching import Watch, unjudged
 
 STEPS: Final = {
     "sent": "sent",
@@ -52,7 +53,7 @@ class Step:
 
 
 @attrs.define
-class _Watch(Book):
+class _Noting(Book):
     """Notes the facts that mean one number, each with its own record."""
 
     number: int = 0
@@ -82,18 +83,18 @@ def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
     seen: set[tuple[str, Incarnation, str]] = set()
     for path in parts:
         for at, (frame, _) in enumerate(frames_from(path)):
-            watch = _Watch(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
-            _gather(frame, watch, fresh=path == parts[0] and at == 0)
+            noting = _Noting(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
+            _gather(frame, noting, fresh=path == parts[0] and at == 0)
             role, endpoint = owner_of(frame)
-            for kind, record, time, life, peer in watch.steps:
+            for kind, record, time, life, peer in noting.steps:
                 yield Step(kind, role, endpoint, record, time, life, peer, path)
 
 
-def _gather(frame: Frame, book: _Watch, *, fresh: bool) -> None:
+def _gather(frame: Frame, book: _Noting, *, fresh: bool) -> None:
     """The facts of a frame, without judging it. Raises SchemaError."""
     role = frame.head.role
-    gathering = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
+    watch = Watch([], gatherer(restore(role, frame.head.snapshot), book, fresh=fresh), book, unjudged)
     book.begun = True
     for line in frame.records:
-        book.record, book.time = line["n"], line["t"]
-        gathering.take(decode_input(role, line["in"]), decode_effects(role, line["out"]), book)
+        effects = decode_effects(role, line["out"])
+        watch.judge([(line["n"], line["t"], decode_input(role, line["in"]), effects)])
