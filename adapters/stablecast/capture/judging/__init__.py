@@ -14,7 +14,8 @@ from stablecast.capture.decoding import packets
 from stablecast.capture.judging.findings import RULES, Finding, Findings, Standing
 from stablecast.capture.judging.multicast import Multicast
 from stablecast.capture.judging.persistence import SKEW_NS, Persistence
-from stablecast.capture.judging.statements import Datagram, Reader
+from stablecast.capture.judging.statements import Datagram, Gap, Reader
+from stablecast.capture.ports import Kind
 from stablecast.capture.surveying import survey
 
 __all__ = ["RULES", "Finding", "Findings", "Standing", "judge"]
@@ -36,15 +37,17 @@ def judge(path: Path, told: Iterable[str] = ()) -> Findings:
     now_ns = 0
     for packet in packets(path, plan):
         if packet.time_ns < now_ns - SKEW_NS:  # Another capture begins, or the clock was set.
-            persistence.close()
+            persistence.close(now_ns)
             multicast.close(now_ns)
             reader, persistence, multicast, now_ns = Reader(), Persistence(findings), Multicast(findings), 0
         findings.now_ns = now_ns = max(now_ns, packet.time_ns)
         for statement in reader.read(packet):
             if isinstance(statement, Datagram):
                 multicast.take(statement)
+            elif isinstance(statement, Gap) and packet.kind is Kind.LBTRM:
+                multicast.miss(statement.at.ends)
             else:
                 persistence.take(statement)
-    persistence.close()
+    persistence.close(now_ns)
     multicast.close(now_ns)
     return findings

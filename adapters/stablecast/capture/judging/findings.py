@@ -92,6 +92,10 @@ class Findings:
         """Some possible states explain it, others do not."""
         self._note(Finding(rule, Standing.CANNOT_TELL, whose, frame, text, self.now_ns))
 
+    def note(self, rule: str, standing: Standing, whose: str, at: tuple[int, int], text: str) -> None:
+        """What turns out later: `at` is the frame and the time of what it is about."""
+        self._note(Finding(rule, standing, whose, at[0], text, at[1]))
+
     def _note(self, finding: Finding) -> None:
         key = finding.rule, finding.whose
         self.asked[key] = self.asked.get(key, 0) + 1

@@ -9,7 +9,9 @@ from typing import Final
 
 import attrs
 
+from stablecast.capture.ip import Endpoint
 from stablecast.capture.judging.findings import Standing
+from stablecast.capture.judging.statements import At, Ends
 from stablecast.core import serial
 from stablecast.core.messages import Incarnation, SourceInfo
 from stablecast.core.ranges import RangeSet
@@ -27,17 +29,23 @@ class Life:
         newest: The highest number that was sent as far as the capture tells; None: it does not.
         low: Its first number, None before an SRI.
         payload: Bytes of the messages seen.
+        first: The lowest number that was seen as it was sent; what stores said of those before may be missing.
         acked: What each store acknowledged, by index.
-        doubted: Stores of whose acknowledgements some may be missing.
+        heard_ns: When each store acknowledged something last.
+        answers: Where acknowledgements of stores arrive.
+        doubted: Whether some acknowledgements of stores may be missing.
         groups, sizes: Stores of each group, and how many it should have.
     """
 
     incarnation: Incarnation
     newest: int | None = None
     low: int | None = None
+    first: int | None = None
     payload: int = 0
     acked: dict[int, RangeSet] = attrs.field(factory=dict)
-    doubted: set[int] = attrs.field(factory=set)
+    heard_ns: dict[int, int] = attrs.field(factory=dict)
+    answers: set[Endpoint] = attrs.field(factory=set)
+    doubted: bool = False
     groups: dict[int, set[int]] = attrs.field(factory=dict)
     sizes: tuple[int, ...] = ()
 
@@ -58,9 +66,15 @@ class Life:
         for store in info.stores:
             self.groups.setdefault(store.group, set()).add(store.index)
 
-    def acknowledge(self, store_index: int, first: int, last: int) -> None:
+    def acknowledge(self, at: At, store_index: int, first: int, last: int) -> None:
         """A store said that it has these."""
         self.acked.setdefault(store_index, RangeSet()).add(first, last + 1)
+        self.heard_ns[store_index] = at.time_ns
+        self.answers.add(at.ends[1])
+
+    def doubt(self, ends: Ends) -> None:
+        """Something that was said there is missing: an acknowledgement, if this is where they arrive."""
+        self.doubted |= ends[1] in self.answers or not self.answers
 
     def stable(self, first: int, stop: int) -> Standing:
         """Whether these are stable by every rule (fine), one of them by none (broken), or one by some (cannot tell)."""
@@ -69,13 +83,19 @@ class Life:
 
     def _stable(self, number: int) -> Standing:
         sure = {store for store, held in self.acked.items() if number in held}
-        maybe = self.doubted | {store for stores in self.groups.values() for store in stores if store not in self.acked}
         if self.groups and all(stores <= sure for stores in self.groups.values()):
             return Standing.FINE
-        possible = not self.groups or any(
-            len(stores & (sure | maybe)) > self._size(group) // 2 for group, stores in self.groups.items()
+        unheard = {store for stores in self.groups.values() for store in stores if store not in self.acked}
+        possible = (
+            self.doubted
+            or not self.groups
+            or any(len(stores & (sure | unheard)) > self._size(group) // 2 for group, stores in self.groups.items())
         )
         return Standing.CANNOT_TELL if possible else Standing.BROKEN
+
+    def spoken_since(self, time_ns: int) -> bool:
+        """Whether every store has acknowledged something later: what it said last may be missing without a trace."""
+        return all(heard_ns > time_ns for heard_ns in self.heard_ns.values())
 
     def _size(self, group: int) -> int:
         return self.sizes[group] if group < len(self.sizes) else len(self.groups[group])

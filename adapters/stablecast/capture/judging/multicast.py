@@ -3,14 +3,14 @@
 Intervals are options that no packet tells, so they are bounded by what is seen. An NCF *ignored* says that the ignore
 interval is longer than the time since the last retransmission, a retransmission that it is not: if no interval explains
 both, M1 is broken. A NAK without an answer may have been answered where the capture was not looking; a receiver that
-asks again had none.
+asks again had none. Where the capture misses datagrams of the session that nobody asks for, it may miss answers, too.
 """
 
 from typing import Final
 
 import attrs
 
-from stablecast.capture.judging.findings import Findings
+from stablecast.capture.judging.findings import Findings, Standing
 from stablecast.capture.judging.statements import At, Datagram, Ends
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
@@ -33,18 +33,26 @@ ANSWER_NS: Final = 1 * SECOND
 REPEAT_NS: Final = 50 * MILLISECOND
 """NAKs of a receiver that are further apart are two; nearer ones may be of several receivers."""
 
-COPY_NS: Final = 1 * MILLISECOND
+COPY_NS: Final = JITTER_NS
 """The same datagram within this time was captured twice: at two interfaces, or at two places."""
+
+PAUSE_NS: Final = 60 * SECOND
+"""A source that has nothing to say says so more often than this."""
 
 MAX_COPIES: Final = 1 << 10
 """Datagrams that are remembered, to know them again."""
 
 
+MAX_ACCUSED: Final = 1 << 10
+"""What looks wrong and is settled in the end."""
+
+
 @attrs.define
 class Shot:
-    """A datagram: when it was sent again last, None: never."""
+    """A datagram: when it was sent again last, None: never. `awaited`: asked for since it was answered last."""
 
     again_ns: int | None = None
+    awaited: bool = False
 
 
 @attrs.define
@@ -59,7 +67,12 @@ class Asked:
 
 @attrs.define
 class Session:
-    """One session. `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last."""
+    """One session.
+
+    `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last. `lossy`: the
+    capture misses some of it. `beats` is the number of the newest session message, `accused` what breaks a rule unless
+    the answer is among what is missed: the rule, the datagram that is asked for in vain, frame, time and text.
+    """
 
     name: str
     findings: Findings
@@ -72,6 +85,9 @@ class Session:
     early: dict[int, At] = attrs.field(factory=dict)
     at_least_ns: int = 0
     at_most_ns: int | None = None
+    lossy: bool = False
+    beats: int | None = None
+    accused: list[tuple[str, int | None, int, int, str]] = attrs.field(factory=list)
 
     def take(self, at: At, packet: lbtrm.Packet) -> None:
         """The next datagram."""
@@ -85,6 +101,7 @@ class Session:
                     self._on_new(at, number)
             case lbtrm.SessionMessage():
                 self._heard(at, packet.trail)
+                self._beat(packet.sm_sqn)
                 self._reach(self._number(packet.lead) + 1)
             case lbtrm.Nak():
                 for sqn in packet.sqns:
@@ -101,10 +118,28 @@ class Session:
             self._unanswered(number, asked, now_ns)
         for number, at in self.early.items():
             self._never_sent(number, at)
+        vain = {number for _, number, *_ in self.accused}.union(self.asked)
         for start, stop in self.unseen:
-            if not any(number in self.asked for number in range(start, min(stop, start + MAX_NUMBERS))):
+            if vain.isdisjoint(range(start, min(stop, start + MAX_NUMBERS))):
+                self.lossy = True
                 text = f"datagrams {start} to {stop - 1} are not in the capture, and nobody asks for them"
                 self.findings.cannot_tell("M5", self.name, 0, text)
+        for rule, _, frame, time_ns, text in self.accused:
+            standing, doubt = (
+                (Standing.CANNOT_TELL, ": the capture misses some of the session")
+                if self.lossy
+                else (Standing.BROKEN, "")
+            )
+            self.findings.note(rule, standing, self.name, (frame, time_ns), text + doubt)
+
+    def _accuse(self, rule: str, number: int | None, frame: int, time_ns: int, text: str) -> None:
+        if len(self.accused) < MAX_ACCUSED:
+            self.accused.append((rule, number, frame, time_ns, text))
+
+    def _beat(self, sqn: int) -> None:
+        beat = serial.extend(sqn, self.beats or 0)
+        self.lossy |= self.beats is not None and beat > self.beats + 1
+        self.beats = beat if self.beats is None else max(self.beats, beat)
 
     def _number(self, sqn: int) -> int:
         return serial.extend(sqn, self.newest or 0)
@@ -153,11 +188,15 @@ class Session:
         shot = self.shots.get(number)
         if shot is None:
             return
+        if shot.again_ns is not None and not shot.awaited and at.time_ns - shot.again_ns < IGNORE_NS - JITTER_NS:
+            text = f"datagram {number} comes again, and nobody asked: sent twice, or doubled on its way"
+            self.findings.cannot_tell("M1", self.name, at.frame, text)
+            return
         if shot.again_ns is not None:
             spent = at.time_ns - shot.again_ns
             self.at_most_ns = spent if self.at_most_ns is None else min(self.at_most_ns, spent)
             self._consistent(at, f"datagram {number} is sent again {spent // MILLISECOND} ms after the last time")
-        shot.again_ns = at.time_ns
+        shot.again_ns, shot.awaited = at.time_ns, False
 
     def _on_ncf(self, at: At, number: int, reason: int) -> None:
         if self.newest is not None and number > self.newest:
@@ -166,7 +205,8 @@ class Session:
         if self.asked.pop(number, None) is not None:
             self.findings.fine("M2", self.name)
         shot = self.shots.get(number)
-        if reason == lbtrm.Reason.IGNORED and shot is not None and shot.again_ns is not None:
+        if reason == lbtrm.Reason.IGNORED and shot is not None and shot.again_ns is not None and shot.awaited:
+            shot.awaited = False
             spent = at.time_ns - shot.again_ns
             self.at_least_ns = max(self.at_least_ns, spent)
             self._consistent(at, f"a NAK for datagram {number} is ignored {spent // MILLISECOND} ms after a repair")
@@ -179,7 +219,7 @@ class Session:
         bounds = f"the ignore interval is at most {self.at_most_ns // MILLISECOND} ms"
         if self.at_least_ns > self.at_most_ns + JITTER_NS:
             bounds += f" and at least {self.at_least_ns // MILLISECOND} ms"
-            self.findings.broken("M1", self.name, at.frame, f"{text}: {bounds}, which cannot be")
+            self._accuse("M1", None, at.frame, at.time_ns, f"{text}: {bounds}, which cannot be")
         elif self.at_most_ns < IGNORE_NS - JITTER_NS:
             text = f"{text}: {bounds}, by default it is {IGNORE_NS // MILLISECOND}"
             self.findings.cannot_tell("M1", self.name, at.frame, text)
@@ -196,6 +236,8 @@ class Session:
             return
         shot = self.shots.get(number)
         again_ns = None if shot is None else shot.again_ns
+        if shot is not None:
+            shot.awaited = True
         if number < self.trail or (again_ns is not None and at.time_ns - again_ns < max(IGNORE_NS, self.at_least_ns)):
             return
         asked = self.asked.get(number)
@@ -215,7 +257,7 @@ class Session:
     def _left_alone(self, number: int, asked: Asked) -> None:
         text = f"a NAK for datagram {number} has no answer"
         if asked.times > 1:
-            self.findings.broken("M2", self.name, asked.frame, f"{text}, nor have {asked.times - 1} more")
+            self._accuse("M2", number, asked.frame, asked.first_ns, f"{text}, nor have {asked.times - 1} more")
         else:
             self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and nobody asks again")
 
@@ -223,7 +265,7 @@ class Session:
         """M4: the source says nothing any more. Who asks once may be at the end of what was captured of them both."""
         text = f"a receiver asks for datagram {number}, and the source is not heard any more"
         if self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS:
-            self.findings.broken("M4", self.name, asked.frame, text)
+            self._accuse("M4", number, asked.frame, asked.first_ns, text)
         else:
             self.findings.cannot_tell("M4", self.name, asked.frame, f"{text}: the capture ends too soon")
 
@@ -251,11 +293,24 @@ class Multicast:
         """The next datagram."""
         if self._copied(datagram):
             return
+        self._resume(datagram.at.time_ns)
         address, port, session_id = key = datagram.session
         if key not in self.sessions:
             name = f"LBTRM:{address}:{port}:{session_id or 0:08x}"
             self.sessions[key] = Session(name, self.findings)
         self.sessions[key].take(datagram.at, datagram.packet)
+
+    def _resume(self, now_ns: int) -> None:
+        """After a long pause: the capture stood still, or the clock was set, for sessions never rest."""
+        if self.sessions and now_ns - self.now_ns > PAUSE_NS:
+            self.close(self.now_ns)
+            self.sessions.clear()
+        self.now_ns = now_ns
+
+    def miss(self, ends: Ends) -> None:
+        """A datagram between these could not be read: it is of the sessions of one of them."""
+        for (address, _, _), session in self.sessions.items():
+            session.lossy |= address in (ends[0][0], ends[1][0])
 
     def _copied(self, datagram: Datagram) -> bool:
         """Whether it is in the capture twice."""

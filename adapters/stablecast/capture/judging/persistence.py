@@ -12,7 +12,8 @@ import attrs
 from stablecast.capture.ip import Endpoint
 from stablecast.capture.judging.findings import Findings, Standing
 from stablecast.capture.judging.holders import Holders
-from stablecast.capture.judging.lives import RETENTION_BYTES, Life
+from stablecast.capture.judging.lives import Life
+from stablecast.capture.judging.releases import Release, Releases
 from stablecast.capture.judging.statements import Again, At, Ends, Gap, Said, Sent, Statement
 from stablecast.core.messages import (
     AckFlag,
@@ -68,6 +69,7 @@ class Persistence:
         consumed: What was acknowledged last on a connection, by RegID and life.
         kin: Lives that had the same RegID at a store, in order.
         claims: What may still turn out.
+        releases: What sources do not keep any more, and was not stable yet.
     """
 
     findings: Findings
@@ -78,6 +80,7 @@ class Persistence:
     consumed: dict[tuple[Ends, int, Incarnation], int] = attrs.field(factory=dict)
     kin: dict[tuple[Address, int], list[Incarnation]] = attrs.field(factory=dict)
     claims: list[Claim] = attrs.field(factory=list)
+    releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
     holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
 
     def take(self, statement: Statement) -> None:
@@ -93,13 +96,15 @@ class Persistence:
             case Said(at=at, message=message):
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
+        self.releases.settle(statement.at.time_ns - SKEW_NS)
         for table in (self.lives, self.stores, self.processes, self.following, self.consumed, self.kin):
             forget_oldest(table, MAX_KNOWN)
         forget_oldest(self.holders.grants, MAX_KNOWN)
 
-    def close(self) -> None:
+    def close(self, now_ns: int) -> None:
         """The capture ends."""
         self._settle(None)
+        self.releases.close(now_ns)
 
     def _life(self, incarnation: Incarnation) -> Life:
         return self.lives.setdefault(incarnation, Life(incarnation))
@@ -120,6 +125,7 @@ class Persistence:
             self._reuse(sent, whose, number)
         self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, number)
         life.payload += sent.size if life.newest is None or number > life.newest else 0
+        life.first = number if life.first is None else life.first
         life.reach(number)
 
     def _reuse(self, sent: Sent, whose: str, number: int) -> None:
@@ -146,12 +152,12 @@ class Persistence:
         for last in [key for key in self.consumed if key[0] == ends]:
             del self.consumed[last]
         for life in self.lives.values():
-            life.doubted |= {store for stores in life.groups.values() for store in stores}
+            life.doubt(ends)
 
     def _on_said(self, at: At, message: object) -> None:
         match message:
             case SourceInfo():
-                self._life(message.incarnation).inform(message)
+                self._on_information(message)
                 for entry in message.stores:
                     self.stores[message.incarnation, entry.index] = entry.address
             case Register():
@@ -172,6 +178,12 @@ class Persistence:
             case LateJoinInfo():
                 self._on_retained(at, message)
 
+    def _on_information(self, info: SourceInfo) -> None:
+        life = self._life(info.incarnation)
+        life.inform(info)
+        for claim in self.claims:
+            claim.proved |= claim.life is life and life.extended(info.high) < claim.number
+
     def _store(self, life: Incarnation, index: int) -> Address:
         return self.stores.get((life, index), f"store {index} of life {life:#x}")
 
@@ -189,7 +201,7 @@ class Persistence:
         store = self._store(ack.incarnation, ack.store_index)
         self.findings.timeline.add(("store", store), "held", ack.incarnation, at.time_ns, last)
         self._claim("P1", store, at, life, last)
-        life.acknowledge(ack.store_index, first, last)
+        life.acknowledge(at, ack.store_index, first, last)
 
     def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
         life = self._life(ack.incarnation)
@@ -208,24 +220,18 @@ class Persistence:
         self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
 
     def _on_retained(self, at: At, info: LateJoinInfo) -> None:
-        """C1: what is not retained any more should be stable."""
-        life, whose = self._life(info.incarnation), _name(at.ends[0])
+        """C1: of what was sent before the capture nobody knows who acknowledged it."""
+        life = self._life(info.incarnation)
         low = life.extended(info.low)
-        if life.low is None or low <= life.low:
-            return
-        text = f"numbers up to {low - 1} are not kept any more"
-        match life.stable(life.low, low):
-            case Standing.FINE:
-                self.findings.fine("C1", whose)
-            case Standing.BROKEN if life.payload <= RETENTION_BYTES:
-                self.findings.broken("C1", whose, at.frame, f"{text}, and too few stores have acknowledged them")
-            case _:
-                self.findings.cannot_tell("C1", whose, at.frame, f"{text}, and not all stores have acknowledged them")
+        if life.first is not None and low > life.first:
+            self.releases.take(Release(_name(at.ends[0]), at, life, life.first, low, life.payload))
 
     def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
         if life.newest is not None and number <= life.newest:
             self.findings.fine(rule, whose)
-        elif not any(one.rule == rule and one.whose == whose and one.life is life for one in self.claims):
+        elif not any(
+            one.rule == rule and one.whose == whose and one.life is life and one.number >= number for one in self.claims
+        ):
             self.claims.append(Claim(rule, whose, at, life, number))
 
     def _settle(self, now: int | None) -> None:

@@ -17,7 +17,7 @@ from stablecast.capture.verdicts import Verdict
 from stablecast.core import messages as core
 from stablecast.core.messages import Incarnation
 from stablecast.transports import codec
-from stablecast.transports.wire import lbmc, lbtrm
+from stablecast.transports.wire import lbmc, lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
 
 Ends = tuple[Endpoint, Endpoint]
@@ -47,7 +47,7 @@ class Sent:
 
 @attrs.frozen
 class Again:
-    """A message that is sent again to one endpoint."""
+    """A message that is sent again, to one endpoint or as a part of a datagram."""
 
     at: At
     life: Incarnation
@@ -95,19 +95,23 @@ class Reader:
         doubtful = packet.lost > 0 or any(problem.verdict in _GAPS for problem in packet.problems)
         if doubtful:
             yield Gap(at)
+        repair = False
         for layer in packet.layers:
             if doubtful and layer.protocol == "LBMC":
                 yield Gap(at)  # where in between the bytes are missing is not known
             match layer.record:
+                case lbtru.Data() as record:
+                    repair = bool(record.flags & lbtru.Data.RETRANSMISSION)
                 case lbtrm.Data() | lbtrm.SessionMessage() | lbtrm.Nak() | lbtrm.Ncf() as record:
+                    repair = isinstance(record, lbtrm.Data) and bool(record.flags & lbtrm.Data.RETRANSMISSION)
                     if packet.transport is not None:
                         yield Datagram(at, packet.transport, record)
                 case lbmc.Message() as message:
-                    yield from self._carried(at, packet, message)
+                    yield from self._carried(at, packet, message, repair)
                 case record if layer.protocol == "UMP":
                     yield Said(at, record)  # type: ignore[arg-type] # what this protocol carries
 
-    def _carried(self, at: At, packet: Packet, message: lbmc.Message) -> Iterator[Statement]:
+    def _carried(self, at: At, packet: Packet, message: lbmc.Message, repair: bool) -> Iterator[Statement]:
         session = codec.session_of(message)
         if session is not None:
             self.sessions[at.ends] = session
@@ -119,7 +123,9 @@ class Reader:
             yield Again(at, recovered.incarnation, recovered.wire_number)
         elif message.kind is lbmc.MessageKind.DATA:
             life = self._life(at.ends, packet, message.topic_index)
-            if life is not None:
+            if life is not None and repair:
+                yield Again(at, life, message.sequence)
+            elif life is not None:
                 yield Sent(at, life, message.sequence, len(message.payload), packet.kind is Kind.LBTTCP)
 
     def _life(self, ends: Ends, packet: Packet, index: int) -> Incarnation | None:

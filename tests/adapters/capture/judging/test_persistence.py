@@ -86,6 +86,10 @@ def reclaims_early(world: World) -> None:
     world.send(40, 41)
     world.ack(0, 40, 41)
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 42, 41))
+    world.wait(2_000)
+    world.send(42)
+    for store in range(len(STORES)):
+        world.ack(store, 42, 42)
 
 
 def two_holders(world: World) -> None:
@@ -192,6 +196,42 @@ def test_what_only_some_rules_call_stable_cannot_be_told(tmp_path: Path) -> None
     later.send(40, 41)
     found = standings(world, tmp_path)
     assert (found["C1"], found["S2"]) == (CANNOT_TELL, CANNOT_TELL)
+
+
+def released(tmp_path: Path, spoil: Callable[[World], None], later: bool = True) -> Standing:
+    """C1 of a source that keeps nothing of what only some stores have acknowledged."""
+    world = settled(World())
+    reclaims_early(world)
+    if not later:
+        world.talk.packets = world.talk.packets[:-7]
+    spoil(world)
+    return standings(world, tmp_path)["C1"]
+
+
+def test_a_release_is_early_only_if_acknowledgements_cannot_be_missing(tmp_path: Path) -> None:
+    """C1: those that the capture lost, those that are captured later, and the last ones."""
+
+    def loses(world: World) -> None:
+        acks = [one for one in world.talk.packets if ports(one[1]) == (50_000, 14391)]
+        world.talk.packets.remove(acks[20])
+
+    def comes_late(world: World) -> None:
+        world.talk.now -= 2_800
+        world.ack(1, 40, 41)
+        world.talk.packets.sort(key=lambda one: one[0])
+
+    assert released(tmp_path, lambda world: None) is BROKEN
+    assert released(tmp_path, loses) is CANNOT_TELL
+    assert released(tmp_path, comes_late) is not BROKEN
+    assert released(tmp_path, lambda world: None, later=False) is CANNOT_TELL
+
+
+def test_what_was_sent_before_the_capture_may_have_been_acknowledged_there(tmp_path: Path) -> None:
+    world = settled(World())
+    first = len(world.talk.packets)
+    world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 40, 39))
+    world.talk.packets = world.talk.packets[first - 40 :]
+    assert BROKEN not in judged(world, tmp_path).standings.values()
 
 
 def test_what_all_have_may_go(tmp_path: Path) -> None:
