@@ -9,6 +9,7 @@ from tests.support.pcap import Address, Capture
 ETHERNET, NULL, RAW, COOKED, COOKED_2 = 1, 0, 101, 113, 276
 MACS = bytes(range(12))
 SECOND = 1_700_000_000
+TCP = 6
 
 
 def framed(link: int, packet: bytes, tags: int = 0) -> bytes:
@@ -88,4 +89,18 @@ def segment(source: Address, target: Address, sequence: int, payload: bytes, fla
     tcp = (
         struct.pack(">HHIIBBHHH", source[1], target[1], sequence & 0xFFFF_FFFF, 1, 0x50, flags, 65_535, 0, 0) + payload
     )
-    return datagram(source, target, tcp[8:])[:9] + b"\x06" + datagram(source, target, tcp[8:])[10:20] + tcp
+    head = datagram(source, target, tcp[8:])
+    return head[:9] + b"\x06\0\0" + head[12:20] + tcp
+
+
+def checked(packet: bytes) -> bytes:
+    """An IPv4 packet without options with the checksums that it should have."""
+    body, at = packet[20:], 16 if packet[9] == TCP else 6
+    body = body[:at] + b"\0\0" + body[at + 2 :]
+    pseudo = packet[12:20] + bytes((0, packet[9])) + len(body).to_bytes(2)
+    head = packet[:10] + b"\0\0" + packet[12:20]
+    return head[:10] + _check(head) + head[12:] + body[:at] + _check(pseudo + body) + body[at + 2 :]
+
+
+def _check(octets: bytes) -> bytes:
+    return (0xFFFF - int.from_bytes(octets + bytes(len(octets) % 2)) % 0xFFFF).to_bytes(2)

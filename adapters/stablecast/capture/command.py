@@ -8,7 +8,7 @@ import typer
 
 from stablecast.capture import show
 from stablecast.capture.decoding import Packet, packets
-from stablecast.capture.errors import CaptureError
+from stablecast.capture.errors import CaptureError, CutError
 from stablecast.capture.ports import Plan
 from stablecast.capture.surveying import survey
 from stablecast.capture.tally import Tally
@@ -49,22 +49,28 @@ def _fail(sentence: str) -> int:
 def _report(path: Path, plan: Plan, roundtrip: bool, as_json: bool, records: bool) -> int:
     tally, problems = Tally(), list[str]()
     first_ns: int | None = None
-    for packet in packets(path, plan, roundtrip=roundtrip):
-        tally.add(packet)
-        first_ns = packet.time_ns if first_ns is None else first_ns
-        if as_json and len(problems) < MAX_PROBLEMS:
-            problems += [f"{_where(packet)}: {problem.text}" for problem in packet.problems]
-        if packet.verdict is Verdict.OTHER:
-            continue
-        if records:
-            _print(json.dumps(show.record(packet)))
-        elif not as_json:
-            _print(show.line(packet, plan, first_ns))
+    cut = ""
+    try:
+        for packet in packets(path, plan, roundtrip=roundtrip):
+            tally.add(packet)
+            first_ns = packet.time_ns if first_ns is None else first_ns
+            if as_json and len(problems) < MAX_PROBLEMS:
+                problems += [f"{_where(packet)}: {problem.text}" for problem in packet.problems]
+            if packet.verdict is Verdict.OTHER:
+                continue
+            if records:
+                _print(json.dumps(show.record(packet)))
+            elif not as_json:
+                _print(show.line(packet, plan, first_ns))
+    except CutError as error:
+        cut = str(error)
     if as_json:
         _print(json.dumps({"file": str(path), **tally.as_json(), "problems": problems[:MAX_PROBLEMS]}))
     else:
         for text in show.summary(tally):
             _print(text)
+    if cut:
+        return _fail(cut)
     if not tally.frames[Verdict.DECODED] and not tally.faulty:
         typer.echo(f"stablecast: nothing in {path} is ours, by its ports and its bytes; --port may help", err=True)
     return CLEAN if tally.clean else FAULTY

@@ -15,6 +15,7 @@ import attrs
 
 from stablecast.capture import layers
 from stablecast.capture.connections import Direction, Progress
+from stablecast.capture.errors import CutError
 from stablecast.capture.files import Frame, Mark, frames
 from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Segment, Whole
 from stablecast.capture.large import LargeMessages
@@ -76,11 +77,15 @@ def packets(
         roundtrip: Whether to encode everything again and compare.
 
     Raises:
-        CaptureError: See `frames`.
+        CaptureError: See `frames`. Of a file that was cut all packets come before.
     """
     decoder = Decoder(survey(path) if plan is None else plan, roundtrip)
-    for frame in frames(path, start, stop):
-        yield from decoder.take(frame)
+    try:
+        for frame in frames(path, start, stop):
+            yield from decoder.take(frame)
+    except CutError:
+        yield from decoder.close()
+        raise
     yield from decoder.close()
 
 
@@ -97,7 +102,7 @@ class Decoder:
     def __init__(self, plan: Plan, roundtrip: bool = False) -> None:
         self._plan = plan
         self._roundtrip = roundtrip
-        self._network = Network()
+        self._network = Network(plan.checking)
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
         self._large = LargeMessages()
         self._last = Frame(0, 0, 0, 0, b"", 0)
@@ -112,6 +117,8 @@ class Decoder:
                 yield self._abandoned(whole)
             return
         match carried.content:
+            case Datagram() | Segment() as damaged if carried.damaged:
+                yield self._damaged(damaged, carried.frames)
             case Datagram() as datagram:
                 yield self._datagram(datagram, carried.frames)
             case Segment() as segment:
@@ -139,6 +146,19 @@ class Decoder:
             ends=(datagram.source, datagram.target),
             kind=kind,
             found=decoded,
+            settles=_earlier(numbers, verdict),
+        )
+
+    def _damaged(self, content: Datagram | Segment, numbers: tuple[int, ...]) -> Packet:
+        """Nobody takes it; if it is a segment, it comes again, or its bytes are missing."""
+        kind = self._plan.kind(UDP if isinstance(content, Datagram) else TCP, content.source, content.target)
+        verdict = Verdict.DAMAGED if kind else Verdict.OTHER
+        return self._packet(
+            verdict,
+            number=numbers[-1],
+            ends=(content.source, content.target) if kind else None,
+            kind=kind,
+            found=Decoded(problems=(Problem(verdict, "a checksum is wrong"),) if kind else ()),
             settles=_earlier(numbers, verdict),
         )
 

@@ -4,14 +4,21 @@ An own reader: what it reads is two small formats, and judging captures in paral
 libraries that are typed and free enough to come along had their last release years ago, and give no offsets.
 """
 
+import bz2
+import gzip
+import lzma
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from io import SEEK_CUR, BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Final
 
 import attrs
+import zstandard
 
-from stablecast.capture.errors import CaptureError
+from stablecast.capture.errors import CaptureError, CutError
 
 MAX_FRAME = 1 << 24
 """Bytes of a frame or block that are believed; more is a damaged file."""
@@ -25,7 +32,13 @@ _LINK_MASK = 0xFFFF
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _TSRESOL, _TSOFFSET = 9, 14
 _MICROSECONDS = 6
-_COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstandard"), (b"BZh", "bzip2"), (b"\xfd7z", "xz"))
+_COMPRESSED: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7z": lzma.LZMAFile,
+}
+"""What compressed files begin with, and who reads them."""
 _BLOCK = 12
 """Bytes of a block without its body: type, length, and the length again at the end."""
 
@@ -68,17 +81,37 @@ def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> It
         stop: The offset at which no frame begins any more; default: the end of the file.
 
     Raises:
-        CaptureError: If the file is no capture, is damaged, or ends in the middle of a frame.
+        CutError: If it ends in the middle of a frame, after all whole ones.
+        CaptureError: If the file is no capture or is damaged.
         OSError: If it cannot be read.
     """
-    with path.open("rb") as file:
-        head = file.read(4)
-        file.seek(0)
-        sectioned = int.from_bytes(head) == _PCAPNG_MAGIC
-        for frame in _Pcapng(path, file).frames(start) if sectioned else _pcap(path, file, start):
-            if stop is not None and frame.offset >= stop:
-                return
-            yield frame
+    with path.open("rb") as outer:
+        file = _unpacked(outer)
+        try:
+            sectioned = int.from_bytes(file.peek(4)[:4]) == _PCAPNG_MAGIC
+            for frame in _Pcapng(path, file).frames(start) if sectioned else _pcap(path, file, start):
+                if stop is not None and frame.offset >= stop:
+                    return
+                yield frame
+        except EOFError as error:
+            raise CutError(f"{path} ends in the middle of what is compressed") from error
+        except (zlib.error, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile) as error:
+            raise CaptureError(f"{path} is damaged: {error}") from error
+
+
+def _unpacked(file: BufferedReader) -> BufferedReader:
+    """What is in a file that may be compressed."""
+    head = file.peek(4)
+    reader = next((reader for magic, reader in _COMPRESSED.items() if head.startswith(magic)), None)
+    return file if reader is None else BufferedReader(reader(file))  # type: ignore[arg-type] # a raw stream
+
+
+def _skip(file: BufferedReader, count: int) -> None:
+    if file.seekable():
+        file.seek(count, SEEK_CUR)
+        return
+    while count and (octets := file.read(min(count, MAX_FRAME))):
+        count -= len(octets)
 
 
 def marks(path: Path, spacing: int) -> list[Mark]:
@@ -90,28 +123,28 @@ def marks(path: Path, spacing: int) -> list[Mark]:
     return found
 
 
-def _pcap(path: Path, file: BinaryIO, start: Mark | None) -> Iterator[Frame]:
+def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Frame]:
     head = file.read(24)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
         raise CaptureError(f"{path} is not a capture: {_looks_like(head)}")
     if len(head) < 24:
-        raise CaptureError(f"{path} ends in the middle of its header")
+        raise CutError(f"{path} ends in the middle of its header")
     link = struct.unpack_from(f"{order}I", head, 20)[0] & _LINK_MASK
     unit = _PCAP_MAGICS[_magic(head, order)]
     record = struct.Struct(f"{order}IIII")
     if start is not None:
-        file.seek(start.offset)
+        _skip(file, start.offset - 24)
     number, offset = (start.number, start.offset) if start else (1, 24)
     while head := file.read(record.size):
         if len(head) < record.size:
-            raise CaptureError(f"{path} ends in the middle of frame {number}")
+            raise CutError(f"{path} ends in the middle of frame {number}")
         seconds, fraction, captured, length = record.unpack(head)
         if captured > MAX_FRAME:
             raise CaptureError(f"{path} is damaged: frame {number} would have {captured} bytes")
         octets = file.read(captured)
         if len(octets) < captured:
-            raise CaptureError(f"{path} ends in the middle of frame {number}")
+            raise CutError(f"{path} ends in the middle of frame {number}")
         yield Frame(number, offset, seconds * NS + fraction * unit, link, octets, length)
         number += 1
         offset += record.size + captured
@@ -119,11 +152,9 @@ def _pcap(path: Path, file: BinaryIO, start: Mark | None) -> Iterator[Frame]:
 
 def is_capture(path: Path) -> bool:
     """Whether a file starts like a capture."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(4)
-    except OSError:
-        return False
+    head = b""
+    with suppress(OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError), path.open("rb") as file:
+        head = _unpacked(file).read(4)
     return int.from_bytes(head) == _PCAPNG_MAGIC or any(_magic(head, order) in _PCAP_MAGICS for order in "<>")
 
 
@@ -134,9 +165,6 @@ def _magic(head: bytes, order: str) -> int:
 def _looks_like(head: bytes) -> str:
     if not head:
         return "it is empty"
-    for magic, kind in _COMPRESSED:
-        if head.startswith(magic):
-            return f"it is compressed with {kind}, unpack it first"
     return "it starts like neither pcap nor pcapng"
 
 
@@ -153,7 +181,7 @@ class _Interface:
 class _Pcapng:
     """Reads blocks; a section starts anew with byte order and interfaces."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BufferedReader) -> None:
         self._path = path
         self._file = file
         self._order = "<"
@@ -167,9 +195,9 @@ class _Pcapng:
             self._number = start.number
         offset = 0
         while head := self._file.read(8):
-            kind, length = self._open(head)
+            kind, length, head = self._open(head)
             if kind in {_PACKET, _OLD_PACKET, _SIMPLE_PACKET} and offset < first:
-                self._file.seek(length - len(head), 1)
+                _skip(self._file, length - len(head))
             else:
                 body = self._body(length, head)
                 if kind == _INTERFACE:
@@ -179,29 +207,29 @@ class _Pcapng:
                     self._number += 1
             offset += length
 
-    def _open(self, head: bytes) -> tuple[int, int]:
-        """Type and length of the next block; the start of a section tells its byte order first."""
+    def _open(self, head: bytes) -> tuple[int, int, bytes]:
+        """Type and length of the next block, and what was read of it; a section tells its byte order first."""
         if head[:4] == _PCAPNG_MAGIC.to_bytes(4):
             magic = self._file.read(4)
-            self._file.seek(-len(magic), 1)
             if len(magic) < 4:
-                raise CaptureError(self._ends())
+                raise CutError(self._ends())
             if magic not in {_BYTE_ORDER_MAGIC.to_bytes(4, "little"), _BYTE_ORDER_MAGIC.to_bytes(4)}:
                 raise CaptureError(self._damaged("a section has no byte order"))
             self._order = "<" if magic == _BYTE_ORDER_MAGIC.to_bytes(4, "little") else ">"
             self._interfaces = []
+            head += magic
         if len(head) < 8:
-            raise CaptureError(self._ends())
-        kind, length = struct.unpack(f"{self._order}II", head)
+            raise CutError(self._ends())
+        kind, length = struct.unpack_from(f"{self._order}II", head)
         if length < _BLOCK or length % 4 or length > MAX_FRAME:
             raise CaptureError(self._damaged(f"a block would have {length} bytes"))
-        return kind, length
+        return kind, length, head
 
     def _body(self, length: int, head: bytes) -> bytes:
         rest = self._file.read(length - len(head))
         if len(rest) < length - len(head):
-            raise CaptureError(self._ends())
-        if rest[-4:] != head[4:]:
+            raise CutError(self._ends())
+        if rest[-4:] != head[4:8]:
             raise CaptureError(self._damaged("a block does not end with its length"))
         return rest[:-4]
 

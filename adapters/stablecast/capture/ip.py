@@ -15,6 +15,10 @@ MAX_HELD = 4096
 _IPV4 = struct.Struct(">BBHHHBBH4s4s")
 _UDP = struct.Struct(">HHH2x")
 _TCP = struct.Struct(">HHIIBBH4x")
+_CHECKS = {UDP: 6, TCP: 16}
+"""Where the checksum stands."""
+_ONES = 0xFFFF
+"""Sums in ones' complement are remainders of this."""
 _MORE = 0x2000
 _OFFSET = 0x1FFF
 
@@ -34,6 +38,7 @@ class Packet:
         more: Whether pieces behind this one follow.
         payload: What was captured of it.
         missing: Bytes that the capture cut off.
+        sound: Whether the checksum of its header is right, or not set.
     """
 
     source: str
@@ -44,6 +49,7 @@ class Packet:
     more: bool
     payload: bytes
     missing: int
+    sound: bool = True
 
     @property
     def piece(self) -> bool:
@@ -55,7 +61,7 @@ def parse(octets: bytes, length: int) -> Packet | None:
     """The packet in captured bytes that were `length` on the wire; None if they are none."""
     if len(octets) < _IPV4.size:
         return None
-    first, _, total, ident, fragment, _, protocol, _, source, target = _IPV4.unpack_from(octets)
+    first, _, total, ident, fragment, _, protocol, check, source, target = _IPV4.unpack_from(octets)
     header = (first & 0x0F) * 4
     if total == 0:  # written by the network card, after the capture
         total = length
@@ -70,7 +76,32 @@ def parse(octets: bytes, length: int) -> Packet | None:
         bool(fragment & _MORE),
         octets[header:total],
         max(total - len(octets), 0),
+        not check or not int.from_bytes(octets[:header]) % _ONES,
     )
+
+
+def intact(packet: Packet) -> bool | None:
+    """Whether the checksums of a whole packet are right; None if the one of its datagram or segment says nothing.
+
+    It was cut off, is not set, or is the sum of addresses and length alone: the network card does the rest.
+    """
+    if not packet.sound:
+        return False
+    at = _CHECKS.get(packet.protocol)
+    if at is None or packet.missing or len(packet.payload) < at + 2:
+        return None
+    length = int.from_bytes(packet.payload[4:6]) if packet.protocol == UDP else len(packet.payload)
+    octets = packet.payload[:length]
+    check = int.from_bytes(octets[at : at + 2])
+    addresses = _octets(packet.source) + _octets(packet.target)
+    pseudo = (int.from_bytes(addresses) + packet.protocol + length) % _ONES
+    if check in {0, pseudo}:
+        return None
+    return not (int.from_bytes(octets + bytes(len(octets) % 2)) + pseudo) % _ONES
+
+
+def _octets(address: str) -> bytes:
+    return bytes(map(int, address.split(".")))
 
 
 @attrs.frozen

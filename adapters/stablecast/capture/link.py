@@ -9,18 +9,34 @@ RAW_IP = 101
 LINUX_COOKED = 113
 LINUX_COOKED_2 = 276
 IPV4 = 228
-_ETHERTYPE_IPV4 = 0x0800
+_ETHERTYPES = {0x0800: 4, 0x86DD: 6}
+"""Versions of IP."""
 _VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})
-_AF_INET = 2
+_FAMILIES = {2: 4, 10: 6, 24: 6, 28: 6, 30: 6}
+"""Versions of IP; systems call the later one by different numbers."""
 MAX_TAGS = 4
 """VLAN tags before a packet that are passed over."""
 
 
 def ipv4_packet(link: int, octets: bytes) -> bytes | None:
     """The IPv4 packet in a frame, or None if there is none or the link type is not read."""
-    taker = _TAKERS.get(link)
-    packet = taker(octets) if taker else b""
+    packet = _packet(link, octets)
     return packet if packet and packet[0] >> 4 == 4 else None
+
+
+def is_ipv6(link: int, octets: bytes) -> bool:
+    """Whether there is an IPv6 packet in a frame."""
+    packet = _packet(link, octets)
+    return bool(packet) and packet[0] >> 4 == 6
+
+
+def _packet(link: int, octets: bytes) -> bytes:
+    taker = _TAKERS.get(link)
+    return taker(octets) if taker else b""
+
+
+def _of_version(version: int | None, packet: bytes) -> bytes:
+    return packet if packet and packet[0] >> 4 == version else b""
 
 
 def is_read(link: int) -> bool:
@@ -34,8 +50,9 @@ def _raw(octets: bytes) -> bytes:
 
 def _null(octets: bytes) -> bytes:
     """The address family stands in the byte order of the host."""
-    family = octets[:4]
-    return octets[4:] if _AF_INET in {int.from_bytes(family), int.from_bytes(family, "little")} else b""
+    family = int.from_bytes(octets[:4])
+    swapped = int.from_bytes(octets[:4], "little")
+    return _of_version(_FAMILIES.get(min(family, swapped)), octets[4:])
 
 
 def _ethernet(octets: bytes) -> bytes:
@@ -50,18 +67,18 @@ def _cooked_2(octets: bytes) -> bytes:
     kind = int.from_bytes(octets[:2])
     if kind in _VLAN_TAGS:  # the tag follows the header, and then comes the ethertype
         return _behind_tags(octets[:20] + octets[:2] + octets[20:], 20)
-    return octets[20:] if kind == _ETHERTYPE_IPV4 else b""
+    return _of_version(_ETHERTYPES.get(kind), octets[20:])
 
 
 def _behind_tags(octets: bytes, at: int) -> bytes:
-    """What follows an ethertype at `at` and the VLAN tags behind it, if that is IPv4."""
+    """What follows an ethertype at `at` and the VLAN tags behind it, if that is IP."""
     kind = int.from_bytes(octets[at : at + 2])
     for _ in range(MAX_TAGS):
         if kind not in _VLAN_TAGS:
             break
         at += 4
         kind = int.from_bytes(octets[at : at + 2])
-    return octets[at + 2 :] if kind == _ETHERTYPE_IPV4 else b""
+    return _of_version(_ETHERTYPES.get(kind), octets[at + 2 :])
 
 
 _TAKERS: dict[int, Callable[[bytes], bytes]] = {

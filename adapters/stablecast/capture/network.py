@@ -1,5 +1,7 @@
 """From a frame to the datagram or segment in it."""
 
+from collections.abc import Container
+
 import attrs
 
 from stablecast.capture.files import Frame
@@ -12,6 +14,7 @@ from stablecast.capture.ip import (
     Reassembly,
     Segment,
     Whole,
+    intact,
     parse,
     parse_tcp,
     parse_udp,
@@ -21,17 +24,26 @@ from stablecast.capture.link import ipv4_packet
 
 @attrs.frozen
 class Carried:
-    """What a frame brings: a datagram or a segment, or nothing of ours; `frames` are all those that it came in."""
+    """What a frame brings: a datagram or a segment, or nothing of ours; `frames` are all those that it came in.
+
+    `damaged`: a checksum is wrong, so nobody takes it.
+    """
 
     content: Datagram | Segment | None
     frames: tuple[int, ...]
+    damaged: bool = False
 
 
 class Network:
-    """Link layer and IPv4, with the pieces of datagrams."""
+    """Link layer and IPv4, with the pieces of datagrams.
 
-    def __init__(self) -> None:
+    Args:
+        checking: Addresses whose packets have checksums: theirs are looked at.
+    """
+
+    def __init__(self, checking: Container[str] = ()) -> None:
         self._reassembly = Reassembly()
+        self._checking = checking
 
     def take(self, frame: Frame) -> Carried | None:
         """What a frame brings; None while pieces of its datagram are missing."""
@@ -40,9 +52,14 @@ class Network:
         if packet is None:
             return Carried(None, (frame.number,))
         if not packet.piece:
-            return Carried(content(packet), (frame.number,))
+            return self.carry(packet, (frame.number,))
         whole = self._reassembly.take(packet, frame.number)
-        return None if whole is None else Carried(content(whole.packet), whole.frames)
+        return None if whole is None else self.carry(whole.packet, whole.frames)
+
+    def carry(self, packet: Packet, frames: tuple[int, ...]) -> Carried:
+        """What a whole packet brings."""
+        damaged = packet.source in self._checking and intact(packet) is False
+        return Carried(content(packet), frames, damaged)
 
     def abandon(self) -> list[Whole]:
         """Datagrams whose pieces are awaited in vain."""

@@ -80,6 +80,7 @@ class Plan:
         groups: Group and port of an LBT-RM session by its transport.
         starts: First sequence number of a direction of a TCP connection whose SYN was not captured; the segment that is
             captured first is not always the first one.
+        checking: Addresses whose packets have checksums: most of the first ones have right ones.
     """
 
     told: dict[tuple[int, int], Kind] = attrs.field(factory=dict)
@@ -88,6 +89,7 @@ class Plan:
     topics: dict[tuple[TransportKey, int], str] = attrs.field(factory=dict)
     groups: dict[TransportKey, Endpoint] = attrs.field(factory=dict)
     starts: dict[tuple[Endpoint, Endpoint], int] = attrs.field(factory=dict)
+    checking: set[str] = attrs.field(factory=set)
 
     def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
         """What is spoken between two endpoints; None if it is not ours."""

@@ -5,9 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from stablecast.capture import guess
+from stablecast.capture.errors import CutError
 from stablecast.capture.files import frames
-from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Segment
-from stablecast.capture.network import Network
+from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Packet, Segment, intact
+from stablecast.capture.network import Carried, Network
 from stablecast.capture.ports import MAX_LEARNED, Kind, Plan, parse_told
 from stablecast.capture.tcp import MAX_WAITING
 from stablecast.transports.wire import lbmr, lbtrm
@@ -17,6 +18,8 @@ MAX_TRIES = 8
 """Datagrams or segments of a flow that are looked at to find out what it is."""
 MAX_ORDER = 64
 """Segments of a direction among which the first one is looked for."""
+MAX_SUMS = 64
+"""Packets of an address that are looked at to find out whether it sets checksums."""
 FIRST_MULTICAST = 224
 WRAP = 1 << 32
 
@@ -29,22 +32,47 @@ def survey(path: Path, told: Iterable[str] = ()) -> Plan:
         told: What the caller knows, as `kind=port` and `kind=low-high`.
 
     Raises:
-        CaptureError: If the file is no capture, ends before its end, or if `told` cannot be read.
+        CaptureError: If the file is no capture or is damaged, or if `told` cannot be read.
         OSError: If the file cannot be read.
     """
     surveyor = _Surveyor(Plan(told=parse_told(told)))
-    network = Network()
-    for frame in frames(path):
-        carried = network.take(frame)
-        network.abandon()
-        match carried.content if carried else None:
-            case Datagram() as datagram:
-                surveyor.datagram(datagram)
-            case Segment() as segment:
-                surveyor.segment(segment)
-            case _:
-                pass
+    network = _Witness()
+    with suppress(CutError):  # Who goes on to read the frames gets them all, and then this.
+        for frame in frames(path):
+            carried = network.take(frame)
+            network.abandon()
+            match carried.content if carried else None:
+                case Datagram() as datagram:
+                    surveyor.datagram(datagram)
+                case Segment() as segment:
+                    surveyor.segment(segment)
+                case _:
+                    pass
+    surveyor.plan.checking = network.checking
     return surveyor.plan
+
+
+class _Witness(Network):
+    """Counts right checksums among the first packets of each address.
+
+    Not every packet has them where it is captured: network cards fill them in, and loopback needs none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: dict[str, tuple[int, int]] = {}
+
+    @property
+    def checking(self) -> set[str]:
+        """Addresses of which more were right than wrong or not set."""
+        return {address for address, (seen, right) in self._counts.items() if 2 * right > seen}
+
+    def carry(self, packet: Packet, frames: tuple[int, ...]) -> Carried:
+        """See `Network`."""
+        seen, right = self._counts.get(packet.source, (0, 0))
+        if seen < MAX_SUMS and not packet.missing and (seen or len(self._counts) < MAX_LEARNED):
+            self._counts[packet.source] = seen + 1, right + (intact(packet) is True)
+        return super().carry(packet, frames)
 
 
 class _Surveyor:

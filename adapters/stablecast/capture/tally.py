@@ -53,7 +53,7 @@ class Tally:
         return {"packets": self.packets, **counts, "types": dict(sorted(self.types.items()))}
 
 
-FAULTS = (Verdict.DIFFERENT, Verdict.UNKNOWN, Verdict.INCOMPLETE, Verdict.MALFORMED)
+FAULTS = (Verdict.DIFFERENT, Verdict.UNKNOWN, Verdict.INCOMPLETE, Verdict.DAMAGED, Verdict.MALFORMED)
 """The verdicts on what is ours and could not be decoded to the end."""
 
 

@@ -16,6 +16,7 @@ class Verdict(Enum):
     DIFFERENT = "different"
     UNKNOWN = "unknown"
     INCOMPLETE = "incomplete"
+    DAMAGED = "damaged"
     MALFORMED = "malformed"
 
 

@@ -1,15 +1,20 @@
 """Both capture formats, read to the end, from a mark on, and never past damage."""
 
+import bz2
+import gzip
+import lzma
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stablecast.capture.errors import CaptureError
-from stablecast.capture.files import Mark, frames, marks
+from stablecast.capture.errors import CaptureError, CutError
+from stablecast.capture.files import Frame, Mark, frames, is_capture, marks
 from tests.support import captures
 from tests.support.captures import SECOND, block, enhanced, interface, section
 from tests.support.layouts import mutations
@@ -85,7 +90,7 @@ def test_parts_between_marks_are_the_whole(tmp_path: Path, write: object) -> Non
     ("octets", "sentence"),
     [
         (b"", "is not a capture: it is empty"),
-        (b"\x1f\x8b\x08\x00rest", "is compressed with gzip"),
+        (b"\x1f\x8b\x08\x00rest", "ends in the middle of what is compressed"),
         (b"hello, this is text", "is not a capture: it starts like neither"),
         (b"\xd4\xc3\xb2\xa1\x02\x00", "ends in the middle of its header"),
         (section()[:6], "ends in the middle of a block, after 0 frames"),
@@ -135,3 +140,38 @@ def test_damaged_files_give_frames_or_a_sentence(tmp_path: Path, data: st.DataOb
     path.write_bytes(data.draw(mutations(octets)))
     with suppress(CaptureError):
         assert len(list(frames(path))) <= len(octets)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+@pytest.mark.parametrize("write", [captures.pcap, captures.pcapng])
+def test_compressed_captures_are_captures(
+    tmp_path: Path, compress: Callable[[bytes], bytes], write: Callable[..., Path]
+) -> None:
+    """From the start, from a mark, and cut off."""
+    path = write(tmp_path / "a.pcap", [b"E" * size for size in range(20, 200)])
+    plain, found = list(frames(path)), marks(path, 4_000)
+    octets = compress(path.read_bytes())
+    path.write_bytes(octets)
+    assert is_capture(path)
+    assert list(frames(path)) == plain
+    assert marks(path, 4_000) == found
+    assert list(frames(path, found[1])) == plain[found[1].number - 1 :]
+    path.write_bytes(octets[: len(octets) // 2])
+    read: list[Frame] = []
+    with pytest.raises(CaptureError if compress is zstandard.compress else CutError):
+        read.extend(frames(path))
+    assert read == plain[: len(read)]
+
+
+def test_compressed_nonsense_is_no_capture(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    for octets in (
+        gzip.compress(b"nonsense"),
+        b"\x1f\x8b\x09\x00" + bytes(20),
+        b"\x28\xb5\x2f\xfdnonsense",
+        b"\xfd7znone",
+    ):
+        path.write_bytes(octets)
+        assert not is_capture(path)
+        with pytest.raises(CaptureError):
+            list(frames(path))

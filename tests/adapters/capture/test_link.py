@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.capture.link import IPV4, LOOP, ipv4_packet
+from stablecast.capture.link import IPV4, LOOP, ipv4_packet, is_ipv6
 from tests.support.captures import COOKED, COOKED_2, ETHERNET, NULL, RAW, framed
 
 PACKET = b"\x45 and the rest"
@@ -44,3 +44,19 @@ def test_the_family_stands_in_either_byte_order() -> None:
 )
 def test_what_is_no_ipv4_is_none(link: int, octets: bytes) -> None:
     assert ipv4_packet(link, octets) is None
+
+
+@pytest.mark.parametrize(
+    ("link", "octets"),
+    [
+        (RAW, b"\x60 version 6"),
+        (ETHERNET, bytes(12) + b"\x81\0\0\5\x86\xdd\x60"),
+        (COOKED_2, b"\x86\xdd" + bytes(18) + b"\x60"),
+        (NULL, b"\x1e\0\0\0\x60"),
+        (LOOP, b"\0\0\0\x18\x60"),
+    ],
+)
+def test_ipv6_is_known_as_such(link: int, octets: bytes) -> None:
+    assert ipv4_packet(link, octets) is None
+    assert is_ipv6(link, octets)
+    assert not is_ipv6(link, PACKET)

@@ -116,7 +116,9 @@ def test_the_summary_counts(tmp_path: Path) -> None:
     path = captures.pcap(tmp_path / "a.pcap", [*all_kinds().packets, datagram(SOURCE, GROUP, b"nonsense"), b"\x60"])
     found = list(show.summary(count(packets(path))))
     assert "       7 LBMC DATA" in found
-    assert found[-1] == ("15 packets: 13 decoded, 0 different, 0 unknown, 0 incomplete, 1 malformed, 1 other")
+    assert found[-1] == (
+        "15 packets: 13 decoded, 0 different, 0 unknown, 0 incomplete, 0 damaged, 1 malformed, 1 other"
+    )
 
 
 def test_enumerations_are_named() -> None:

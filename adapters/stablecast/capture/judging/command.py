@@ -13,7 +13,7 @@ from stablecast.capture.files import frames
 from stablecast.capture.judging import judge
 from stablecast.capture.judging.findings import RULES, Findings, Standing
 from stablecast.capture.judging.report import points_of, summary_of
-from stablecast.capture.link import is_read
+from stablecast.capture.link import is_ipv6, is_read
 from stablecast.trace.command import Paper
 
 CLEAN: Final = 0
@@ -44,23 +44,35 @@ def _run(path: Path, told: list[str], as_json: bool, paper: Paper) -> int:
         typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
     else:
         _print(path, findings)
+    if findings.gravest is Standing.BROKEN:
+        return _fail(findings.cut, BROKEN) if findings.cut else BROKEN
+    if findings.cut:
+        return _fail(findings.cut)
     if not findings.standings:
-        return _fail(f"nothing in {path} can be judged{_why(path)}")
-    return BROKEN if findings.gravest is Standing.BROKEN else CLEAN
+        return _fail(f"nothing in {path} can be judged{_why(path, findings)}")
+    return CLEAN
 
 
-def _why(path: Path) -> str:
-    """The likeliest reason: frames that cannot be read at all, or traffic of others."""
-    links = {frame.link for frame in islice(frames(path), LOOKED_AT)}
+def _why(path: Path, findings: Findings) -> str:
+    """The likeliest reason: frames that cannot be read at all, traffic of others, or nothing that rules are about."""
+    if findings.ours:
+        return f": {findings.ours} packets are ours, and no rule is about them; `stablecast capture decode` shows them"
+    if findings.strange:
+        shown = "`stablecast capture decode` tells why"
+        return f": {findings.strange} packets are ours by their ports and cannot be read; {shown}"
+    looked_at = list(islice(frames(path), LOOKED_AT))
+    links = {frame.link for frame in looked_at}
     if links and not any(map(is_read, links)):
         named = ", ".join(map(str, sorted(links)))
         return f": its frames are of link type {named}, which is not read; capture at another interface"
+    if any(is_ipv6(frame.link, frame.octets) for frame in looked_at):
+        return ": it has IPv6, and all of this protocol is IPv4; --port may help with the rest"
     return ", by its ports and its bytes; --port may help"
 
 
-def _fail(sentence: str) -> int:
+def _fail(sentence: str, status: int = UNREADABLE) -> int:
     typer.echo(f"stablecast: {sentence}", err=True)
-    return UNREADABLE
+    return status
 
 
 def as_object(findings: Findings) -> dict[str, Any]:

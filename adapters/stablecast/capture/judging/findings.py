@@ -28,6 +28,7 @@ RULES: Final = {
     "M4": "LBT-RM: a source stays until its receivers have recovered",
     "M5": "LBT-RM: what a session message says was sent can be had, the last datagrams, too",
     "M6": "LBT-RM: a number is new once, and numbers are sent in order",
+    "W1": "what an endpoint sends can be read",
 }
 """Every rule; the ids of the first ones are those of traces and of the simulator."""
 
@@ -68,7 +69,8 @@ class Finding:
 class Findings:
     """All that was found. `asked` counts how often a rule could be applied to somebody.
 
-    `timeline` is how far everybody was, `now_ns` the time of the packet at work.
+    `timeline` is how far everybody was, `now_ns` the time of the packet at work. `ours` counts packets that could be
+    read, `strange` those that are ours by their ports and could not; `cut` says where the file ends before its end.
     """
 
     now_ns: int = 0
@@ -77,6 +79,9 @@ class Findings:
     asked: dict[tuple[str, str], int] = attrs.field(factory=dict)
     standings: dict[tuple[str, str], Standing] = attrs.field(factory=dict)
     listed: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    ours: int = 0
+    strange: int = 0
+    cut: str = ""
 
     def fine(self, rule: str, whose: str) -> None:
         """The rule was applied and holds."""

@@ -23,6 +23,7 @@ from stablecast.transports.wire.errors import WireError
 Ends = tuple[Endpoint, Endpoint]
 
 _GAPS: Final = (Verdict.INCOMPLETE, Verdict.MALFORMED)
+_DATAGRAMS: Final = (Kind.LBTRM, Kind.LBTRU)
 
 
 @attrs.frozen
@@ -93,6 +94,7 @@ class Reader:
             return
         at = At(packet.number, packet.time_ns, (packet.source, packet.target))
         doubtful = packet.lost > 0 or any(problem.verdict in _GAPS for problem in packet.problems)
+        doubtful |= packet.verdict is Verdict.DAMAGED and packet.kind in _DATAGRAMS  # a segment comes again
         if doubtful:
             yield Gap(at)
         repair = False
