@@ -272,8 +272,10 @@ class Session:
     def _never_sent(self, number: int, at: At) -> None:
         """M3: somebody spoke of a number that was not known to be sent."""
         text = f"datagram {number} is asked for or refused"
-        if self.newest is None:
+        if self.newest is None or self.ended_ns is None:
             self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not in the capture")
+        elif number > self.newest and self.ended_ns <= at.time_ns:
+            self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not heard any more")
         elif number > self.newest:
             self.findings.broken("M3", self.name, at.frame, f"{text}, and {self.newest} is the newest that was sent")
         else:
