@@ -25,14 +25,19 @@ class Piece:
     stop: int
 
 
-def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0) -> list[Piece]:
+def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[Piece]:
     """The pieces of a file from the frame at `start` on.
 
     A file with something wrong is one piece: whoever reads it finds out how far it can be read, and why not further.
+
+    Raises:
+        TraceError: If something is wrong with it and it must be `whole`.
     """
     try:
         offsets = container.offsets(path, start)
     except TraceError:
+        if whole:
+            raise
         return [Piece(str(path), start, END)]
     pieces, begin = [], start
     for offset in offsets[1:]:
@@ -42,6 +47,6 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0) -> list[Piece
     return pieces
 
 
-def plan(paths: Iterable[Path], size: int = PIECE_BYTES) -> list[Piece]:
-    """The pieces of all files."""
-    return [piece for path in paths for piece in pieces_of(path, size)]
+def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[Piece]:
+    """The pieces of all files. Raises TraceError if something is wrong with one and all must be `whole`."""
+    return [piece for path in paths for piece in pieces_of(path, size, whole=whole)]

@@ -27,6 +27,9 @@ SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
 }
 """Of every session that is started here. The work is done in Python; Java should start soon and keep out of the way."""
 
+MASTERS: Final = re.compile(r"local$|local(-cluster)?\[.+\]$|spark://.|k8s://.|yarn$|sc://.")
+"""What Spark takes for a master, roughly: it tells of another one by a stack of Java."""
+
 JAVA_TIMEOUT_S: Final = 30
 
 
@@ -42,8 +45,11 @@ def connect(master: str, memory: str = "1g") -> SparkSession:
         memory: Of the driver's Java; tasks of a local session run in it, too.
 
     Raises:
-        SparkError: If Java is missing or too old, or the session does not start.
+        SparkError: If there is no such master, Java is missing or too old, or the session does not start.
     """
+    if not MASTERS.match(master):
+        masters = "local[2], spark://host:port, yarn, k8s://host and sc://host are"
+        raise SparkError(f"{master!r} is no Spark master: {masters}")
     if master.startswith("sc://"):
         builder = SparkSession.builder.remote(master)
     else:
@@ -86,7 +92,7 @@ def check_java() -> None:
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    remedy = f"install a Java {JAVA} or newer, or name it in JAVA_HOME; `stablecast verify` without --master needs none"
+    remedy = f"install a Java {JAVA} or newer, or name it in JAVA_HOME; without --master none is needed"
     if java is None:
         raise SparkError(f"Spark needs Java and there is none on this machine: {remedy}")
     try:

@@ -105,8 +105,13 @@ class TraceReader(DataSourceReader):
             yield one
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each piece of the files that may have something."""
-        return [PiecePartition(piece) for piece in plan(self.paths, self.size) if self.bounds.allow("path", piece.path)]
+        """One for each piece of the files that may have something.
+
+        Raises:
+            TraceError: If one cannot be read and that matters: here it is a sentence, in a task a page of Java.
+        """
+        paths = [path for path in self.paths if self.bounds.allow("path", str(path))]
+        return [PiecePartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a piece."""

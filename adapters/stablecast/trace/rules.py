@@ -153,7 +153,7 @@ class OnceEach:
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
         """From here on."""
         window = receiver.window
-        passed = window.have.copy()
+        passed = _handed_out(receiver)
         passed.add(min(window.next or 0, 0), window.next or 0)
         return cls(passed)
 
@@ -191,7 +191,7 @@ class NothingUnread:
         for first, stop in (*window.consumed, (window.acked, window.acked + 1)):
             consumed.add(first, stop)
         # In arrival order what was delivered may be ahead of what is next.
-        newest = window.have.last if receiver.config.ordering is Ordering.ARRIVAL else None
+        newest = _handed_out(receiver).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed, rises, window.acked)
 
@@ -303,6 +303,14 @@ def _consumed_before(receiver: ReceiverSession) -> RangeSet:
         for first, stop in held:
             consumed.add(first, stop)
     return consumed
+
+
+def _handed_out(receiver: ReceiverSession) -> RangeSet:
+    """In arrival order: numbers that are delivered or given up. What came before the registration is only held."""
+    numbers = receiver.window.have.copy()
+    for held in receiver.window.held:
+        numbers.remove(held.first, held.stop)
+    return numbers
 
 
 def begin(machine: Endpoint) -> list[Rule]:

@@ -47,6 +47,12 @@ def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         connect("local")
 
 
+@pytest.mark.parametrize("master", ["", "locl", "local[", "local[]", "spark://", "host:7077", "yarn-client"])
+def test_what_is_no_master_is_not_tried(master: str) -> None:
+    with pytest.raises(SparkError, match=r"is no Spark master: local\[2\], spark://host:port"):
+        connect(master)
+
+
 def test_cores_of_a_master(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 6)
     assert [cores_of(master) for master in ("local", "local[3]", "local[*]", "spark://a:7077")] == [1, 3, 6, 16]

@@ -128,9 +128,27 @@ def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_wor
     path = tmp_path / "cut.sct"
     path.write_bytes(source.read_bytes()[:-1])
     strict, mild = reader(path), reader(path, on_error="skip")
-    with pytest.raises(TraceError, match="truncated"):
-        read(strict, list(strict.partitions()))
     assert len(read(mild, list(mild.partitions()))) > 0
+    with pytest.raises(TraceError, match="truncated"):
+        read(strict, list(mild.partitions()))
+
+
+def test_what_cannot_be_read_is_told_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
+    """What a task raises comes with a page of Java."""
+    source = next(whole_world.glob("source-*"))
+    for name, data, sentence in (
+        ("cut.sct", source.read_bytes()[:-1], "is truncated at byte"),
+        ("foreign.sct", b"nobody would take this for a trace", "is not a trace file"),
+        ("none.sct", None, "cannot be read: No such file"),
+    ):
+        path = tmp_path / name
+        if data is not None:
+            path.write_bytes(data)
+        with pytest.raises(TraceError, match=sentence):
+            reader(path).partitions()
+        others = reader(path, source)
+        assert list(others.pushFilters([EqualTo(("path",), str(source))])), "who asks for others is not held up"
+        assert others.partitions()
 
 
 @pytest.mark.parametrize(

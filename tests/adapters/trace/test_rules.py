@@ -344,6 +344,17 @@ def test_p1_counts_what_is_written_late_from_when_it_is_kept() -> None:
     assert judged(machine, held(0, 4)) == []
 
 
+def test_in_arrival_order_what_is_held_until_the_registration_is_not_delivered_yet() -> None:
+    """Seed 227: a frame that begins before the stores have answered, after data came."""
+    machine = receiver(ordering=Ordering.ARRIVAL)
+    machine.window.on_run(145, 150, 4, False, [])
+    assert judged(machine, begins(145), deliver(145, 5), Consumed(145, 149)) == []
+    assert judged(machine, begins(145), deliver(145, 5), deliver(147, 1)) == [
+        ("D1", "number 147 is delivered, and was before or is reported lost")
+    ]
+    assert judged(machine, Consumed(145, 149)) == [("A1", "number 149 is consumed and was never delivered")]
+
+
 def test_s1_has_no_opinion_on_other_effects() -> None:
     assert judged(source(), Discard(3), Tick()) == []
 
