@@ -4,14 +4,33 @@ So `--help` and a mistyped option answer at once, and nobody pays for a command 
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stablecast.cli import capture, model, prove, storage, store, trace, whatif
+from stablecast.cli.group import Group
 from stablecast.config.names import MAX_SESSION_ID, PROFILES, SAFE
 
+ORDER = (
+    *("demo", "up", "send", "receive"),
+    *("store", "check", "top", "lbmrd", "srs", "strategies"),
+    *("verify", "trace", "whatif", "capture"),
+    *("sim", "prove", "model"),
+)
+"""The commands as help lists them: to try, to run, to look into what happened, to be sure."""
+
+
+class Commands(Group):
+    """All commands."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of `ORDER`."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Captures of traffic, decoded to the message.")
+from stablecast.cli.group import Group
+
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Captures of traffic, decoded to the message.")
 
 
 @app.callback()

@@ -2,13 +2,12 @@
 
 import asyncio
 import shutil
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from stablecast.cli.common import note, say
-from stablecast.demo.processes import Child, ChildError, on_ending, start_all
+from stablecast.cli.common import note, on_ending, say
+from stablecast.demo.processes import Child, ChildError, start_all
 
 LIFETIME = "86400000"
 """A day in ms: clients of a cluster for trying things out may be away for a while."""
@@ -28,7 +27,6 @@ async def _up(stores: int, directory: Path, as_json: bool) -> int:
             over.set_result(error)
 
     children = [_lbmrd(end), *(_store(index, directory, end) for index in range(stores))]
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, end, None)
     on_ending(lambda: end(None))
     try:
         ready = await start_all(children)

@@ -41,12 +41,21 @@ def run_for_good(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     return run_loop(main)
 
 
-async def until_interrupted() -> None:
-    """Wait for SIGINT or SIGTERM."""
-    ended = asyncio.Event()
+def on_ending(callback: Callable[[], object]) -> None:
+    """Call back whenever a signal asks the program to end: Ctrl-C, SIGTERM, or the end of its terminal.
+
+    Where a hang-up is ignored (under nohup, in a daemon that is detached) it stays ignored.
+    """
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, callback)
+
+
+async def until_interrupted() -> None:
+    """Wait until a signal asks for the end."""
+    ended = asyncio.Event()
+    on_ending(ended.set)
     await ended.wait()
 
 

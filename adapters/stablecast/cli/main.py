@@ -1,6 +1,8 @@
 """Entry point: one sentence for every failure a user can mend, exit status 0 for success only."""
 
+import errno
 import gc
+import os
 import sys
 from collections.abc import Callable
 
@@ -14,6 +16,20 @@ Daemons do as usual once they run (`stablecast.cli.common`).
 
 MISSING = "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]'"
 FAILED = 1
+
+REMEDIES = {
+    errno.ENOENT: "there is no {}: correct the path, or create it",
+    errno.EEXIST: "{} is there already: choose another name",
+    errno.EISDIR: "{} is a directory: name a file",
+    errno.ENOTDIR: "{} leads through what is no directory: correct the path",
+    errno.EACCES: "{} is not this user's to read or write: give access to it, or choose another place",
+    errno.EPERM: "{} is not this user's to change: give access to it, or choose another place",
+    errno.EROFS: "{} is on a disk that is read-only: choose another place",
+    errno.ENOSPC: "no room is left for {}: make some, or choose another place",
+    errno.EDQUOT: "no room is left for {}: make some, or choose another place",
+}
+"""What is wrong with a file, and what to do, by the number of the system's error."""
+
 INTERRUPTED = 130
 """Exit status after an interrupt that is not the way to end a command: 128 and the signal's number, as shells say."""
 
@@ -37,11 +53,23 @@ def guarded(body: Callable[[], int]) -> int:
     except StablecastError as error:
         print(f"stablecast: {error}", file=sys.stderr)
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"stablecast: {error.strerror or error}{where}", file=sys.stderr)
+        print(f"stablecast: {sentence(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         return INTERRUPTED
     return FAILED
+
+
+def sentence(error: OSError) -> str:
+    """What the system refused: the file and the remedy, as far as it says.
+
+    >>> sentence(FileNotFoundError(errno.ENOENT, "No such file or directory", "stores.xml"))
+    'there is no stores.xml: correct the path, or create it'
+    """
+    if error.filename is None:
+        return error.strerror or str(error)
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+    remedy = REMEDIES.get(error.errno or 0)
+    return f"{error.strerror} ({name})" if remedy is None else remedy.format(name)
 
 
 if __name__ == "__main__":

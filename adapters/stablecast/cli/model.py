@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Models of the protocols, and whether the code is equal to them.")
+from stablecast.cli.group import Group
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Models of the protocols, and whether the code is equal to them."
+)
 
 Names = Annotated[list[str] | None, typer.Argument(help="Models or configurations; default: all.")]
 Models = Annotated[Path | None, typer.Option("--models", help="The folder of models; default: tla/ of the checkout.")]

@@ -1,15 +1,17 @@
 """`stablecast receive`: messages out, one a line."""
 
 import asyncio
-import signal
 import sys
 
 import attrs
 
-from stablecast.cli.common import note, run_loop, say
+from stablecast.cli.common import note, on_ending, run_loop, say
 from stablecast.cli.joining import Joining
 from stablecast.client import Message, Receiver
 from stablecast.core.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
+
+HINT_SECONDS = 10.0
+"""Whoever hears nothing for so long is told what may be wrong; a resolver over UDP cannot say that it is not there."""
 
 
 @attrs.frozen
@@ -31,24 +33,37 @@ def run(job: Job) -> int:
 
 async def _receive(job: Job) -> int:
     async with job.joining.context() as context:
-        receiver = context.receiver(job.topic, source=job.source, on_event=_tell, options=job.joining.options())
+        hint = asyncio.get_running_loop().call_later(HINT_SECONDS, note, _unheard(job))
+
+        def tell(event: Event) -> None:
+            hint.cancel()
+            _tell(event)
+
+        receiver = context.receiver(job.topic, source=job.source, on_event=tell, options=job.joining.options())
         task = asyncio.current_task()
         assert task is not None
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, task.cancel)
+        on_ending(task.cancel)
         try:
-            await _print(receiver, job)
+            await _print(receiver, job, hint)
         except asyncio.CancelledError:
             task.uncancel()
+        finally:
+            hint.cancel()
         if job.statistics:
             say({"statistics": context.transports.statistics()})
     return 0
 
 
-async def _print(receiver: Receiver, job: Job) -> None:
+def _unheard(job: Job) -> str:
+    if job.source is not None:
+        return f"nothing has come from a source at {job.source} yet: start it, or correct --source"
+    return f"no source of '{job.topic}' was heard yet: is one running, and does it use a resolver that is used here?"
+
+
+async def _print(receiver: Receiver, job: Job, hint: asyncio.TimerHandle) -> None:
     left = job.count
     async for message in receiver:
+        hint.cancel()
         _show(message, job.as_json)
         message.consumed()
         left -= 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from stablecast.cli.common import NEW_LOOP, note, parse_options, run_for_good, say
+from stablecast.cli.common import NEW_LOOP, note, on_ending, parse_options, run_for_good, say
 from stablecast.cli.main import FAILED, INTERRUPTED
 from stablecast.config import options
 from stablecast.config.outline import ConfigFileError
@@ -22,7 +21,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.daemon import collecting
 from stablecast.daemon.hosting import Hosts
 from stablecast.daemon.log import Log, Severity, open_log
-from stablecast.daemon.process import Pidfile, allow_descriptors, become, detach
+from stablecast.daemon.process import Detached, Pidfile, allow_descriptors, become, detach
 from stablecast.daemon.proxy import context_for
 from stablecast.daemon.starting import all_settings, disk_of
 from stablecast.daemon.store import Store, StoreSettings
@@ -120,8 +119,9 @@ def run_daemon(job: DaemonJob) -> int:
         note(f"{job.path}:{notice.place}: {notice.text}")
     if job.detach and plan.daemon.log.path is None:
         note(f"{job.path}: nobody will read the log of a detached daemon: name a file in <log>")
-    if job.detach and not detach():
-        return 0
+    detached = detach() if job.detach else None
+    if isinstance(detached, int):
+        return detached
     daemon = plan.daemon
     if daemon.tls is not None:
         tls.use(daemon.tls)
@@ -134,15 +134,18 @@ def run_daemon(job: DaemonJob) -> int:
         for notice in plan.notices if daemon.log.path is not None else ():
             log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
         allow_descriptors()
-        become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
         try:
-            return run_for_good(serve_daemon(plan, job, log))
-        except (StablecastError, OSError) as error:
-            log.write(Severity.ERROR, "", "daemon-failed", str(error))
+            become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
+            return run_for_good(serve_daemon(plan, job, log, detached))
+        except Exception as error:
+            expected = isinstance(error, StablecastError | OSError)
+            log.write(
+                Severity.ERROR, "", "daemon-failed", str(error) if expected else f"{type(error).__name__}: {error}"
+            )
             raise
 
 
-async def serve_daemon(plan: Plan, job: DaemonJob, log: Log) -> int:
+async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached | None = None) -> int:
     """Run stores until they are interrupted or a disk fails; returns the exit status. Raises like `Hosts.start`."""
     interrupt = _interrupt()
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), NEW_LOOP)
@@ -156,6 +159,8 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log) -> int:
         stack.callback(publishing.cancel)
         collecting.settle()
         _say_ready(hosts, monitor, job.as_json)
+        if detached is not None:
+            detached.ready()
         failure = asyncio.create_task(hosts.failure())
         stack.callback(failure.cancel)
         ends: set[asyncio.Future[Any]] = {interrupt, failure}
@@ -223,19 +228,17 @@ async def serve(store: Store, as_json: bool) -> int:
 
 
 def _interrupt() -> "asyncio.Future[None]":
-    """Done at the first SIGINT or SIGTERM (P-707).
+    """Done at the first signal that asks for the end (P-707).
 
     The second one ends the process as a crash would (P-708): the disk may be what it does not want to wait for, and
     whatever was reported stable is on it.
     """
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[None] = loop.create_future()
+    stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def interrupted() -> None:
         if stop.done():
             os._exit(INTERRUPTED)
         stop.set_result(None)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupted)
+    on_ending(interrupted)
     return stop

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from stablecast.cli.group import Group
 from stablecast.config.names import PROFILES, SAFE
 
 RUN = "run"
 
 
-class RunByDefault(TyperGroup):
+class RunByDefault(Group):
     """A group whose first word may be the argument of its command `run`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ from stablecast.cli.common import note, say
 from stablecast.operations import changing, exporting, inspecting, remote, scrubbing
 from stablecast.operations.place import OperationError, Remote, place
 from stablecast.operations.top import ORDERS, Top
+from stablecast.operations.troubles import troubles
 
 DAMAGED = 1
 """Exit status of a scrub that found damage."""
@@ -37,6 +38,8 @@ def inspect(where: str, token: Path | None, as_json: bool) -> int:
     running = isinstance(at, Remote)
     for table in inspecting.running_tables(**report) if running else inspecting.tables(report):
         console.print(table)
+    for level, text in troubles(**report) if running else ():
+        say(f"{level.lower()}: {text}")
     return 0
 
 

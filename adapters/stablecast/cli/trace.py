@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Look into traces: dump, diff, analyze, prune, travel through time.")
+from stablecast.cli.group import Group
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Look into traces: dump, diff, analyze, prune, travel through time."
+)
 
 NANOSECONDS = 1_000_000_000
 

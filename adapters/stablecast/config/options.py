@@ -5,7 +5,7 @@ configuration classes of `stablecast.core.settings` (profile `safe`); `profiles`
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
@@ -96,10 +96,15 @@ def notices(scope: str, options: Mapping[str, Value]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that is none: the one that was meant, or where all of them are."""
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{nearest[0]}'?" if nearest else "spec/options.md lists them"
+
+
 def _find(scope: str, name: str) -> Option:
     table = _TABLES[scope]
     option = table.get(ALIASES[scope].get(name, name))
     if option is None:
-        nearest = difflib.get_close_matches(name, table, n=1, cutoff=0)
-        raise OptionError(f"there is no {scope} option '{name}': did you mean '{nearest[0]}'?")
+        raise OptionError(f"there is no {scope} option '{name}': {suggestion(name, table)}")
     return option

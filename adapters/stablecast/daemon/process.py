@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import sys
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
     """Be another user or group from now on, if the process was started as root; `files` become theirs.
 
     Raises:
-        ProcessError: The system refuses.
+        ProcessError: The system refuses, or that user cannot read the programs that run here: much of them is loaded
+            when it is first needed.
     """
     if os.geteuid() != 0 or (uid is None and gid is None):
         return
@@ -91,23 +93,50 @@ def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
         raise ProcessError(
             f"cannot become user {uid} and group {gid}: {error.strerror}; correct uid and gid"
         ) from error
+    for place in (Path(os.__file__), Path(__file__)):
+        if not os.access(place, os.R_OK):
+            raise ProcessError(
+                f"user {os.getuid()} cannot read {place.parent}, which runs here: install it where that user can, or "
+                "correct uid and gid"
+            )
 
 
-def detach() -> bool:
-    """Go on in a process without a terminal; returns False in the one that was started, which should end now.
+@attrs.frozen
+class Detached:
+    """The daemon's side of being detached; the process that was started waits for `ready`."""
 
-    What the daemon still has to say goes to its log: standard input, output and error lead nowhere from here on.
+    pipe: int
+
+    def ready(self) -> None:
+        """Let the one that was started end, and go on without its terminal: what is to be said goes to the log."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+        os.write(self.pipe, b"1")
+        os.close(self.pipe)
+
+
+def detach() -> Detached | int:
+    """Go on in a process of its own session.
+
+    Returns:
+        In the daemon what it calls when it is ready; in the process that was started, which ends now, its exit status:
+        0 if the daemon is ready, else the daemon's own, which has said on standard error what is wrong.
     """
-    if os.fork():
-        return False
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        if os.read(reading, 1):
+            return 0
+        return abs(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) or 1
+    os.close(reading)
     os.setsid()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)
-    return True
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # No terminal is left that could hang up.
+    return Detached(writing)
 
 
 def allow_descriptors() -> None:

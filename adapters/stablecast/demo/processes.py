@@ -28,17 +28,6 @@ LINE_BYTES = 1 << 20
 Report = dict[str, Any]
 
 
-def on_ending(callback: Callable[[], object]) -> None:
-    """Call back when a signal asks a parent to end: nothing tells its children, they are sessions of their own.
-
-    SIGINT is left to the caller. Under nohup a hang-up stays ignored.
-    """
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, callback)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, callback)
-
-
 class ChildError(StablecastError):
     """A child process did not do its part; the message names it and what it said."""
 

@@ -15,10 +15,9 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from stablecast.cli.common import say
+from stablecast.cli.common import on_ending, say
 from stablecast.core.errors import StablecastError
 from stablecast.demo.outcome import Outcome
-from stablecast.demo.processes import on_ending
 from stablecast.demo.run import Demo, DemoError
 
 REFRESHES = 10

@@ -16,6 +16,8 @@ LAG_SHARE = 0.5
 """A receiver is late when it has still to acknowledge more than this share of what is held, and `LAG_MESSAGES`."""
 LAG_MESSAGES = 1000
 """Messages that any receiver may be behind."""
+AWAY = "away: it ended, or was silent for longer than its activity timeout"
+"""Said of a source or receiver that is registered and not active."""
 NEARLY_FULL = 0.9
 """Share of a limit from which on it is said to be near."""
 
@@ -45,7 +47,7 @@ def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[Finding]
         gone = trail - receiver.acknowledged - 1
         yield Finding(Level.WARNING, "unread-let-go", f"{gone:,} messages were let go before it acknowledged them")
     if not receiver.active:
-        yield Finding(Level.WARNING, "receiver-silent", "silent for longer than its activity timeout")
+        yield Finding(Level.WARNING, "receiver-silent", AWAY)
     if receiver.lag > max(LAG_MESSAGES, LAG_SHARE * source.messages):
         yield Finding(Level.WARNING, "receiver-late", f"{receiver.lag:,} messages behind, of {source.messages:,} held")
 
@@ -63,7 +65,7 @@ def of_source(source: SourceView) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "under-replicated", f"{source.holes:,} messages are missing here and asked for")
     yield from _of_space(source)
     if not source.active:
-        yield Finding(Level.WARNING, "source-silent", "silent for longer than its activity timeout")
+        yield Finding(Level.WARNING, "source-silent", AWAY)
     if source.proxied:
         yield Finding(Level.NOTICE, "proxy", "a proxy stands in for the source")
 

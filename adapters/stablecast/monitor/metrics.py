@@ -43,7 +43,7 @@ STORE_METRICS = (
 )
 SOURCE_METRICS = (
     Metric("stablecast_source_health", GAUGE, "As of the store, of this source and its receivers."),
-    Metric("stablecast_source_active", GAUGE, "1 unless silent for longer than the activity timeout."),
+    Metric("stablecast_source_active", GAUGE, "1 unless it ended or was silent for longer than its activity timeout."),
     Metric("stablecast_source_messages", GAUGE, "Messages held."),
     Metric("stablecast_source_lead", GAUGE, "Newest sequence number held."),
     Metric("stablecast_source_memory_bytes", GAUGE, "Bytes in memory."),
@@ -56,7 +56,9 @@ SOURCE_METRICS = (
 )
 RECEIVER_METRICS = (
     Metric("stablecast_receiver_lag_messages", GAUGE, "Messages held that it has still to acknowledge."),
-    Metric("stablecast_receiver_active", GAUGE, "1 unless silent for longer than the activity timeout."),
+    Metric(
+        "stablecast_receiver_active", GAUGE, "1 unless it ended or was silent for longer than its activity timeout."
+    ),
 )
 
 

@@ -210,13 +210,23 @@ def _banner(level: Level, findings: list[Told]) -> str:
 
 
 def _urgent(snapshots: Iterable[Snapshot]) -> list[Told]:
-    """All findings with where they lead, the most urgent first; at most one of each source and its receivers."""
+    """All findings with where they lead, the most urgent first; at most one of each source and its receivers.
+
+    What is said of many sources of a store in the same words is said once: a thousand silent ones hide nothing else.
+    """
     found: list[Told] = []
     for snapshot in snapshots:
         where = f"/stores/{snapshot.view.index}"
         found += [(where, f"Store {snapshot.view.index}", finding) for finding in snapshot.findings]
+        shared: dict[Finding, list[Told]] = {}
         for row in snapshot.rows.values():
-            found += _told(where, row.topic, row.reg_id, row.said[:1])
+            for told in _told(where, row.topic, row.reg_id, row.said[:1]):
+                shared.setdefault(told[2], []).append(told)
+        found += [
+            (path, wording.among(what, len(alike)), finding)
+            for finding, alike in shared.items()
+            for path, what, _ in alike[:1]
+        ]
     return sorted(found, key=lambda told: (-told[2].level, told[0]))
 
 

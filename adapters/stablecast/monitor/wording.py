@@ -55,6 +55,24 @@ def size(octets: float) -> str:
     return f"{octets:.1f} {_UNITS[unit]}"
 
 
+def among(first: str, number: int) -> str:
+    """The first of so many.
+
+    >>> among("orders", 1), among("orders", 1000)
+    ('orders', 'orders and 999 more')
+    """
+    return first if number == 1 else f"{first} and {number - 1:,} more"
+
+
+def plural(number: int, name: str) -> str:
+    """So many of them.
+
+    >>> plural(1, "source"), plural(1000, "source")
+    ('1 source', '1,000 sources')
+    """
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
 def span(ns: float) -> str:
     """A length of time.
 

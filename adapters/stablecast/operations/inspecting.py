@@ -85,7 +85,7 @@ def tables(report: Report) -> list[Table]:
     for one in report["segments"]:
         size = wording.size(one["bytes"])
         files.add_row(f"{one['number']:08}", str(one["version"]), size, str(one["live"]), str(one["sources"]))
-    held = _of_sources("numbers")
+    held = _of_sources()
     for one in report["sources"]:
         numbers = "" if one["first"] is None else f"{one['first']}..{one['last']}"
         figures = (wording.count(one["messages"]), wording.size(one["bytes"]), numbers, str(one["holes"]))
@@ -95,25 +95,26 @@ def tables(report: Report) -> list[Table]:
 
 
 def running_tables(store: Report, sources: list[Report]) -> list[Table]:
-    """A running store for people, from what its monitor says; numbers as on the wire."""
+    """A running store for people, from what its monitor says."""
     about = Table("store", "address", "state", "directory", box=SIMPLE_HEAD)
     about.add_row(store["name"], store["address"], store["level"], store["cache_directory"])
-    held = _of_sources("window")
+    held = _of_sources()
     for one in sources:
-        window = f"{wording.wire(one['window'][0])}..{wording.wire(one['window'][2])}" if one["messages"] else ""
-        figures = (wording.count(one["messages"]), wording.size(one["memory"][0]), window, str(one["holes"]))
+        trail, _, lead = one["window"]
+        numbers = f"{trail}..{lead}" if one["messages"] else ""
+        figures = (wording.count(one["messages"]), wording.size(one["memory"][0]), numbers, str(one["holes"]))
         needs = _needs([reader["acknowledged"] + 1 for reader in one["receivers"]])
         held.add_row(str(one["reg_id"]), one["topic"], str(one["session_id"]), *figures, needs)
     return [about, held]
 
 
-def _of_sources(numbers: str) -> Table:
+def _of_sources() -> Table:
     """A RegID is never cut short: it is what other commands want."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("source", no_wrap=True, min_width=10)
     table.add_column("topic", overflow="fold")
-    table.add_column("session", overflow="fold")
-    for name in ("messages", "bytes", numbers, "holes"):
+    table.add_column("session", overflow="fold", min_width=7)
+    for name in ("messages", "bytes", "numbers", "holes"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("needed from", overflow="fold")
     return table

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from stablecast.monitor.wording import plural
 from stablecast.operations.contents import read
 
 
@@ -27,9 +28,8 @@ def scrub(directory: Path) -> dict[str, Any]:
 def sentences(report: dict[str, Any]) -> list[str]:
     """The same for people."""
     records = ", ".join(f"{count} {kind}" for kind, count in sorted(report["records"].items())) or "none"
-    told = [
-        f"{report['directory']}: {report['bytes']:,} bytes of records in {report['segments']} segments pass ({records})"
-    ]
+    segments = plural(report["segments"], "segment")
+    told = [f"{report['directory']}: {report['bytes']:,} bytes of records in {segments} pass ({records})"]
     if report["torn_bytes"]:
         told.append(f"the newest segment ends in {report['torn_bytes']} unfinished bytes; nobody was told about them")
     told += [f"damaged: {one['file']}, bytes {one['start']}..{one['stop']}: {one['text']}" for one in report["damages"]]

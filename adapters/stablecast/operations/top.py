@@ -10,6 +10,7 @@ from rich.text import Text
 from stablecast.core.units import SECOND
 from stablecast.monitor import wording
 from stablecast.operations.remote import Client
+from stablecast.operations.troubles import troubles
 
 COLOURS = {"OK": "green", "NOTICE": "blue", "WARNING": "yellow", "CRITICAL": "red"}
 ORDERS = ("health", "lag", "held", "topic")
@@ -17,7 +18,7 @@ ORDERS = ("health", "lag", "held", "topic")
 
 @attrs.define
 class Top:
-    """What is shown; rates come from two looks, so the first one has none."""
+    """What is shown, with numbers as programs see them; rates come from two looks, so the first one has none."""
 
     client: Client
     order: str = "health"
@@ -29,39 +30,39 @@ class Top:
         store = self.client.store()
         page = self.client.sources(self.order, limit=self.rows)
         taken = store["taken_ns"]
-        table = Table("topic", "source", "repository", expand=True, box=None, header_style="bold", pad_edge=False)
+        table = Table(expand=True, box=None, header_style="bold", pad_edge=False)
+        table.add_column("topic", no_wrap=True)
+        table.add_column("source", no_wrap=True, min_width=10)
         for name in ("held", "newest", "in/s", "missing", "lost", "lag", "receivers"):
             table.add_column(name, justify="right")
         for one in page["sources"]:
             table.add_row(*self._row(one, taken), style=COLOURS[one["level"]] if one["level"] != "OK" else "")
         self._leads = {one["reg_id"]: (taken, one["window"][2]) for one in page["sources"]}
-        return Group(*_head(store), table, Text(f"{len(page['sources'])} of {page['found']} sources", style="dim"))
+        return Group(
+            *_head(store, page["sources"]),
+            table,
+            Text(f"{len(page['sources'])} of {page['found']} sources", style="dim"),
+        )
 
     def _row(self, source: dict[str, Any], taken: int) -> list[str]:
         lead = source["window"][2]
         before, known = self._leads.get(source["reg_id"], (taken, lead))
-        rate = (lead - known) * SECOND / (taken - before) if taken > before else 0.0
+        rate = wording.short((lead - known) * SECOND / (taken - before)) if taken > before else "-"
         lag = max((reader["lag"] for reader in source["receivers"]), default=0)
-        figures = (source["messages"], rate, source["holes"], source["lost"], lag, len(source["receivers"]))
-        held, *others = map(wording.short, figures)
-        return [
-            source["topic"],
-            str(source["reg_id"]),
-            source["repository"],
-            held,
-            wording.wire(lead),
-            *others,
-        ]
+        figures = (source["holes"], source["lost"], lag, len(source["receivers"]))
+        held = wording.short(source["messages"])
+        return [source["topic"], str(source["reg_id"]), held, str(lead), rate, *map(wording.short, figures)]
 
 
-def _head(store: dict[str, Any]) -> list[Text]:
+def _head(store: dict[str, Any], sources: list[dict[str, Any]]) -> list[Text]:
     level = store["level"]
     up = wording.span(store["taken_ns"] - store["started_ns"])
     rate, received, served, dropped, _, ever_dropped = store["requests"]
     journal = store["journal"]
     first = Text.assemble(
         (f"{store['name'] or store['address']}  ", "bold"),
-        f"{store['address']}  up {up}  {store['sources']} sources  {store['receivers']} receivers  ",
+        f"{store['address']}  up {up}  {wording.plural(store['sources'], 'source')}  "
+        f"{wording.plural(store['receivers'], 'receiver')}  ",
         (level, f"bold {COLOURS[level]}"),
     )
     second = Text(
@@ -70,5 +71,5 @@ def _head(store: dict[str, Any]) -> list[Text]:
         f"longest sync {wording.span(journal['longest_sync_ns'])}",
         style="dim",
     )
-    found = [Text(f"{one['level'].lower()}: {one['text']}", style=COLOURS[one["level"]]) for one in store["findings"]]
+    found = [Text(f"{level.lower()}: {text}", style=COLOURS[level]) for level, text in troubles(store, sources)]
     return [first, second, *found, Text()]

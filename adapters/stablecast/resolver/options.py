@@ -4,7 +4,6 @@ What is set for a context under the name of a source's, receiver's or wildcard r
 that have nothing of their own.
 """
 
-import difflib
 import ipaddress
 from collections.abc import Mapping
 from typing import TypeVar
@@ -13,6 +12,7 @@ import attrs
 
 from stablecast.config.kinds import Entries, Flag, OptionError, Value, Whole, numbers
 from stablecast.config.option import Option
+from stablecast.config.options import suggestion
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net import address
 from stablecast.net.services import parse_services
@@ -308,6 +308,5 @@ def _outgoing(settings: ResolutionSettings, name: str, value: Value) -> Resoluti
 def _find(name: str) -> Option:
     table = {option.name: option for option in CONTEXT}
     if name not in table:
-        nearest = difflib.get_close_matches(name, table, n=1, cutoff=0)
-        raise OptionError(f"there is no resolution option '{name}': did you mean '{nearest[0]}'?")
+        raise OptionError(f"there is no resolution option '{name}': {suggestion(name, table)}")
     return table[name]

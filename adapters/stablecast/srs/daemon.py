@@ -92,6 +92,8 @@ class SrsDaemon:
             where = f"port {config.port} on {config.interface}"
             if error.errno == errno.EADDRINUSE:
                 raise ResolverError(f"{where} is in use: stop the other service or choose another port") from error
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ResolverError(f"{config.interface} is not an address of this machine: choose another") from error
             raise ResolverError(f"the service cannot listen at {where}: {error.strerror or error}") from error
         daemon.address = join(*daemon._server.sockets[0].getsockname())
         if config.publishing_interval:

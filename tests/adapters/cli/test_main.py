@@ -1,11 +1,13 @@
 """The entry point: what users can mend is one sentence and a status that is not 0."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 from stablecast.cli import main
+from stablecast.cli.app import ORDER
 from stablecast.core.errors import StablecastError
 from tests.support.program import outcome
 
@@ -33,6 +35,16 @@ def test_wrong_usage_is_told_without_a_traceback(arguments: list[str], told: str
     assert (status, out) == (2, "")
     assert told in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("group", [(), ("store",), ("trace",), ("model",), ("capture",)])
+def test_help_names_every_command_and_cuts_nothing_short(group: tuple[str, ...]) -> None:
+    status, out, _ = outcome(*group, "--help")
+    assert status == 0
+    assert "..." not in out.partition("Commands:")[2]
+    if not group:
+        named = re.findall(r"^  (\w+)  ", out.partition("Commands:")[2], re.MULTILINE)
+        assert named == list(ORDER)
 
 
 def test_help_imports_nothing_that_a_command_needs() -> None:
@@ -63,7 +75,11 @@ def _fails(error: BaseException) -> int:
     ("error", "sentence"),
     [
         (StablecastError("the thing is wrong: mend it"), "stablecast: the thing is wrong: mend it\n"),
-        (FileNotFoundError(2, "No such file or directory", "x.txt"), "stablecast: No such file or directory (x.txt)\n"),
+        (FileNotFoundError(2, "", "x.txt"), "stablecast: there is no x.txt: correct the path, or create it\n"),
+        (FileExistsError(17, "", b"x.txt"), "stablecast: x.txt is there already: choose another name\n"),
+        (IsADirectoryError(21, "", 7), "stablecast: 7 is a directory: name a file\n"),
+        (OSError(5, "Input/output error", "x.txt"), "stablecast: Input/output error (x.txt)\n"),
+        (OSError(28, "No space left on device"), "stablecast: No space left on device\n"),
         (OSError("odd"), "stablecast: odd\n"),
     ],
 )

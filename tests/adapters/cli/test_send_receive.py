@@ -1,12 +1,16 @@
 """`stablecast send` and `stablecast receive` against a store: messages through, mistakes told."""
 
 import json
+import os
 import signal
 import socket
 from pathlib import Path
 
 import pytest
 
+from stablecast.cli import receive
+from stablecast.cli.common import note
+from stablecast.cli.joining import Joining
 from tests.support.program import lbmrd, outcome, running, store
 
 
@@ -72,6 +76,29 @@ def test_nobody_reads_what_is_received(tmp_path: Path) -> None:
             assert receiver.process.stderr.read() == ""
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (None, "no source of 'orders' was heard yet: is one running, and does it use a resolver that is used here?\n"),
+        ("127.0.0.1:1", "nothing has come from a source at 127.0.0.1:1 yet: start it, or correct --source\n"),
+    ],
+)
+def test_who_hears_nothing_is_told_what_may_be_wrong(
+    source: str | None, told: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A relay over UDP cannot say that it is not there."""
+
+    def hint(text: str) -> None:
+        note(text)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(receive, "HINT_SECONDS", 0.0)
+    monkeypatch.setattr(receive, "note", hint)
+    joining = Joining(["127.0.0.1:1"], [], "safe", "", "127.0.0.1", 0, [], "safe", None)
+    assert receive.run(receive.Job("orders", joining, source, 0, False)) == 0
+    assert capfd.readouterr().err == told
+
+
 def test_a_sender_waits_for_its_store_to_come_back(tmp_path: Path) -> None:
     with lbmrd() as (_, resolver), store(tmp_path) as (first, address):
         where = ["--resolver", resolver, "--session-id", "7"]
@@ -126,7 +153,7 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
         (["send", "t", "-o", "ume_flight_size=0"], "option ume_flight_size must lie between 1 and 2147483647, not 0"),
         (["send", "t", "--profile", "5.4"], "there is no profile '5.4': choose one of safe, 5.3, 6.17"),
         (["receive", "t", "--resolver-service", "nowhere"], "'nowhere' is not the address of a service"),
-        (["send", "t", "--file", "/does/not/exist"], "No such file or directory (/does/not/exist)"),
+        (["send", "t", "--file", "/does/not/exist"], "there is no /does/not/exist: correct the path, or create it"),
         (["receive", "t", "--source", "1.2.3.4:x"], "'1.2.3.4:x' is not an address"),
         (
             ["receive", "t", "--source", "127.0.0.1:1", "-o", "retransmit_request_intervall=1"],

@@ -14,7 +14,7 @@ ROOM = 2_000_000
 """Bytes of a file that a small disk takes; what measures coverage needs some, too."""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signals, tmp_path: Path) -> None:
     with running("store", tmp_path, "--listen", "127.0.0.1:0", "--new", "--json") as program:
         ready = program.said()

@@ -166,9 +166,9 @@ def test_a_detached_daemon_goes_on_alone(config: Path) -> None:
     log = config.parent / "stored.log"
     config.write_text(config.read_text().replace('log = "stored.log"', f'log = "{log}"'))
     status, out, _ = outcome("store", config, "--new", "--detach")
-    assert (status, out) == (0, "")
-    while not log.exists() or "b: ready" not in log.read_text():
-        pass
+    assert status == 0
+    assert 'store "b" ready to accept registrations' in out
+    assert "b: ready" in log.read_text()
     number = int((config.parent / "stored.pid").read_text())
     os.kill(number, signal.SIGINT)
     while alive(number):
@@ -176,11 +176,32 @@ def test_a_detached_daemon_goes_on_alone(config: Path) -> None:
     assert "[INFO] b: stopped: " in log.read_text()
 
 
+def test_a_daemon_that_cannot_be_detached_says_why(config: Path) -> None:
+    """P-704, P-709: the status is that of the daemon, and its last words come through."""
+    (config.parent / "b").rmdir()
+    status, out, err = outcome("store", config, "--new", "--detach")
+    assert (status, out) == (1, "")
+    assert "stablecast: there is no state directory b; create it or correct disk-state-directory" in err
+    assert not (config.parent / "stored.pid").exists()
+
+
+def test_what_nobody_expected_is_in_the_log(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon without a terminal has nobody to show its last words to."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(serve, "become", broken)
+    with pytest.raises(RuntimeError, match="a bug"):
+        serve.run_daemon(serve.DaemonJob(config, "safe", False, False, None, False))
+    assert "[ERROR] daemon-failed: RuntimeError: a bug" in (config.parent / "stored.log").read_text()
+
+
 def test_a_detached_daemon_without_a_log_file_is_told(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config.write_text(config.read_text().replace('log = "stored.log"', ""))
-    monkeypatch.setattr(serve, "detach", lambda: False)
+    monkeypatch.setattr(serve, "detach", lambda: 0)
     assert serve.run_daemon(serve.DaemonJob(config, "safe", True, False, None, False)) == 0
     assert "nobody will read the log of a detached daemon" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -101,49 +102,70 @@ def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
-def test_a_process_really_becomes_nobody() -> None:
-    program = "import os; from stablecast.daemon.process import become; become(65534, 65534, []); print(os.getresuid())"
+def test_a_process_really_becomes_nobody_who_must_be_able_to_read_it() -> None:
+    program = """
+import os
+from stablecast.daemon.process import ProcessError, become
+try:
+    become(65534, 65534, [])
+    print("yes")
+except ProcessError as error:
+    print(error)
+print(os.getresuid())
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "(65534, 65534, 65534)\n"
+    told, who = done.stdout.splitlines()
+    assert who == "(65534, 65534, 65534)"
+    assert told == "yes" or re.fullmatch("user 65534 cannot read .+, which runs here: install it where .+", told)
+
+
+def test_who_could_load_nothing_any_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "setuid", lambda _: None)
+    monkeypatch.setattr(os, "access", lambda _, __: False)
+    with pytest.raises(ProcessError, match=r"cannot read .*, which runs here: install it"):
+        become(7, None, [])
 
 
 DETACHED = """
-import os, sys, time
+import os, signal, sys
 from stablecast.daemon.process import detach
-if detach():
-    open(sys.argv[1], "w").write(f"{os.getpid()} {os.getsid(0)} {os.isatty(0)}")
-    print("nobody reads this")
-else:
-    print("parent", flush=True)
+detached = detach()
+if isinstance(detached, int):
+    print("parent", detached, flush=True)
+    sys.exit(detached)
+print("child", flush=True)
+if sys.argv[2] == "fails":
+    sys.exit(3)
+detached.ready()
+ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+open(sys.argv[1], "w").write(f"{os.getpid()} {os.getsid(0)} {os.isatty(0)} {ignored}")
+print("nobody reads this")
 """
+
+
+def detached(told: Path, how: str) -> "subprocess.CompletedProcess[str]":
+    """What the process says and how it ends that detaches a daemon."""
+    command = [sys.executable, "-c", DETACHED, str(told), how]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_detached_daemon_leaves_its_terminal_and_its_parent_ends(tmp_path: Path) -> None:
     """P-704: what reads the parent's output is not held up by the child."""
-    done = subprocess.run(
-        [sys.executable, "-c", DETACHED, str(tmp_path / "told")], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "parent\n"
-    while not (tmp_path / "told").exists() or not (tmp_path / "told").read_text():
+    told = tmp_path / "told"
+    done = detached(told, "works")
+    assert (done.returncode, done.stdout) == (0, "child\nparent 0\n")
+    while not told.exists() or not told.read_text():
         pass
-    number, session, terminal = (tmp_path / "told").read_text().split()
-    assert (number, terminal) == (session, "False")
+    number, session, terminal, ignored = told.read_text().split()
+    assert (number, terminal, ignored) == (session, "False", "True")
     while alive(int(number)):
         pass
 
 
-def test_the_parent_is_told_that_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fork", lambda: 7)
-    assert process.detach() is False
-
-
-def test_the_child_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    turned: list[int] = []
-    monkeypatch.setattr(os, "fork", lambda: 0)
-    monkeypatch.setattr(os, "setsid", lambda: None)
-    monkeypatch.setattr(os, "dup2", lambda _, descriptor: turned.append(descriptor))
-    assert process.detach() is True
-    assert turned == [0, 1, 2]
+def test_a_daemon_that_fails_before_it_is_ready_fails_for_all_to_see(tmp_path: Path) -> None:
+    done = detached(tmp_path / "told", "fails")
+    assert (done.returncode, done.stdout) == (3, "child\nparent 3\n")
 
 
 def test_a_daemon_uses_as_many_descriptors_as_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

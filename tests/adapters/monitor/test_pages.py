@@ -211,8 +211,19 @@ async def test_more_findings_than_fit_are_counted() -> None:
     for number in range(103):
         life = staged.source(5000 + number)
         staged.data(life, 0, 1)
-        staged.data(life, 2, 1)
+        staged.data(life, 2 + number, 1)
     assert "and 3 more" in words(pages.index(await board_of(staged)).blocks["banner"])
+
+
+async def test_what_is_said_of_many_is_said_once() -> None:
+    staged = Staged()
+    for number in range(103):
+        life = staged.source(5000 + number)
+        staged.data(life, 0, 1)
+        staged.data(life, 2, 1)
+    banner = words(pages.index(await board_of(staged)).blocks["banner"])
+    assert banner.count("messages are missing here") == 1
+    assert "and 102 more : 1 messages are missing here and asked for" in banner
 
 
 def test_names_are_escaped() -> None:
