@@ -39,11 +39,12 @@ def main() -> None:
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
     try:
         from stablecast.cli.app import run  # noqa: PLC0415  # a missing extra becomes one sentence
+
+        sys.exit(guarded(run))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("stablecast"):
             raise
         sys.exit(f"{MISSING} ({error.name} is missing)")
-    sys.exit(guarded(run))
 
 
 def guarded(body: Callable[[], int]) -> int:

@@ -118,3 +118,14 @@ def test_a_missing_extra_is_told_and_a_missing_module_of_ours_is_a_bug(
         assert told.value.code == (
             "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]' (typer is missing)"
         )
+
+
+def test_an_extra_that_only_a_command_needs_is_told_likewise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands import what they need when they are run."""
+
+    def run() -> int:
+        raise ModuleNotFoundError("No module named 'zstandard'", name="zstandard")
+
+    monkeypatch.setattr("stablecast.cli.app.run", run)
+    with pytest.raises(SystemExit, match=r"pip install 'stablecast\[daemons\]' \(zstandard is missing\)"):
+        main.main()
