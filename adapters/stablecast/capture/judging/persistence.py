@@ -68,6 +68,7 @@ class Persistence:
         following: The number that comes next on a connection of a stream.
         consumed: What was acknowledged last on a connection, by RegID and life.
         kin: Lives that had the same RegID at a store, in order.
+        granted: Stores and RegIDs of each life.
         claims: What may still turn out.
         releases: What sources do not keep any more, and was not stable yet.
     """
@@ -79,6 +80,7 @@ class Persistence:
     following: dict[tuple[Ends, Incarnation], int] = attrs.field(factory=dict)
     consumed: dict[tuple[Ends, int, Incarnation], int] = attrs.field(factory=dict)
     kin: dict[tuple[Address, int], list[Incarnation]] = attrs.field(factory=dict)
+    granted: dict[Incarnation, set[tuple[Address, int]]] = attrs.field(factory=dict)
     claims: list[Claim] = attrs.field(factory=list)
     releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
     holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
@@ -97,7 +99,7 @@ class Persistence:
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
         self.releases.settle(statement.at.time_ns - SKEW_NS)
-        for table in (self.lives, self.stores, self.processes, self.following, self.consumed, self.kin):
+        for table in (self.lives, self.stores, self.processes, self.following, self.consumed, self.kin, self.granted):
             forget_oldest(table, MAX_KNOWN)
         forget_oldest(self.holders.grants, MAX_KNOWN)
 
@@ -130,7 +132,8 @@ class Persistence:
 
     def _reuse(self, sent: Sent, whose: str, number: int) -> None:
         """S2: no older life of this source has this number stable."""
-        for lives in self.kin.values():
+        for key in self.granted.get(sent.life, ()):
+            lives = self.kin.get(key, [])
             if sent.life not in lives:
                 continue
             for older in lives[: lives.index(sent.life)]:
@@ -194,6 +197,7 @@ class Persistence:
         lives = self.kin.setdefault((store, granted.reg_id), [])
         if granted.role is Role.SOURCE and granted.incarnation not in lives:
             lives.append(granted.incarnation)
+            self.granted.setdefault(granted.incarnation, set()).add((store, granted.reg_id))
 
     def _on_stable(self, at: At, ack: StableAck) -> None:
         life = self._life(ack.incarnation)
