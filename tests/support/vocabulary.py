@@ -75,6 +75,18 @@ REQUESTS = st.builds(
         else m.RetransmitRequest(r.by, r.incarnation, 0, r.request, r.first, r.last, r.reply_to)
     )
 )
+ACKNOWLEDGEMENTS: st.SearchStrategy[m.StableAck | m.ConsumptionAck] = st.one_of(
+    st.builds(m.StableAck, store_index=INDEXES, incarnation=INCARNATIONS, first=U32, last=U32, nack=st.booleans()),
+    st.builds(
+        m.ConsumptionAck,
+        incarnation=INCARNATIONS,
+        source_reg_id=U32,
+        receiver_reg_id=U32,
+        number=U32,
+        flags=st.sampled_from(m.AckFlag),
+        session_id=st.just(0) | U64,
+    ),
+)
 MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     REGISTERS,
     st.builds(
@@ -123,15 +135,7 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         incarnation=INCARNATIONS,
         number=U32,
     ),
-    st.builds(m.StableAck, store_index=INDEXES, incarnation=INCARNATIONS, first=U32, last=U32, nack=st.booleans()),
-    st.builds(
-        m.ConsumptionAck,
-        incarnation=INCARNATIONS,
-        source_reg_id=U32,
-        receiver_reg_id=U32,
-        number=U32,
-        flags=st.sampled_from(m.AckFlag),
-    ),
+    ACKNOWLEDGEMENTS,
     st.builds(m.ReceiverAlive, incarnation=INCARNATIONS, receiver_reg_id=U32, session_id=U64, context=U64),
     REQUESTS,
     st.builds(

@@ -15,9 +15,10 @@ from stablecast.transports.codec.extended import encode_option, find_option
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.shapes import Shaped
 from tests.support.pcap import Capture
 from tests.support.tshark import Packet, dissect, summary
-from tests.support.vocabulary import INCARNATIONS, MESSAGES, U32
+from tests.support.vocabulary import ACKNOWLEDGEMENTS, INCARNATIONS, MESSAGES, U32
 
 
 @given(MESSAGES)
@@ -359,3 +360,41 @@ def test_series_hold_what_single_retransmissions_do(
         again for item in single if isinstance(item, lbmc.Message) for again in one_by_one(item)
     ]
     assert not any(isinstance(item, lbttcp.Series) for item in single)
+
+
+ACKS = st.lists(ACKNOWLEDGEMENTS, max_size=3)
+
+
+def taken_apart(stream: bytes, series: bool) -> list[m.Message] | None:
+    """The messages of a stream; None where it is broken or one of them is none."""
+    try:
+        found = lbttcp.StreamDecoder(series).feed(stream)
+        return [codec.decode(item) for item in found if isinstance(item, lbmc.Message)]
+    except WireError:
+        return None
+
+
+@given(ACKS, st.data())
+def test_acknowledgements_are_the_same_read_as_a_whole_or_header_by_header(
+    acks: list[m.StableAck | m.ConsumptionAck], data: st.DataObject
+) -> None:
+    """Also where bits are flipped, which makes other headers of them, or ends in the middle of one."""
+    stream = bytearray(b"".join(map(codec.encode, acks)))
+    assert taken_apart(bytes(stream), series=True) == taken_apart(bytes(stream), series=False) == acks
+    for place in data.draw(st.lists(st.integers(0, max(0, 8 * len(stream) - 1)), max_size=3 * bool(acks))):
+        stream[place // 8] ^= 1 << place % 8
+    cut = bytes(stream[: data.draw(st.integers(0, len(stream)))])
+    assert taken_apart(cut, series=True) == taken_apart(cut, series=False)
+
+
+@given(ACKS)
+def test_an_acknowledgement_is_written_as_its_headers_are(acks: list[m.StableAck | m.ConsumptionAck]) -> None:
+    for ack in acks:
+        written = codec.encode(ack)
+        assert lbmc.encode(lbmc.decode(written)[0]) == written
+        assert any(isinstance(item, Shaped) for item in lbttcp.StreamDecoder(series=True).feed(written))
+
+
+def test_what_does_not_fit_an_acknowledgement_is_refused() -> None:
+    with pytest.raises(WireError, match="do not fit an acknowledgement"):
+        codec.encode(m.StableAck(0, LIFE, 1 << 32, 5))

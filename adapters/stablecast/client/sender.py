@@ -123,23 +123,24 @@ class Sender(ABC):
             if properties or size > self.max_payload:
                 return self._try_other(payload, properties or {})
             self._check(size, payload)
-            self.flush()
-            if not self._fits(size) and not self._block(size):
-                return None
+            if self._out.pieces or not self._fits(size):
+                self.flush()
+                if not self._fits(size) and not self._block(size):
+                    return None
         out = self._out
         number = out.next
         out.next = number + 1
         self._credit -= 1
         self._credit_bytes -= size
-        parts = out.parts
         length = size + 12
-        parts.append(_PLAIN(length, out.topic_index, number & 0xFFFF_FFFF))
-        parts.append(payload)
+        header = _PLAIN(length, out.topic_index, number & 0xFFFF_FFFF)
+        if not self._flush_planned and self._at_once():
+            self._emit((header + payload, number, 1, size, ()))
+            return number
+        out.parts += (header, payload)
         out.parts_bytes += length
         if out.parts_bytes >= out.floor:
             self.flush()
-        elif not self._flush_planned:
-            self._plan_flush()
         return number
 
     async def send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> Sent:
@@ -212,6 +213,7 @@ class Sender(ABC):
         """The transport takes no more for now, or again; who was turned away meanwhile is told (T13)."""
         self._held = held
         self._renew_credit()
+        self._changed.set()
         if self._turned_away and not held:
             self._turned_away = False
             self._on_notify(Wakeup())
@@ -230,6 +232,7 @@ class Sender(ABC):
         number, at, turn = None, 0, TURN_MESSAGES
         while at < len(messages):
             self.flush()
+            self._renew_credit()
             block = self._out.portion(messages, at, (self._credit, self._credit_bytes), self.max_payload)
             if block is None:
                 number, at = await self._send(messages[at]), at + 1
@@ -255,11 +258,11 @@ class Sender(ABC):
             if not self._fits(size, count) and not self._block(size, count):
                 return None
         number = self._out.cut(payload + block, len(block), self._room)
-        self._spend()
+        self._renew_credit()
         if self._out.pieces_bytes >= self._out.floor:
             self.flush()
-        elif not self._flush_planned:
-            self._plan_flush()
+        elif not self._flush_planned and self._at_once():
+            self._emit(self._out.collected())
         return number
 
     def _emit(self, block: Block) -> None:
@@ -274,7 +277,7 @@ class Sender(ABC):
         if large or not self._prompt:
             self._tell(large)
         if not self._credit:
-            self._spend()
+            self._renew_credit()
 
     def _tell(self, large: tuple[tuple[int, int], ...] = ()) -> None:
         """The machine hears what is on the stream."""
@@ -297,8 +300,7 @@ class Sender(ABC):
         return self._fits(size, count)
 
     def _fits(self, size: int, count: int = 1) -> bool:
-        messages, room = self._granted()
-        return messages >= count and size <= room
+        return self._renew_credit() >= count and size <= self._credit_bytes
 
     def _check(self, size: int, payload: bytes = b"", count: int = 1) -> None:
         """Raise if a message can not be sent now, or ever."""
@@ -320,16 +322,17 @@ class Sender(ABC):
         if not self._may_send():
             raise NotRegistered("not currently registered with enough stores")
 
-    def _plan_flush(self) -> None:
+    def _at_once(self) -> bool:
+        """Plan when what is said leaves; returns whether that is now."""
         if self._span_ns:
             self._flush_planned = True
             self._timer = self._loop.call_later(self._span_ns / SECOND, self._planned_flush)
-            return
+            return False
         if not self._prompt:
             self._loop.call_soon(self._planned_flush)
         self._prompt += 1
         self._flush_planned = self._prompt == PROMPT_MESSAGES
-        self._emit(self._out.collected())
+        return True
 
     def _planned_flush(self) -> None:
         if self._prompt and self.courtesy is not None:
@@ -351,15 +354,15 @@ class Sender(ABC):
         size = NO_LIMIT if room is None else room - self._out.bytes_from(told)
         return (machine.credit_messages - (self._out.next - told), size)
 
-    def _spend(self) -> None:
-        """The fast path has the credit, but while something waits that it must not be put together with."""
+    def _renew_credit(self) -> int:
+        """The fast path gets what is granted, but while something waits that it must not be put together with.
+
+        So `_credit` is never more than that, and less where the machine granted more since: who has used it up asks.
+        Returns the messages granted.
+        """
         messages, self._credit_bytes = self._granted()
         self._credit = 0 if self._out.pieces else messages
-
-    def _renew_credit(self) -> None:
-        """The machine may grant more."""
-        self._spend()
-        self._changed.set()
+        return messages
 
     @abstractmethod
     async def wait_stable(self, number: int) -> None:

@@ -22,6 +22,7 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
     StoreUnresponsive,
+    Wakeup,
 )
 from stablecast.core.inputs import SourceInput, Start, Withdraw
 from stablecast.core.settings import SourceConfig
@@ -30,6 +31,9 @@ from stablecast.net.pool import Pool
 from stablecast.net.reliable_stream import ReliableStream
 from stablecast.net.stream import StreamServer
 from stablecast.transports import codec
+
+_NOT_YET = (StableFlag.STORE, StableFlag.INTRAGROUP)
+"""Flags of what is held by a store, or stable in a group: nobody waits for that."""
 
 
 class Source(Sender):
@@ -45,6 +49,7 @@ class Source(Sender):
         self._pool = pool
         self._stability = Stability.of(config)
         self._troubles = Troubles()
+        self._whose = f"source '{self.topic}'"
         self._closed = False
 
     async def __aenter__(self) -> "Source":
@@ -85,6 +90,7 @@ class Source(Sender):
             raise Closed(self._farewell)
         self.flush()
         self._driver.feed(Withdraw())
+        self._renew_credit()
         await self._until_over()
         if self._closed:
             raise Closed(self._farewell)
@@ -151,19 +157,19 @@ class Source(Sender):
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
+            case fx.Notify():
+                self._on_notify(effect.event)
+            case fx.Release():
+                self._out.retained.release(effect.number)
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Broadcast():
                 if self.stream is not None:
                     self.stream.write(codec.encode(effect.message))
-            case fx.Release():
-                self._out.retained.release(effect.number)
             case fx.Resend():
                 again = self._out.retained.again(effect)
                 if again:
                     self._pool.send(effect.to, again)
-            case fx.Notify():
-                self._on_notify(effect.event)
             case _:
                 assert_never(effect)
 
@@ -171,26 +177,38 @@ class Source(Sender):
         if self._closed:
             return
         match event:
+            case Stable():
+                if event.flags not in _NOT_YET:
+                    self._stability.on_stable(event.first, event.last)
+                    self._changed.set()
+            case Reclaimed():
+                self._stability.on_reclaimed(event.first, event.last)
+                self._changed.set()
+            case Wakeup():
+                self._changed.set()
+            case StoreUnresponsive() | RegistrationError():
+                self._troubles.add(event.text)
+            case RegistrationComplete() | QuorumLost() | Overtaken() | DeregistrationComplete():
+                self._on_right(event)
+        tell(self._on_event, event, self._whose)
+
+    def _on_right(self, event: RegistrationComplete | QuorumLost | Overtaken | DeregistrationComplete) -> None:
+        """Whether it may send has changed."""
+        match event:
             case RegistrationComplete():
                 if not self._begun:
                     self._begun = True
                     self._out.next = event.number
                     self._stability.begin(event.number)
                 self._troubles.clear()
-            case Stable() if event.flags & StableFlag.STABLE:
-                self._stability.on_stable(event.first, event.last)
-            case Reclaimed():
-                self._stability.on_reclaimed(event.first, event.last)
-            case StoreUnresponsive() | RegistrationError():
-                self._troubles.add(event.text)
             case QuorumLost():
                 self.flush()
             case Overtaken():
-                self._end(f"another life of source '{self.topic}' has taken its place: make a new source")
+                self._end(f"another life of {self._whose} has taken its place: make a new source")
             case DeregistrationComplete():
-                self._end(f"source '{self.topic}' was deregistered")
+                self._end(f"{self._whose} was deregistered")
         self._renew_credit()
-        tell(self._on_event, event, f"source '{self.topic}'")
+        self._changed.set()
 
     def _end(self, farewell: str) -> None:
         """Nothing is sent any more."""

@@ -78,14 +78,16 @@ class Stability:
         """These messages are stable."""
         self._stable.add(first, last + 1)
         self.through = self._stable.contiguous_from(self.through + 1) - 1
-        if len(self._stable) > MAX_RANGES:
+        if len(self._stable.ranges) > MAX_RANGES:
             self._stable.forget(self._stable.ranges[1][0])
-        self._wake(first, last, None)
+        if self._waiting:
+            self._wake(first, last, None)
 
     def on_reclaimed(self, first: int, last: int) -> None:
         """The source keeps these messages no longer."""
         self._trail = max(self._trail, last + 1)
-        self._wake(first, last, NotStable)
+        if self._waiting:
+            self._wake(first, last, NotStable)
 
     def close(self, farewell: str) -> None:
         """Nobody waits any more; `farewell` says why."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.client import Closed, Context
+from stablecast.client import Closed, Context, NotRegistered
 from stablecast.core.events import (
     DeregistrationComplete,
     DeregistrationSuccess,
@@ -49,6 +49,8 @@ async def test_closing_ends_the_wait_for_a_store_that_is_away(net: Network) -> N
     await net.stop("a")
     leaving = asyncio.create_task(source.deregister())
     await asyncio.sleep(0)
+    with pytest.raises(NotRegistered):
+        source.try_send(b"what nobody would keep")
     await source.close()
     with pytest.raises(Closed):
         await leaving

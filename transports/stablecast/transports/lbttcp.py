@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from stablecast.core.records import record
 from stablecast.transports import chained
 from stablecast.transports.wire import alike
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Ack
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
+from stablecast.transports.wire.shapes import acknowledgement
 
 MAX_PENDING = MAX_MESSAGE
 """Bytes of an incomplete message that a decoder keeps."""
@@ -57,7 +60,7 @@ class Run:
         return bool(self.block[1])
 
 
-@attrs.frozen
+@record
 class Series(Message):
     """Retransmissions that are alike, with numbers that follow each other: the first of them, and what all carry."""
 
@@ -107,7 +110,11 @@ def build(topic_index: int, number: int, payloads: Sequence[bytes]) -> bytes:
 
 
 class StreamDecoder:
-    """Splits one TCP stream into runs and messages; retransmissions that are alike, if wanted, into series."""
+    """Splits one TCP stream into runs and messages.
+
+    With `series`, as request ports want it, retransmissions that are alike make `Series`, and acknowledgements are
+    `Shaped`.
+    """
 
     __slots__ = ("_failed", "_needed", "_other", "_pending")
 
@@ -187,7 +194,12 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
 
 
 def _series(data: bytes, position: int) -> tuple[Run | Message | None, int]:
-    """The same; of retransmissions of plain messages that follow each other, for and of the same lives, one series."""
+    """The same; of retransmissions of plain messages that follow each other, for and of the same lives, one series.
+
+    An acknowledgement is not taken apart.
+    """
+    if data[position + 1] == Ack.CODE and (known := acknowledgement(data, position)) is not None:
+        return known, position + known.size
     item, end = _other(data, position)
     if not isinstance(item, Message) or item.kind not in _AGAIN or len(item.headers) != _AGAIN_HEADERS:
         return item, end

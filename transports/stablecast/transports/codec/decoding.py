@@ -32,15 +32,18 @@ from stablecast.transports.codec.lives import decode_lives
 from stablecast.transports.codec.paced import decode_pace
 from stablecast.transports.resolution import places
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc
+from stablecast.transports.wire import lbmc, shapes
 from stablecast.transports.wire.errors import WireError
 
 ACK_FLAGS = AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER
 """The flags of an acknowledgement that mean something here."""
+_ACK_FLAGS = int(ACK_FLAGS)
 
 
 def decode(message: lbmc.Message) -> Message:
     """The core message in a control message. Raises WireError for any other."""
+    if isinstance(message, shapes.Shaped):
+        return _SHAPED[message.size](message.values)
     if message.kind != lbmc.MessageKind.CONTROL:
         raise WireError(f"a message of kind {message.kind} is not a control message")
     for header in message.headers:
@@ -144,15 +147,27 @@ def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
     if header.type == h.Ack.STABLE:
         acked = find(message, h.RangedAck)
         first, last = (header.seqnum, header.seqnum) if acked is None else (acked.first_seqnum, acked.last_seqnum)
-        nack = bool(header.flags & h.Ack.NACK)
-        return StableAck(_store_index(message), join(header.transport_idx, header.id_2), first, last, nack)
+        index = need(message, h.StoreId).flags
+        return _stable((header.flags, header.transport_idx, header.id_2, 0, 0, index, 0, first, last))
     if header.type != h.Ack.CDELV:
         raise WireError(f"an acknowledgement of unknown type {header.type}")
-    incarnation = join(header.transport_idx, need(message, h.TopicIdx).tidx)
-    flags = AckFlag(header.flags & ACK_FLAGS)
-    session = find(message, h.UmeSessionId)
+    topic, session = need(message, h.TopicIdx).tidx, find(message, h.UmeSessionId)
     told = 0 if session is None else session.sid
-    return ConsumptionAck(incarnation, header.id_2, header.rcv_reg_id, header.seqnum, flags, told)
+    names = header.transport_idx, header.id_2, header.rcv_reg_id
+    return _consumed((header.flags, *names, header.seqnum, 0, 0, topic, 0, told))
+
+
+def _stable(values: tuple[int, ...]) -> Message:
+    """Of those of `shapes.STABLE`."""
+    flags, transport, topic, _, _, store, _, first, last = values
+    return StableAck(store & h.StoreId.ID_MASK, join(transport, topic), first, last, bool(flags & h.Ack.NACK))
+
+
+def _consumed(values: tuple[int, ...]) -> Message:
+    """Of those of `shapes.CONSUMED_BY`, or `shapes.CONSUMED`, which has no session."""
+    flags, transport, source, receiver, number, _, _, topic, *session = values
+    told = AckFlag(flags & _ACK_FLAGS)
+    return ConsumptionAck(join(transport, topic), source, receiver, number, told, session[-1] if session else 0)
 
 
 def _decode_receiver_alive(header: h.ReceiverKeepalive, message: lbmc.Message) -> Message:
@@ -263,4 +278,10 @@ _DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
     h.SriReq: _decode_sri_req,
     h.LjiReq: _decode_lji_req,
     h.LjInfo: _decode_lj_info,
+}
+
+_SHAPED: dict[int, Callable[[tuple[int, ...]], Message]] = {
+    shapes.STABLE.size: _stable,
+    shapes.CONSUMED.size: _consumed,
+    shapes.CONSUMED_BY.size: _consumed,
 }

@@ -32,13 +32,15 @@ from stablecast.transports.codec.lives import encode_lives
 from stablecast.transports.codec.paced import encode_pace
 from stablecast.transports.resolution import places
 from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import shapes
 
 CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
 
 
 def encode(message: Message) -> bytes:
     """The control message for a core message."""
-    return control(*_ENCODERS[type(message)](message))
+    whole = _SHAPED.get(type(message))
+    return control(*_ENCODERS[type(message)](message)) if whole is None else whole(message)
 
 
 _NO_INSTANCE = bytes(8)
@@ -151,30 +153,17 @@ def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:
     return (_preg_resp(m, h.PregResp.DEREGISTER, high=m.number), h.StoreId(flags=m.store_index))
 
 
-def _encode_stable(m: StableAck) -> tuple[h.Header, ...]:
+def _stable(m: StableAck) -> bytes:
     session, index = split(m.incarnation)
-    flags = h.Ack.NACK if m.nack else 0
-    return (
-        h.Ack(flags=flags, type=h.Ack.STABLE, transport_idx=session, id_2=index, rcv_reg_id=0, seqnum=m.last),
-        h.StoreId(flags=m.store_index),
-        h.RangedAck(first_seqnum=m.first, last_seqnum=m.last),
+    return shapes.STABLE.write(
+        h.Ack.NACK if m.nack else 0, session, index, 0, m.last, m.store_index, 0, m.first, m.last
     )
 
 
-def _encode_consumption(m: ConsumptionAck) -> tuple[h.Header, ...]:
+def _consumed(m: ConsumptionAck) -> bytes:
     session, index = split(m.incarnation)
-    return (
-        h.Ack(
-            flags=m.flags,
-            type=h.Ack.CDELV,
-            transport_idx=session,
-            id_2=m.source_reg_id,
-            rcv_reg_id=m.receiver_reg_id,
-            seqnum=m.number,
-        ),
-        h.TopicIdx(tidx=index),
-        *([h.UmeSessionId(sid=m.session_id)] if m.session_id else ()),
-    )
+    values = m.flags, session, m.source_reg_id, m.receiver_reg_id, m.number, 0, 0, index
+    return shapes.CONSUMED_BY.write(*values, 0, m.session_id) if m.session_id else shapes.CONSUMED.write(*values)
 
 
 def _encode_receiver_alive(m: ReceiverAlive) -> tuple[h.Header, ...]:
@@ -261,8 +250,6 @@ _ENCODERS: dict[type[Message], Callable[[Any], tuple[h.Header, ...]]] = {
     Refused: _encode_refused,
     Deregister: _encode_deregister,
     Deregistered: _encode_deregistered,
-    StableAck: _encode_stable,
-    ConsumptionAck: _encode_consumption,
     ReceiverAlive: _encode_receiver_alive,
     RetransmitRequest: _encode_retransmit_request,
     Keepalive: _encode_keepalive,
@@ -271,3 +258,6 @@ _ENCODERS: dict[type[Message], Callable[[Any], tuple[h.Header, ...]]] = {
     LateJoinRequest: _encode_late_join_request,
     LateJoinInfo: _encode_late_join_info,
 }
+
+_SHAPED: dict[type[Message], Callable[[Any], bytes]] = {StableAck: _stable, ConsumptionAck: _consumed}
+"""What is written as a whole."""

@@ -162,6 +162,7 @@ U32 = Annotated[int, Fixed("I")]
 U64 = Annotated[int, Fixed("Q")]
 I32 = Annotated[int, Fixed("i")]
 I64 = Annotated[int, Fixed("q")]
+_INTEGERS = [Fixed(form) for form in "BHIQiq"]
 OptionalU32 = Annotated[int | None, Fixed("I", optional=True)]
 Ipv4 = Annotated[str, Fixed("4s", read=dotted, write=packed)]
 Octets8 = Annotated[bytes, _exactly(8)]
@@ -246,7 +247,16 @@ class Layout(Generic[RecordT]):
         return octets
 
 
-def _annotations(record: type) -> Iterable[tuple[str, object]]:
+def plain_forms(record: type) -> dict[str, str]:
+    """The `struct` characters of a declared class by name of the field; all of them are integers of fixed size."""
+    kinds = _annotations(record)
+    forms = {name: kind.form for name, kind in kinds if isinstance(kind, Fixed) and kind in _INTEGERS}
+    if len(forms) < len(kinds):
+        raise TypeError(f"{record.__name__} has fields that are not integers of fixed size")
+    return forms
+
+
+def _annotations(record: type) -> list[tuple[str, object]]:
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
     return [(field.name, field.type.__metadata__[0]) for field in fields]  # type: ignore[union-attr]
 

@@ -7,8 +7,7 @@ with code 255, nothing follows; which one is told by the kind of the message.
 import struct
 from enum import IntEnum
 
-import attrs
-
+from stablecast.core.records import record
 from stablecast.transports.wire.chains import MIN_LENGTH, decode_chain, encode_chain
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.headers import Header, pack, unpack
@@ -39,7 +38,7 @@ _KINDS = {int(kind): kind for kind in MessageKind}
 _SHORTEST = {k: DATA_HEADER.size if k in PAYLOAD_KINDS else PREFIX.size + MIN_LENGTH for k in MessageKind}
 
 
-@attrs.frozen
+@record
 class Message:
     """One message.
 

@@ -1,0 +1,80 @@
+"""Acknowledgements, of which there are more than of all other control messages together: read and written as a whole.
+
+A *shape* is a control message with certain headers in a certain order, each of fixed size. What chains them, and what
+else is the same in every such message, stands at known places: one comparison finds it, and one `struct` reads the
+rest. The same message in another form, as another implementation may send it, is read header by header.
+"""
+
+import struct
+from itertools import chain
+
+from stablecast.core.records import record
+from stablecast.transports.wire.chains import LEAD
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.fields import plain_forms
+from stablecast.transports.wire.headers import Ack, RangedAck, StoreId, TopicIdx, UmeSessionId
+from stablecast.transports.wire.lbmc import NOTHING_FOLLOWS, PREFIX, Message, MessageKind
+
+
+class Shape:
+    """Control messages with these headers; `same` are the fields that have one value in all of them, by name."""
+
+    def __init__(self, *headers: type[Ack | StoreId | RangedAck | TopicIdx | UmeSessionId], **same: int) -> None:
+        fields = [plain_forms(header) for header in headers]
+        lengths = [LEAD + struct.calcsize(">" + "".join(forms.values())) for forms in fields]
+        self.size = PREFIX.size + sum(lengths)
+        mark, marked = PREFIX.pack(MessageKind.CONTROL, headers[0].CODE, self.size), list[tuple[bytes, str]]()
+        following = [*(header.CODE for header in headers[1:]), NOTHING_FOLLOWS]
+        for forms, code, length in zip(fields, following, lengths, strict=True):
+            mark += bytes((code, length))
+            for name, form in forms.items():
+                if name in same:
+                    mark += struct.pack(">" + form, same[name])
+                else:
+                    marked.append((mark, form))
+                    mark = b""
+        self._marks = tuple(before for before, _ in marked)
+        sizes = [(len(before), form, struct.calcsize(">" + form)) for before, form in marked]
+        self._find = struct.Struct(">" + "".join(f"{before}s{size}x" for before, _, size in sizes)).unpack_from
+        self._read = struct.Struct(">" + "".join(f"{before}x{form}" for before, form, _ in sizes)).unpack_from
+        self._write = struct.Struct(">" + "".join(f"{before}s{form}" for before, form, _ in sizes)).pack
+
+    def read(self, octets: bytes, position: int) -> tuple[int, ...] | None:
+        """The values of the fields, in their order; None if there is no whole message of this shape."""
+        if len(octets) - position < self.size or self._find(octets, position) != self._marks:
+            return None
+        return self._read(octets, position)
+
+    def write(self, *values: int) -> bytes:
+        """The message with these values. Raises WireError if one does not fit its field."""
+        try:
+            return self._write(*chain.from_iterable(zip(self._marks, values, strict=True)))
+        except struct.error as error:
+            raise WireError(f"{values} do not fit an acknowledgement: {error}") from error
+
+
+STABLE = Shape(Ack, StoreId, RangedAck, type=Ack.STABLE)
+"""A store holds a range, or has lost it."""
+CONSUMED = Shape(Ack, TopicIdx, type=Ack.CDELV)
+"""A receiver consumed everything up to a number."""
+CONSUMED_BY = Shape(Ack, TopicIdx, UmeSessionId, type=Ack.CDELV)
+"""The same, with the session of the receiver."""
+
+SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY)}
+
+
+@record
+class Shaped(Message):
+    """A message of a shape that was not taken apart: its size, which says which one it is, and the values in it."""
+
+    size: int = 0
+    values: tuple[int, ...] = ()
+
+
+def acknowledgement(octets: bytes, position: int) -> Shaped | None:
+    """The acknowledgement of a known shape that begins here, if one does and is whole."""
+    shape = SHAPES.get(octets[position + PREFIX.size - 1])
+    values = None if shape is None else shape.read(octets, position)
+    if shape is None or values is None:
+        return None
+    return Shaped(MessageKind.CONTROL, size=shape.size, values=values)
