@@ -14,6 +14,7 @@ import asyncio
 import operator
 import time
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -215,9 +216,7 @@ class Receiver:
     def _join(self, transport: str) -> None:
         plan = self._plans.pop(transport)
         plan.timer.cancel()
-
-        def items(session: int, arrived: list[Item]) -> None:
-            self._on_stream(session, arrived, plan)
+        items = partial(self._on_stream, plan)
 
         def ended(gone: bool) -> None:
             if gone:
@@ -275,10 +274,11 @@ class Receiver:
         while len(self._history) > MAX_LIVES:
             del self._history[next(iter(self._history))]
 
-    def _on_stream(self, session_id: int, items: list[Item], plan: Plan) -> None:
+    def _on_stream(self, plan: Plan, session_id: int, items: list[Item]) -> None:
+        sessions, transport = self._sessions, codec.join(session_id, 0)
         for item in items:
             if isinstance(item, Run):
-                session = self._sessions.get(codec.join(session_id, item.topic_index))
+                session = sessions.get(transport | item.topic_index)
                 if session is None:
                     self._early.keep(session_id, item)
                 else:

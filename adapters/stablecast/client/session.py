@@ -153,8 +153,6 @@ class Session:
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
-            case fx.Send():
-                self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Deliver():
                 run, sender = self._tokens.use(effect.token, effect.done)
                 if self._stopped:
@@ -167,6 +165,8 @@ class Session:
                     self._pass()
                 self.waiting += effect.count
                 self._receiver.deliver(Batch(run, effect, sender, self))
+            case fx.Send():
+                self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Discard():
                 self._tokens.drop(effect.token)
             case fx.AskRegId():

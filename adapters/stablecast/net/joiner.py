@@ -103,7 +103,8 @@ class Joiner:
             self._on_end(False)
 
     def _on_read(self, items: list[Item]) -> None:
-        self._messages += sum(item.count if isinstance(item, Run) else 1 for item in items)
+        for item in items:
+            self._messages += item.count if isinstance(item, Run) else 1
         if not self._greeted:
             if not self._greet(items[0]):
                 return

@@ -21,9 +21,12 @@ class Continuity:
 
     def check(self, incarnation: Incarnation, run: Run) -> Lost | None:
         """What was lost right before a run of this life's stream, if anything."""
-        expected = self._next.get(incarnation, run.first)
-        self._next[incarnation] = serial.wire(run.first + run.count)
-        missing = serial.wire(run.first - expected)
+        first = run.first
+        expected = self._next.get(incarnation, first)
+        self._next[incarnation] = (first + run.count) % serial.MODULUS
+        if first == expected:
+            return None
+        missing = serial.wire(first - expected)
         return Lost(incarnation, expected, missing) if 0 < missing < serial.HALF else None
 
     def forget(self, incarnation: Incarnation) -> None:

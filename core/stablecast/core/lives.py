@@ -26,17 +26,17 @@ class Lives:
 
     def saw(self, first: int, stop: int, incarnation: int) -> None:
         """[first, stop) came from this life."""
-        self._note(self.seen, incarnation, first, stop)
+        self._note(self.seen, self._name(incarnation), first, stop)
 
     def on_consumed(self, first: int, stop: int) -> None:
         """The application is done with [first, stop) of this session."""
-        for incarnation, seen in self.seen.items():
+        for life, seen in self.seen.items():
             for low, high in seen.within(first, stop):
-                self.remember(incarnation, low, high)
+                self._note(self.consumed, life, low, high)
 
     def remember(self, incarnation: int, first: int, stop: int) -> None:
         """[first, stop) of this life is consumed."""
-        self._note(self.consumed, incarnation, first, stop)
+        self._note(self.consumed, self._name(incarnation), first, stop)
 
     def known(self, incarnation: int, first: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [first, stop) of this life that are consumed already."""
@@ -51,9 +51,8 @@ class Lives:
     def _name(self, incarnation: int) -> int:
         return incarnation if self.told_apart else ANY_LIFE
 
-    def _note(self, lives: dict[int, RangeSet], incarnation: int, first: int, stop: int) -> None:
+    def _note(self, lives: dict[int, RangeSet], life: int, first: int, stop: int) -> None:
         """Add to a life's ranges; the life noted first makes room for one too many."""
-        life = self._name(incarnation)
         noted = lives.get(life)
         if noted is None:
             noted = lives[life] = RangeSet()

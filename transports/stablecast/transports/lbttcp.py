@@ -88,7 +88,7 @@ def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
     octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
     length_at, header = _LENGTH.unpack_from, DATA_HEADER.size
     found: list[bytes] = []
-    offset, _ = span(octets, skip, 0)
+    offset = span(octets, skip, 0)[0] if skip else 0
     for _ in range(count):
         stop = offset + length_at(octets, offset)[0]
         found.append(octets[offset + header : stop])

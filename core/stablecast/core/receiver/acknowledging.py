@@ -58,12 +58,11 @@ class Acknowledger:
     def plan(self, now: int) -> bool:
         """Something was consumed; returns whether to acknowledge at once."""
         mode = self.config.ack_mode
-        if mode is AckMode.EXPLICIT:
+        if mode is AckMode.EXPLICIT or self.timers.armed(AckTimer.ACK):
             return False
         if mode is AckMode.IMMEDIATE or self._leaps:
             return True
-        if not self.timers.armed(AckTimer.ACK):
-            self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)
+        self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)
         return False
 
     def number(self, window: DeliveryWindow) -> int | None:

@@ -13,11 +13,11 @@
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.effects import Discard, Effect, Notify
+from stablecast.core.effects import Deliver, Discard, Effect, Notify
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import Oddity, SteppedBack
 from stablecast.core.inputs import Consumed, Data, Lost
-from stablecast.core.lives import Lives
+from stablecast.core.lives import ANY_LIFE, Lives
 from stablecast.core.messages import LateJoinInfo, SourceInfo
 from stablecast.core.receiver.delivery import DeliveryWindow
 from stablecast.core.receiver.recovery import Recovery
@@ -96,6 +96,29 @@ class Arrivals:
         self.window.learn(high)
         return min(start_number(low, self.high, self.config.request_maximum, low), self.first_live)
 
+    def goes_on(self, event: Data, out: list[Effect]) -> bool:
+        """Take a run of this life that simply goes on: live, the next number, and nothing before it is missing.
+
+        Nothing is held, lost or known of then, nothing asked for that it could be (see `check_invariants`), and to
+        deliver it is all that follows. False for every other run, and nothing was done: that is for `on_data`, which
+        would come to the same here.
+        """
+        window, lives, life = self.window, self.lives, self.config.incarnation
+        at = window.next
+        if at is None or window.high != at - 1 or event.wire_first != at % serial.MODULUS or at < self.resume_point:
+            return False
+        if event.incarnation != life or event.session != life or event.recovered:
+            return False
+        name = life if lives.told_apart else ANY_LIFE
+        seen, consumed = lives.seen.get(name), lives.consumed.get(name)
+        if seen is None or (consumed is not None and consumed.ranges and consumed.ranges[-1][1] > at):
+            return False
+        stop = at + event.count
+        seen.add(at, stop)
+        window.high, window.next = stop - 1, stop
+        out.append(Deliver(event.token, 0, event.count, at, False, True, False))
+        return True
+
     def on_data(self, event: Data, out: list[Effect]) -> bool:
         """A run of this session; returns whether some of it was consumed in an earlier one."""
         window, high = self.window, self.high
@@ -168,3 +191,11 @@ class Arrivals:
         if before is not None:  # What is missing before the start is history.
             self.window.burst(first, stop, out)
             self.requests.got(before, self.window.next or before)
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests). `goes_on` counts on it."""
+        window, cared = self.window, self.requests.cared
+        window.check_invariants()
+        assert not cared or (cared.last or 0) <= self.high
+        if window.next is not None and not window.behind:
+            assert not any((window.held, window.have, window.known, window.lost))

@@ -125,7 +125,8 @@ class ReceiverSession:
         """Feed one input. Raises MisuseError for messages consumed or acknowledged that were not delivered."""
         match event:
             case Data():
-                self._on_data(event, now)
+                if not self.arrivals.goes_on(event, self.outbox):
+                    self._on_data(event, now)
             case Consumed():
                 self._on_consumed(event, now)
             case Arrived():
@@ -138,9 +139,7 @@ class ReceiverSession:
             case Lost():
                 self._on_lost(event, now)
             case LowChosen():
-                if self.state is ReceiverState.CHOOSING:
-                    fire(RECEIVER, self, ReceiverStep.CHOSEN, now, event.number)
-                    self._recover(now)
+                self._on_low(event.number, now)
             case RegIdChosen():
                 self.enlistment.on_reg_id(event.store_index, event.reg_id, now, self.outbox)
             case Reset() | Gone():
@@ -176,7 +175,7 @@ class ReceiverSession:
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
         due = (self.contact.due, self.acknowledger.timers.next(), self.requests.next(), self.enrollment.next())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        return min([deadline for deadline in due if deadline is not None], default=None)
 
     def take_effects(self) -> list[ReceiverEffect]:
         """What the driver must do, in order."""
@@ -203,6 +202,11 @@ class ReceiverSession:
     def _recover(self, now: int) -> None:
         if self.state is ReceiverState.ACTIVE and self.window.behind:
             self.arrivals.recover(self.enlistment.targets(Target(self.contact.source.request, 0)), now, self.outbox)
+
+    def _on_low(self, number: int, now: int) -> None:
+        if self.state is ReceiverState.CHOOSING:
+            fire(RECEIVER, self, ReceiverStep.CHOSEN, now, number)
+            self._recover(now)
 
     # Consumption.
 
@@ -367,7 +371,7 @@ class ReceiverSession:
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
-        self.window.check_invariants()
+        self.arrivals.check_invariants()
 
     def abstract(self) -> tuple[object, ...]:
         """What the models see: state, registrations, window, requests."""

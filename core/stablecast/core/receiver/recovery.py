@@ -90,7 +90,7 @@ class Recovery:
     def next(self) -> int | None:
         """When `handle_timeout` is due."""
         due = (self.history.next(), self.gaps.next(), *self.young)
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        return min([deadline for deadline in due if deadline is not None], default=None)
 
     def _want(self, window: RequestWindow, start: int, stop: int) -> None:
         self.cared.add(start, stop)
