@@ -17,18 +17,29 @@ def tell(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> 
         report(f"the on_event callback of {whose} failed", error)
 
 
-def hand_over(on_message: Callable[[Message], object], batch: Batch, whose: str) -> bool:
-    """Call the application with each message, which is consumed when its call has returned; False if one raised."""
-    index = 0
-    try:
-        for index, payload in enumerate(batch.payloads()):  # how far it came is told to `consumed`
-            on_message(Message(payload, batch, index))
-    except Exception as error:  # noqa: BLE001  # it is the application's, and reported
-        batch.consumed(index)
-        report(f"the on_message callback of {whose} failed", error)
-        return False
-    batch.consumed()
-    return True
+def handing_over(on_message: Callable[[Message], object], whose: str) -> Callable[[Batch], None]:
+    """Calls the application with each message of a batch, which is consumed when its call has returned.
+
+    What a call raises ends that: nothing is handed over any more.
+    """
+    refused = False
+
+    def deliver(batch: Batch) -> None:
+        nonlocal refused
+        if refused:
+            return
+        index = 0
+        try:
+            for index, payload in enumerate(batch.payloads()):  # how far it came is told to `consumed`
+                on_message(Message(payload, batch, index))
+        except Exception as error:  # noqa: BLE001  # it is the application's, and reported
+            refused = True
+            batch.consumed(index)
+            report(f"the on_message callback of {whose} failed", error)
+        else:
+            batch.consumed()
+
+    return deliver
 
 
 def report(message: str, error: Exception) -> None:

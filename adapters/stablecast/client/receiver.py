@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from stablecast.client.callbacks import hand_over, report, tell
+from stablecast.client.callbacks import handing_over, report, tell
 from stablecast.client.early import Early
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
@@ -40,6 +40,7 @@ from stablecast.net.reliable_joiner import ReliableJoiner
 from stablecast.net.stream import Item
 from stablecast.net.where import is_source_string, source_string
 from stablecast.transports import codec
+from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
@@ -91,7 +92,6 @@ class Receiver:
         self._reg_id = reg_id
         self._start_at = start_at
         self._on_message = on_message
-        self._refused = False
         self.transport = TransportConfig()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
@@ -102,6 +102,7 @@ class Receiver:
         self._history: dict[int, list[tuple[int, int]]] = {}
         self._plans: dict[str, Plan] = {}
         self._inbox = Inbox(self._read_on)
+        self.deliver = self._inbox.put if on_message is None else handing_over(on_message, f"receiver '{self.topic}'")
         self._paused = False
         self._closed = False
         self._current: Batch | None = None
@@ -250,8 +251,8 @@ class Receiver:
             self._rejoin = loop.call_later(REJOIN_SECONDS, self.found, transport, None, "")
 
     def on_consumed(self, session: Session) -> None:
-        """The application is done with something; a waiting new life may begin when it was the last of an old one."""
-        if not session.waiting and session in self._finished:
+        """The application is done with all of an ended session; a waiting new life may begin if it was the last."""
+        if session in self._finished:
             self._settle()
 
     def _settle(self) -> None:
@@ -275,10 +276,9 @@ class Receiver:
             del self._history[next(iter(self._history))]
 
     def _on_stream(self, plan: Plan, session_id: int, items: list[Item]) -> None:
-        sessions, transport = self._sessions, codec.join(session_id, 0)
         for item in items:
             if isinstance(item, Run):
-                session = sessions.get(transport | item.topic_index)
+                session = self._sessions.get(session_id << TOPIC_BITS | item.topic_index)
                 if session is None:
                     self._early.keep(session_id, item)
                 else:
@@ -334,13 +334,6 @@ class Receiver:
         return session
 
     # What a session asks of the application.
-
-    def deliver(self, batch: Batch) -> None:
-        """Queue a run for the application, or hand it over at once."""
-        if self._on_message is None:
-            self._inbox.put(batch)
-        elif not self._refused:
-            self._refused = not hand_over(self._on_message, batch, f"receiver '{self.topic}'")
 
     def choose_reg_id(self, question: fx.AskRegId, transport: str) -> int | None:
         """The RegID to ask for at a store; None if the application cannot say: then it is not registered there."""

@@ -56,13 +56,12 @@ class Session:
         self._pieces = Reassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
         self._consumed: tuple[int, int] | None = None
         self._machine = ReceiverSession.create(config)
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
         )
-        self._driver = Driver(driven, self._perform)
+        self._driver = Driver(driven, self._perform, self._tell_consumed)
 
     def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
         """Begin, knowing what the application consumed in earlier sessions."""
@@ -133,18 +132,19 @@ class Session:
         self.waiting -= last - first + 1
         if self._consumed is None:
             self._consumed = (first, last)
-            self._loop.call_soon(self._loop.call_soon, self._tell_consumed)
+            self._driver.settle_soon()
         elif self._consumed[1] + 1 == first:
             self._consumed = (self._consumed[0], last)
         else:
             self._tell_consumed()
             self._driver.feed(Consumed(first, last))
-        self._receiver.on_consumed(self)
+        if self.ended and not self.waiting:
+            self._receiver.on_consumed(self)
 
     def _tell_consumed(self) -> None:
-        consumed, self._consumed = self._consumed, None
-        if consumed is not None:
-            self._driver.feed(Consumed(*consumed))
+        while self._consumed is not None:
+            (first, last), self._consumed = self._consumed, None
+            self._driver.feed(Consumed(first, last))
 
     def acknowledge(self, number: int) -> None:
         """It acknowledges everything up to `number` itself. Raises MisuseError for what was not delivered."""

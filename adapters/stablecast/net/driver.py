@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from stablecast.core.effects import Effect
-from stablecast.core.inputs import Input
+from stablecast.core.inputs import Input, Tick
 from stablecast.core.units import MILLISECOND
 from stablecast.trace import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
 EffectT = TypeVar("EffectT", bound=Effect)
+
+_TICK = Tick()
 
 
 class Driver(Generic[EventT_contra, EffectT]):
@@ -23,26 +25,44 @@ class Driver(Generic[EventT_contra, EffectT]):
     for the bookkeeping of the one before it.
     """
 
-    def __init__(self, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]) -> None:
-        """Drive a machine and hand its effects to `perform`."""
+    def __init__(
+        self,
+        driven: Driven[EventT_contra, EffectT],
+        perform: Callable[[EffectT], None],
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        """Drive a machine and hand its effects to `perform`; `before` the timer is set, what was put off may be fed."""
         self._driven = driven
         self._perform = perform
         self._loop = asyncio.get_running_loop()
         self._inputs: deque[EventT_contra] = deque()
         self._busy = False
         self._closed = False
+        self._before = before
         self._settling = False
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0
 
     def feed(self, event: EventT_contra) -> None:
-        """Feed one input and perform what follows; does nothing once closed."""
+        """Feed one input and perform what follows, and what was fed meanwhile; does nothing once closed."""
         if self._closed:
             return
         if self._busy:
             self._inputs.append(event)
-        else:
-            self._run(self._driven.feed(event, time.monotonic_ns()))
+            return
+        self._busy = True
+        try:
+            for effect in self._driven.feed(event, time.monotonic_ns()):
+                self._perform(effect)
+            while self._inputs:
+                for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
+                    self._perform(effect)
+        finally:
+            self._busy = False
+            if self._closed:
+                self._driven.close()  # type: ignore[unreachable]  # an effect may have closed us
+        if not self._settling:
+            self.settle_soon()
 
     def feed_all(self, events: Iterable[EventT_contra]) -> None:
         """Feed several inputs."""
@@ -58,26 +78,19 @@ class Driver(Generic[EventT_contra, EffectT]):
         if not self._busy:
             self._driven.close()
 
-    def _run(self, effects: Iterable[EffectT]) -> None:
-        """Perform effects, then feed what waits."""
-        self._busy = True
-        try:
-            for effect in effects:
-                self._perform(effect)
-            while self._inputs:
-                for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
-                    self._perform(effect)
-        finally:
-            self._busy = False
-            if self._closed:
-                self._driven.close()
+    def settle_soon(self) -> None:
+        """Do what was put off, and set the timer, after what has arrived in this turn of the loop was read."""
         if not self._settling:
             self._settling = True
             self._loop.call_soon(self._loop.call_soon, self._settle)
 
     def _settle(self) -> None:
-        self._settling = False
-        self._rearm()
+        try:
+            if self._before is not None:
+                self._before()
+        finally:
+            self._settling = False
+            self._rearm()
 
     def _rearm(self) -> None:
         """A timer that is early enough stays: most deadlines move back before they come."""
@@ -95,8 +108,8 @@ class Driver(Generic[EventT_contra, EffectT]):
 
     def _wake(self) -> None:
         self._timer = None
-        now, due = time.monotonic_ns(), self._driven.machine.next_timeout()
-        if due is not None and now < due:
+        due = self._driven.machine.next_timeout()
+        if due is not None and time.monotonic_ns() < due:
             self._rearm()
         else:
-            self._run(self._driven.timeout(now))
+            self.feed(_TICK)  # type: ignore[arg-type]  # of all inputs every union has this one

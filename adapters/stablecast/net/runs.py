@@ -81,7 +81,8 @@ class Tokens:
 
     def _recovered(self, first: Recovered | RecoveredRun, block: bytes, contents: Sequence[bytes]) -> Data:
         count, size, number = len(contents), sum(map(len, contents)), first.wire_number
-        token = self.keep(Run(split(first.incarnation)[1], number, count, size, block), first.incarnation)
+        run = Run(split(first.incarnation)[1], number, count, size, block, chained=bool(block[1]))
+        token = self.keep(run, first.incarnation)
         return Data(first.session, first.incarnation, number, count, size, True, token, first.proactive)
 
 

@@ -73,6 +73,6 @@ def parted(run: Run, at: int) -> tuple[Run, Run]:
     block, sizes = memoryview(run.block), [len(piece.payload) for piece in chained.pieces(run.block, 0, run.count)]
     behind = serial.wire(run.first + at)
     return (
-        Run(run.topic_index, run.first, at, sum(sizes[:at]), block[:cut]),
-        Run(run.topic_index, behind, run.count - at, sum(sizes[at:]), block[cut:]),
+        Run(run.topic_index, run.first, at, sum(sizes[:at]), block[:cut], chained=True),
+        Run(run.topic_index, behind, run.count - at, sum(sizes[at:]), block[cut:], chained=True),
     )

@@ -125,13 +125,13 @@ async def test_a_wait_cancelled_when_the_message_is_there(net: Network) -> None:
     _, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")
     arrived = asyncio.Event()
-    deliver = receiver._inbox.put
+    deliver = receiver.deliver
 
     def noted(batch: Batch) -> None:
         deliver(batch)
         arrived.set()
 
-    receiver._inbox.put = noted  # type: ignore[method-assign]
+    receiver.deliver = noted
     seen: list[int] = []
     for _ in range(10):
         waiting: asyncio.Task[Message] = asyncio.create_task(anext(receiver))

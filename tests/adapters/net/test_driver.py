@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.core.effects import Effect, Notify
 from stablecast.core.events import Oddity
-from stablecast.core.inputs import Ended, Input
+from stablecast.core.inputs import Ended, Input, Tick
 from stablecast.core.units import MILLISECOND
 from stablecast.net import driver as module
 from stablecast.net.driver import Driver
@@ -37,6 +37,9 @@ class Machine:
     outbox: list[Effect] = attrs.field(factory=list)
 
     def receive(self, event: Input, now: int) -> None:
+        if isinstance(event, Tick):
+            self.handle_timeout(now)
+            return
         self.inputs.append(event)
         assert isinstance(event, Ended)
         self.outbox.append(Notify(Oddity("fed", str(event.incarnation))))

@@ -44,6 +44,7 @@ class Run:
         count: How many they are, at least one.
         payload_bytes: Sum of the sizes of their payloads, properties included.
         block: The messages as they came, headers included, back to back.
+        chained: Whether they are not plain: then `chained.pieces` takes them apart, not `payloads`.
         kind: Always DATA.
     """
 
@@ -52,12 +53,8 @@ class Run:
     count: int
     payload_bytes: int
     block: bytes | memoryview
+    chained: bool = False
     kind: int = MessageKind.DATA
-
-    @property
-    def chained(self) -> bool:
-        """Whether its messages are not plain: then `chained.pieces` takes them apart, not `payloads`."""
-        return bool(self.block[1])
 
 
 @record
@@ -145,6 +142,10 @@ class StreamDecoder:
                 self._pending += data
                 return []
             data = b"".join((self._pending, data))
+        elif len(data) >= DATA_HEADER.size:
+            length, topic, first = _PLAIN.unpack_from(data)
+            if length == len(data) <= MAX_MESSAGE:  # one plain message: as a rule, where little is sent
+                return [Run(topic, first, 1, length - DATA_HEADER.size, data)]
         try:
             found, end = _split(data, self._other)
             if self._pending or end < len(data):
@@ -187,7 +188,7 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
     count, payload_bytes, end = chained.run(data, position)
     if count:
         _, topic, first = _PLAIN.unpack_from(data, position)
-        return Run(topic, first, count, payload_bytes, memoryview(data)[position:end]), end
+        return Run(topic, first, count, payload_bytes, memoryview(data)[position:end], chained=True), end
     if position + frame(data, position)[1] > len(data):
         return None, position
     return decode(data, position)

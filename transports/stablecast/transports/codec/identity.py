@@ -24,6 +24,9 @@ RECOVERED_KINDS = frozenset({lbmc.MessageKind.RETRANSMISSION, lbmc.MessageKind.P
 _CHAINED = (h.Fragment, h.ApplicationChain)
 _LEAD = lbmc.DATA_HEADER.size
 
+TOPIC_BITS = 32
+"""Bits of the topic index in an incarnation, below the session id: for who cannot afford to call `join`."""
+
 HeaderT = TypeVar("HeaderT", bound=h.Header)
 
 
@@ -64,12 +67,12 @@ class RecoveredRun:
 
 def join(session_id: int, topic_index: int) -> Incarnation:
     """The incarnation of a source on a transport."""
-    return session_id << 32 | topic_index
+    return session_id << TOPIC_BITS | topic_index
 
 
 def split(incarnation: Incarnation) -> tuple[int, int]:
     """Session id of the transport and topic index."""
-    return incarnation >> 32, incarnation & 0xFFFF_FFFF
+    return incarnation >> TOPIC_BITS, incarnation & 0xFFFF_FFFF
 
 
 def greeting(session_id: int) -> bytes:
