@@ -174,7 +174,8 @@ class ReceiverSession:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` wants to be called."""
-        due = (self.contact.due, self.acknowledger.timers.next(), self.requests.next(), self.enrollment.next())
+        requests, enrollment = self.arrivals.requests, self.enlistment.enrollment
+        due = (self.contact.due, self.acknowledger.timers.next(), requests.next(), enrollment.next())
         return min([deadline for deadline in due if deadline is not None], default=None)
 
     def take_effects(self) -> list[ReceiverEffect]:
@@ -200,7 +201,7 @@ class ReceiverSession:
             self._recover(now)
 
     def _recover(self, now: int) -> None:
-        if self.state is ReceiverState.ACTIVE and self.window.behind:
+        if self.state is ReceiverState.ACTIVE and self.arrivals.window.behind:
             self.arrivals.recover(self.enlistment.targets(Target(self.contact.source.request, 0)), now, self.outbox)
 
     def _on_low(self, number: int, now: int) -> None:

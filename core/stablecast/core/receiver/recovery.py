@@ -89,6 +89,8 @@ class Recovery:
 
     def next(self) -> int | None:
         """When `handle_timeout` is due."""
+        if not (self.history.asked or self.gaps.asked or self.young):
+            return None  # as a rule
         due = (self.history.next(), self.gaps.next(), *self.young)
         return min([deadline for deadline in due if deadline is not None], default=None)
 
