@@ -23,9 +23,10 @@ class _Runs:
     gone: int = 0
 
     def add(self, start: int, stop: int, tag: int, block: Block) -> None:
-        if len(self.stops) > self.gone and start < self.stops[-1]:
+        at = len(self.stops)
+        if at > self.gone and start < self.stops[-1]:
             self.clear(start, stop)
-        at = bisect_left(self.starts, start, self.gone)
+            at = bisect_left(self.starts, start, self.gone)
         self.starts.insert(at, start)
         self.stops.insert(at, stop)
         self.blocks.insert(at, (start, tag, block))

@@ -136,7 +136,12 @@ class Inlet:
         self._sessions.close()
 
     def _on_run(self, incarnation: int, run: Run) -> None:
-        self._count(incarnation, run)
+        traffic = self.traffic.get(incarnation)
+        if traffic is None:
+            traffic = self.traffic[incarnation] = Traffic()
+        traffic.received += run.count
+        traffic.payload_bytes += run.payload_bytes
+        traffic.reads += 1
         token = self.tokens.keep(run, incarnation)
         self._feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
 
@@ -144,14 +149,6 @@ class Inlet:
         if lost.session in self.traffic:
             self.traffic[lost.session].lost += lost.count
         self._feed(lost)
-
-    def _count(self, incarnation: int, run: Run) -> None:
-        traffic = self.traffic.get(incarnation)
-        if traffic is None:
-            traffic = self.traffic[incarnation] = Traffic()
-        traffic.received += run.count
-        traffic.payload_bytes += run.payload_bytes
-        traffic.reads += 1
 
     def _on_announcement(self, item: Message) -> None:
         try:

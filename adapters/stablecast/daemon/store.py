@@ -281,8 +281,8 @@ class Store:
             return
         match effect:
             case fx.Send():
-                self._teller.sent(effect.message)
                 self._pool.send(effect.to, codec.encode(effect.message))
+                self._teller.sent(effect.message)
             case fx.PersistMessages():
                 self._shelf.persist(effect)
             case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():

@@ -171,7 +171,8 @@ class Journal(Reading):
     @property
     def pressure(self) -> bool:
         """Whether more than `MAX_QUEUED_BYTES` or `MAX_QUEUED_RECORDS` wait for the disk."""
-        return self._pending.size > MAX_QUEUED_BYTES or len(self._pending) > MAX_QUEUED_RECORDS
+        pending = self._pending
+        return pending.size > MAX_QUEUED_BYTES or pending.added - pending.synced > MAX_QUEUED_RECORDS
 
     @property
     def queued_bytes(self) -> int:

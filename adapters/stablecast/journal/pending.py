@@ -69,6 +69,9 @@ class Pending:
                 self.root = record.segment.number
         self.synced += count
         self._seen = before, last
-        # Several records may share a ticket: it is done when the last of them is.
-        waiting = next((record.ticket for record in self._records if record.ticket), 0)
-        self.done = before if waiting == last else last
+        self.done = last
+        for record in self._records:
+            if record.ticket:
+                if record.ticket == last:  # Several records may share a ticket: it is done when the last of them is.
+                    self.done = before
+                break

@@ -61,9 +61,9 @@ class Chunk:
         """Whether a piece that starts here fits the columns."""
         return 0 <= number - self.base < 2 * REACH
 
-    def full(self) -> bool:
-        """Whether a further piece would be one too many."""
-        return len(self.starts) >= CHUNK_PIECES
+    def takes(self, number: int) -> bool:
+        """Whether there is a place for a further piece that starts here."""
+        return len(self.starts) < CHUNK_PIECES and 0 <= number - self.base < 2 * REACH
 
     def put(self, at: int, start: int, stop: int, place: Place) -> None:
         """Enters a piece as the one at `at`."""
@@ -198,7 +198,8 @@ class Pieces:
         start, stop = place.first, place.first + place.count
         place.segment.live += 1
         if not self.chunks or start >= self.chunks[-1].stop:
-            self._append(start, stop, place)
+            chunk = self._room(start, place.segment, place.tag)
+            chunk.put(len(chunk.starts), start, stop, place)
             return _NOTHING
         emptied = self.erase(start, stop)
         self._insert(start, stop, place)
@@ -239,15 +240,11 @@ class Pieces:
         piece = self.chunks[at].piece(self.chunks[at].below(number + 1) - 1)
         return piece if number < piece[1] else None
 
-    def _append(self, start: int, stop: int, place: Place) -> None:
-        chunk = self._room(start, place.segment, place.tag)
-        chunk.put(len(chunk.starts), start, stop, place)
-
     def _room(self, start: int, segment: Segment, tag: int) -> Chunk:
         """The chunk for a piece that comes last."""
         if self.chunks:
             last = self.chunks[-1]
-            if not last.full() and last.reaches(start):
+            if last.takes(start):
                 return last
             last.tidy()
         self.chunks.append(_begun(start, segment, tag))
@@ -255,7 +252,7 @@ class Pieces:
 
     def _insert(self, start: int, stop: int, place: Place) -> None:
         at = max(0, bisect_right(self.chunks, start, key=_first) - 1)
-        if at < len(self.chunks) and self.chunks[at].full():
+        if at < len(self.chunks) and len(self.chunks[at].starts) >= CHUNK_PIECES:
             self.chunks.insert(at + 1, self.chunks[at].halve())
             at += start >= self.chunks[at + 1].first
         if at == len(self.chunks) or not self.chunks[at].reaches(start):

@@ -4,9 +4,11 @@ The loop thread puts records on a queue; the thread takes all there are, writes 
 IOV_MAX and the buffer length allow, syncs once, reports, and looks again. So whatever arrives during a sync shares the
 next one.
 
-The two threads share a deque, whose `append` and `popleft` are atomic, and an event. The thread clears the event
-*before* it empties the queue and the loop sets it *after* it has put a record: no record is ever left behind asleep.
-Only the thread touches the descriptor it writes to, and only the loop thread touches everything else.
+The two threads share a deque, whose `append` and `popleft` are atomic, and a bell: a lock that the thread takes and the
+loop gives back. The thread takes it *before* it empties the queue and the loop rings *after* it has put a record: no
+record is ever left behind asleep. A bell that nobody has heard yet is not rung again. (An event does the same, with ten
+calls in the way of a record.) Only the thread touches the descriptor it writes to, and only the loop thread touches
+everything else.
 
 After a failed write or sync nothing is tried again: the kernel may have dropped the dirty pages and the next sync
 would report a success that is none.
@@ -68,7 +70,8 @@ class Writer:
         self._failed = failed
         self._stopped = stopped
         self._queue: deque[Record] = deque()
-        self._wakeup = threading.Event()
+        self._bell = threading.Lock()
+        self._bell.acquire()
         self._closing = False
         self._aborted = False
         self._segment: Segment | None = None
@@ -84,19 +87,23 @@ class Writer:
     def put(self, record: Record) -> None:
         """Queues a record; the queue is bounded by its owner, who counts the bytes."""
         self._queue.append(record)
-        if not self._wakeup.is_set():
-            self._wakeup.set()
+        self._ring()
 
     def close(self) -> None:
         """Lets the thread end when everything queued is synced; returns at once."""
         self._closing = True
-        self._wakeup.set()
+        self._ring()
 
     def abort(self) -> None:
         """Ends the thread after the system call it is in, and waits for that."""
         self._aborted = True
-        self._wakeup.set()
+        self._ring()
         self._thread.join()
+
+    def _ring(self) -> None:
+        """Wake the thread. Nobody else rings, so a bell that is taken stays so until it is given back here."""
+        if self._bell.locked():
+            self._bell.release()
 
     def _run(self) -> None:
         try:
@@ -112,8 +119,7 @@ class Writer:
             self._stopped()
 
     def _turn(self) -> bool:
-        self._wakeup.wait()
-        self._wakeup.clear()
+        self._bell.acquire()
         last = self._closing  # read first: what was put before close() is in this batch
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         for segment, records in groupby(batch, key=attrgetter("segment")):
@@ -133,10 +139,11 @@ class Writer:
         step = self._disk.step
         offset = records[0].offset
         buffers: list[Block] = []
+        checkpoint = False
         for record in records:
             buffers.append(seal(record.kind, record.ticket, offset, record.parts, segment.salt))
             buffers += record.parts
-        checkpoint = any(record.kind is Kind.CHECKPOINT for record in records)
+            checkpoint = checkpoint or record.kind is Kind.CHECKPOINT
         step("checkpoint" if checkpoint else "append")
         for some in self._portions(buffers):
             offset = self._write_all(some, offset)

@@ -77,8 +77,8 @@ class Link(asyncio.Protocol):
         transport = self._transport
         if transport is not None and not self._turn:
             self._turn = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
             transport.write(data)
+            asyncio.get_running_loop().call_soon(self._end_turn)
             if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
                 transport.abort()
             return True
