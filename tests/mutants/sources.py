@@ -173,8 +173,8 @@ SOURCES: Final = (
     Mutant(
         "retention-lets-go-at-the-threshold",
         "source/stability",
-        "self.retained_bytes > rules.threshold_bytes)",
-        "self.retained_bytes >= rules.threshold_bytes)",
+        "self.retained_bytes > threshold and",
+        "self.retained_bytes >= threshold and",
         Test("core/source/test_traps.py::test_t11_retention_threshold"),
     ),
     Mutant(

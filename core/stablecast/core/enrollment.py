@@ -186,8 +186,10 @@ class Enrollment:
 
     def next(self) -> int | None:
         """When `handle_timeout` is due."""
-        due = [self.first_interval_ends, *[r.timers.next() for r in self.registrations.values()]]
-        return min([deadline for deadline in due if deadline is not None], default=None)
+        due = [d for registration in self.registrations.values() for d in registration.timers.deadlines.values()]
+        if self.first_interval_ends is not None:
+            due.append(self.first_interval_ends)
+        return min(due, default=None)
 
     def _allows(self, mask: int) -> bool:
         return not self.registrations or self.quorums.registered(mask)

@@ -131,10 +131,15 @@ class Quorums:
 
     def stable(self, held: int, registered: int) -> bool:
         """Whether a message that the stores in `held` hold is stable (P-023)."""
+        return self.judge(held, registered)[1]
+
+    def judge(self, held: int, registered: int) -> tuple[list[bool], bool]:
+        """Whether such a message is stable in each group, and whether it is stable."""
         if len(self.members) == 1 and self.rules.intergroup is not Intergroup.ALL_ACTIVE:
-            return self.intragroup(0, held, registered)
+            met = self.intragroup(0, held, registered)
+            return [met], met
         inside = [self.intragroup(group, held, registered) for group in self._groups]
-        return self._between(inside, registered)
+        return inside, self._between(inside, registered)
 
     @property
     def _groups(self) -> range:

@@ -85,7 +85,9 @@ class RangeSet:
         ranges = self.ranges
         if not ranges or ranges[0][0] >= stop:
             return
-        if ranges[0][1] <= stop:
+        if ranges[-1][1] <= stop:
+            ranges.clear()
+        elif ranges[0][1] <= stop:
             del ranges[: bisect_right(ranges, stop, key=_stop)]
         if ranges and ranges[0][0] < stop:
             ranges[0] = (stop, ranges[0][1])

@@ -123,8 +123,10 @@ class Sending:
 
     def next(self) -> int | None:
         """When `handle_timeout` is due."""
-        due = (self.check_at, self.liveness.next())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        if not self.liveness.watched:
+            return self.check_at
+        due = self.check_at, self.liveness.next()
+        return min([deadline for deadline in due if deadline is not None], default=None)
 
     def stop(self) -> None:
         """Nothing of this is of interest any more."""

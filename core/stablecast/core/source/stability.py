@@ -121,7 +121,7 @@ class StabilityWindow:
         self.retained_bytes += payload_bytes + OVERHEAD_BYTES * count
         if self.unruled:
             self._settle(out)
-        else:
+        elif self.kept or self.retained_bytes > self.retention.limit_bytes:
             self._release(out)
 
     def on_acked(self, store: int, start: int, stop: int, out: list[Effect]) -> None:
@@ -131,7 +131,7 @@ class StabilityWindow:
         news = self.acked[store].add(max(start, self.trail), min(stop, self.next))
         if not news:
             return
-        if self.lost[store]:
+        if self.lost[store].ranges:
             self.lost[store].remove(start, stop)
         if self.stable_notices.numbers:
             for first, end in news:
@@ -226,11 +226,11 @@ class StabilityWindow:
         """Apply the rules to [start, stop), which a store acknowledged or for which stores came or went."""
         quorums, registered = self.quorums, self.registered
         groups = range(len(self.grouped)) if store == ANY_STORE else (quorums.group_of(store),)
-        for low, high, held in self._pieces(start, stop):
-            across = self.stable.add(low, high) if quorums.stable(held, registered) else []
+        for low, high, held in self._pieces(start, stop, store):
+            met, stable = quorums.judge(held, registered)
+            across = self.stable.add(low, high) if stable else []
             for group in groups:
-                met = quorums.intragroup(group, held, registered)
-                inside = self.grouped[group].add(low, high) if met else []
+                inside = self.grouped[group].add(low, high) if met[group] else []
                 if inside and inside == across:
                     self._report(across, store, _ALL_RULES, out)
                     across = []
@@ -247,11 +247,11 @@ class StabilityWindow:
             for first, stop in self.large.whole(parts, self.stable):
                 out.append(Notify(Stable(first, stop - 1, ANY_STORE, _ALL_RULES | StableFlag.WHOLE_MESSAGE)))
 
-    def _pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """[start, stop) cut where the stores that hold it change: (first, stop, mask of stores)."""
+    def _pieces(self, start: int, stop: int, holder: int) -> list[tuple[int, int, int]]:
+        """[start, stop), which `holder` holds, cut where the stores that hold it change: (first, stop, mask)."""
         whole, mask = [(start, stop)], 0
         for store, held in enumerate(self.acked):
-            inside = held.within(start, stop)
+            inside = whole if store == holder else held.within(start, stop)
             if inside == whole:
                 mask |= 1 << store
             elif inside:
@@ -275,7 +275,7 @@ class StabilityWindow:
         """Let go of what may go, oldest first, and of what must."""
         before = self.trail
         while True:
-            if self.runs:
+            if self.runs and self.settled.ranges:
                 self._keep_settled()
             if self.kept:
                 self._reclaim(0, out)
@@ -297,17 +297,15 @@ class StabilityWindow:
 
     def _reclaim(self, runs: int, out: list[Effect]) -> None:
         """Drop the oldest `runs` settled runs, and what the rules let go beyond."""
-        first = self.trail
-        while self.kept and (runs > 0 or self._may_go(self.kept[0])):
+        first, rules = self.trail, self.retention
+        limit, threshold, old = rules.limit_bytes, rules.threshold_bytes, self.now - rules.age_ns
+        while self.kept and (
+            runs > 0 or self.retained_bytes > limit or (self.retained_bytes > threshold and self.kept[0].sent_at <= old)
+        ):
             runs -= 1
             self._drop(self.kept.popleft())
         if self.trail != first:
             out.append(Notify(Reclaimed(first, self.trail - 1, forced=False)))
-
-    def _may_go(self, run: Run) -> bool:
-        rules = self.retention
-        old = run.sent_at + rules.age_ns <= self.now
-        return self.retained_bytes > rules.limit_bytes or (old and self.retained_bytes > rules.threshold_bytes)
 
     def _drop(self, run: Run) -> None:
         self.retained_bytes -= run.size
@@ -321,11 +319,13 @@ class StabilityWindow:
 
     def _trim(self, out: list[Effect]) -> None:
         """Nothing below the trail is remembered: windows are a few ranges, whatever was sent before."""
+        trail = self.trail
         for held in (self.stable, self.settled, *self.acked, *self.lost, *self.grouped):
-            if held.ranges:
-                held.forget(self.trail)
-        self.large.forget(self.trail)
-        out.append(Release(self.trail))
+            if held.ranges and held.ranges[0][0] < trail:
+                held.forget(trail)
+        if self.large.firsts:
+            self.large.forget(trail)
+        out.append(Release(trail))
 
     def check_invariants(self) -> None:
         """What must hold between inputs (used by tests)."""
