@@ -88,7 +88,7 @@ def source_view(store: "Store", record: ClientRecord, repository: Repository, cl
     written = terms.written
     kept = window.kept
     bottom = repository.trail if repository.resume_point is None else max(repository.resume_point, repository.trail)
-    missing = [] if filling.high is None or not repository.keeps else filling.missing(repository.held, bottom)
+    missing = [] if filling.high is None or not repository.terms.keeps else filling.missing(repository.held, bottom)
     return SourceView(
         reg_id=client.reg_id,
         address=client.reply_to,

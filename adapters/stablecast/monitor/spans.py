@@ -41,7 +41,7 @@ def spans_of(repository: Repository) -> Spans:
     window, high = repository.window, repository.filling.high
     resumed = repository.resume_point
     holes: list[Span] = []
-    if high is not None and resumed is not None and repository.keeps:
+    if high is not None and resumed is not None and repository.terms.keeps:
         holes = repository.filling.missing(repository.held, max(resumed, repository.trail))
     return Spans(
         newest=window.lead if high is None else max(window.lead, high),

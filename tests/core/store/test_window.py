@@ -39,6 +39,11 @@ class Shop:
         self.window.store(data, first, parts, now, self.tickets, self.out)
         self.window.check_invariants()
 
+    def admits(self, count: int, size: int = SIZE) -> bool:
+        first = self.window.lead + 1
+        data = Data(LIFE, LIFE, first, count, size * count, False, 1)
+        return self.window.admits(data, [(first, first + count)], self.out)
+
     def sync(self) -> None:
         for due in self.tickets.due(self.tickets.last):
             self.window.on_synced(due.first, due.stop)
@@ -223,8 +228,8 @@ def test_in_memory_the_limit_keeps_newcomers_out() -> None:
     """P-115, P-912, P-919."""
     shop = Shop(MEMORY, size_limit=500)
     shop.store(0, 4)
-    assert shop.window.admits(1, SIZE, shop.out)
-    assert not shop.window.admits(2, 2 * SIZE, shop.out)
+    assert shop.admits(1)
+    assert not shop.admits(2)
     assert shop.window.free_bytes() == 100
 
 
@@ -233,10 +238,10 @@ def test_on_disk_only_what_is_not_synced_keeps_newcomers_out() -> None:
     shop = Shop(size_limit=500)
     shop.store(0, 3, now=1)
     shop.store(3, 2, now=2)
-    assert not shop.window.admits(1, SIZE, shop.out)
+    assert not shop.admits(1)
     shop.sync()
     drain(shop.out)
-    assert shop.window.admits(2, 2 * SIZE, shop.out)
+    assert shop.admits(2)
     assert shop.out == [fx.Uncache(50, 3)]
 
 
@@ -245,8 +250,8 @@ def test_a_paced_repository_counts_payload_only_and_takes_no_more_than_its_disk(
     shop = Shop(pace=Pace.RECEIVERS, size_limit=2000, disk_limit=1000)
     shop.store(0, 9, size=100)
     assert shop.window.free_bytes() == 100
-    assert shop.window.admits(1, 100, shop.out)
-    assert not shop.window.admits(1, 101, shop.out)
+    assert shop.admits(1, 100)
+    assert not shop.admits(1, 101)
     assert shop.window.short_of(300) == 2
     assert Shop(pace=Pace.RECEIVERS).window.short_of(300) == 0
     assert Shop().window.free_bytes() is None

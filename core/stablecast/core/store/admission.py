@@ -54,7 +54,7 @@ def grant(record: ClientRecord, source: Repository, generation: int, old: bool) 
     client = record.client
     own = client.role is Role.SOURCE
     low = source.trail if own else client.acknowledged + 1
-    high = max(source.newest, low - 1) if own or source.keeps else low - 1
+    high = max(source.newest, low - 1) if own or source.terms.keeps else low - 1
     return Registered(
         client.role,
         client.store_index,
@@ -69,6 +69,6 @@ def grant(record: ClientRecord, source: Repository, generation: int, old: bool) 
         client.term,
         fold(source.life.lives) if own else (),
         source.life.term if own else 0,
-        no_cache=not source.keeps,
+        no_cache=not source.terms.keeps,
         pace=source.terms.pace if own else client.pace,
     )

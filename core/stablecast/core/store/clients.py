@@ -17,7 +17,7 @@ from stablecast.core.messages import Address, Deregister, Refusal, Register, Rol
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.agenda import Agenda
-from stablecast.core.store.lifetime import Lifetime
+from stablecast.core.store.lifetime import Lifetime, LifetimeState
 from stablecast.core.units import MILLISECOND
 
 MAX_CLIENTS = 100_000
@@ -155,7 +155,7 @@ class Clients:
     def on_heard(self, record: ClientRecord, now: int) -> None:
         """A client gave a sign of life."""
         lifetime = record.lifetime
-        returned = not lifetime.active
+        returned = lifetime.state is not LifetimeState.ACTIVE
         lifetime.on_heard(now)
         if returned:
             self._schedule(record)

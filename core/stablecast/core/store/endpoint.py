@@ -193,12 +193,12 @@ class StoreEndpoint:
 
     def _on_data(self, data: Data, now: int) -> None:
         registry, out = self.registry, self.outbox
-        repository = registry.of_stream(data.session)
-        if repository is None:
+        reg_id = registry.streams.get(data.session)
+        if reg_id is None:
             out.append(Discard(data.token))
             return
-        clients = registry.clients
-        clients.on_heard(clients.records[repository.reg_id], now)
+        clients, repository = registry.clients, registry.repositories[reg_id]
+        clients.on_heard(clients.records[reg_id], now)
         repository.on_data(data, registry.tickets, now, out)
         registry.after(repository, now, out)
 

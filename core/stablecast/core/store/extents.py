@@ -89,7 +89,8 @@ class Extents:
                 run.first, run.payload_bytes = number, run.payload_bytes - gone
                 return
             runs.popleft()
-            self._count(run.first, run.stop, run.payload_bytes)
+            self.messages -= run.stop - run.first
+            self.payload_bytes -= run.payload_bytes
 
     def cut(self, number: int) -> None:
         """Everything from `number` on goes."""

@@ -104,10 +104,8 @@ class Filling:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due."""
-        if self.asked_at is None and not self.requests.asked:
-            return None
+        requests = self.requests.next() if self.requests.asked else None
         asked = None if self.asked_at is None else self.asked_at + self.requests.retry_ns
-        requests = self.requests.next()
         return asked if requests is None else requests if asked is None else min(asked, requests)
 
     def got(self, first: int, stop: int) -> None:

@@ -190,7 +190,7 @@ class Registry:
         trail = repository.window.trail
         if trail > repository.noticed:
             repository.noticed = trail
-            for record in self.clients.receivers_of(repository.reg_id) if repository.keeps else ():
+            for record in self.clients.receivers_of(repository.reg_id) if repository.terms.keeps else ():
                 if record.client.acknowledged + 1 < trail and not record.warned:
                     record.warned = True
                     out.append(Notify(ReleasedUnread(repository.reg_id, record.client.reg_id, trail)))

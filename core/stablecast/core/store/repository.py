@@ -29,7 +29,7 @@ from stablecast.core.messages import Address, Incarnation, LateJoinInfo, SourceI
 from stablecast.core.ranges import RangeSet
 from stablecast.core.repairs import Repair
 from stablecast.core.resume import span
-from stablecast.core.settings import RepositoryType, StoreConfig
+from stablecast.core.settings import StoreConfig
 from stablecast.core.store.batching import AckBatch
 from stablecast.core.store.filling import Filling
 from stablecast.core.store.lifeline import Lifeline
@@ -110,11 +110,6 @@ class Repository:
         """What is kept."""
         return self.window.held
 
-    @property
-    def keeps(self) -> bool:
-        """Whether messages are kept at all."""
-        return self.window.terms.kind is not RepositoryType.NO_CACHE
-
     def available(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of [start, stop) that can be sent again; none while a dead tail may be among them."""
         return [] if self.resume_point is None else self.held.within(start, stop)
@@ -165,12 +160,14 @@ class Repository:
 
     def on_data(self, data: Data, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """A run arrived."""
-        first = serial.extend(data.wire_first, self.window.lead)
-        stop, resumed, trail = first + data.count, self.life.resume_point, self.window.trail
-        if resumed is None or first < resumed or not self.life.is_current(data.incarnation):
+        window, life = self.window, self.life
+        lead, trail, resumed = window.lead, window.trail, life.resume_point
+        first = serial.extend(data.wire_first, lead)
+        stop = first + data.count
+        if resumed is None or first < resumed or not life.is_current(data.incarnation):
             out.append(Discard(data.token))
-        elif not self.keeps:
-            self.window.trail = self.acked = max(trail, stop)
+        elif not window.terms.keeps:
+            window.trail = self.acked = max(trail, stop)
             out.append(Discard(data.token))
         elif first < trail:
             out.append(Discard(data.token))
@@ -178,33 +175,32 @@ class Repository:
             self._acknowledge_again(first, min(stop, trail), now, out)
         elif self.paced is not None and stop <= self.paced.floor(stop):
             out.append(Discard(data.token))
-            self._let_go(stop, tickets, now, out)
+            self._release(stop, tickets, now, out)
         else:
-            self._keep(data, first, stop, tickets, now, out)
+            self._keep(data, first, stop, lead + 1, tickets, now, out)
             self.settle(tickets, now, out)
 
-    def _keep(self, data: Data, first: int, stop: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def _keep(self, data: Data, first: int, stop: int, end: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
         window, filling = self.window, self.filling
-        expected = window.lead + 1
-        if first - expected > filling.burst:
-            self._lose_burst(expected, first, now, out)
+        if first - end > filling.burst:
+            self._lose_burst(end, first, now, out)
         parts = window.held.missing(first, stop)
         if data.proactive:
             self._refuse(data, first, stop, out)
             parts = [part for low, high in parts for part in filling.lost.missing(low, high)]
-        filling.got(first, stop)
-        count = sum([high - low for low, high in parts])
+        filling.requests.got(first, stop)
         if not parts:
             out.append(Discard(data.token))
             self._acknowledge_again(first, stop, now, out)
-        elif window.admits(count, data.payload_bytes * count // data.count, out):
+        elif window.admits(data, parts, out):
             window.store(data, first, parts, now, tickets, out)
-            filling.lost.remove(first, stop)
+            if filling.lost.ranges:
+                filling.lost.remove(first, stop)
             if not window.terms.written:
                 self._on_synced(first, stop, now, out)
         else:
             self._drop(data, parts, now, out)
-        if first > expected or data.recovered:
+        if first > end or data.recovered:
             self._learn(first - 1, now, out)
             self.filling.issue(self.acks.source, now, out)
 
@@ -221,7 +217,7 @@ class Repository:
 
     def on_lost(self, lost: Lost, now: int, out: list[Effect]) -> None:
         """The transport gave up: the source is asked at once, but for bursts (T30, P-917)."""
-        if self.resume_point is None or not self.keeps:
+        if self.resume_point is None or not self.terms.keeps:
             return
         first = serial.extend(lost.wire_first, self.newest)
         stop = first + lost.count
@@ -264,11 +260,8 @@ class Repository:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, None: not before something else happens."""
-        due = self.acks.due
-        for other in (self.filling.next_timeout(), self.window.next_timeout()):
-            if other is not None and (due is None or other < due):
-                due = other
-        return due
+        times = (self.acks.due, self.filling.next_timeout(), self.window.next_timeout())
+        return None if times == (None, None, None) else min(time for time in times if time is not None)
 
     def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
         """Let go of what is too much, or consumed by all."""
@@ -276,16 +269,16 @@ class Repository:
         if self.paced is None:
             number = window.overflow(now)
             if number > window.trail:
-                self._let_go(number, tickets, now, out)
+                self._overflow(number, tickets, now, out)
             window.shrink(0, now, out)
             return
         window.shrink(self.terms.flight_bytes, now, out)
         stop = window.lead + 1
-        self._let_go(self.paced.floor(stop), tickets, now, out)
+        self._release(self.paced.floor(stop), tickets, now, out)
         if not self._has_room():
             missing = self.paced.missing(self.terms, window.kept.messages)
             crowded = max(window.short_of(self.terms.flight_bytes), window.trail + missing)
-            self._let_go(min(crowded, self.paced.required_floor(stop)), tickets, now, out)
+            self._release(min(crowded, self.paced.required_floor(stop)), tickets, now, out)
 
     def on_receivers(self, receivers: list[Client], tickets: Tickets, now: int, out: list[Effect]) -> None:
         """A receiver came, went, or acknowledged."""
@@ -293,29 +286,35 @@ class Repository:
             self.paced.update(receivers)
             self.settle(tickets, now, out)
 
-    def _let_go(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
-        """Everything below `number` goes: a limit says so, or who paces has consumed it, and then it is stable."""
-        if number <= self.trail:
-            return
-        withheld = max(self.acked, self.trail)
-        if self.paced is None and self.resume_point is not None:
-            for low, high in self.held.missing(self._bottom, number):
+    def _overflow(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """A limit says that everything below `number` goes: what is missing there is lost."""
+        if self.life.resume_point is not None:
+            for low, high in self.window.held.missing(self._bottom, number):
                 self.filling.give_up(low, high)
             self._acknowledge(now, out)
-        self.filling.got(self.trail, number)
-        unwritten = [] if self.paced is None else self.window.unwritten(withheld, number)
-        self.window.let_go(number, tickets, out)
-        self.filling.tidy(number)
-        self.acked = max(self.acked, number)
-        repaired = self.paced is not None and Repair.PACED in self.repairs
+        self._let_go(number, tickets, out)
+
+    def _release(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+        """Everything below `number` goes if there is any: who paces has consumed it, so it is stable."""
+        if number <= self.window.trail:
+            return
+        withheld = max(self.acked, self.window.trail)
+        unwritten = self.window.unwritten(withheld, number)
+        self._let_go(number, tickets, out)
+        repaired = Repair.PACED in self.repairs
         if repaired and self.resume_point is not None:
             self.acks.owe(unwritten, self.reg_id, tickets)
-        if self.paced is not None:
-            self._acknowledge_again(withheld, number, now, out)
+        self._acknowledge_again(withheld, number, now, out)
         if repaired:
             self.filling.paused = False
             self._learn(number - 1, now, out)
             self._acknowledge(now, out)
+
+    def _let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+        self.filling.requests.got(self.window.trail, number)
+        self.window.let_go(number, tickets, out)
+        self.filling.tidy(number)
+        self.acked = max(self.acked, number)
 
     def _drop(self, data: Data, parts: list[tuple[int, int]], now: int, out: list[Effect]) -> None:
         """There is no room (C-31): a paced repository asks for it again when there is, any other gives it up."""
@@ -340,7 +339,7 @@ class Repository:
         return max(self.resume_point, self.trail)
 
     def _learn(self, high: int, now: int, out: list[Effect]) -> None:
-        if self.resume_point is not None and self.keeps:
+        if self.resume_point is not None and self.terms.keeps:
             self.filling.learn(high, self.held, self._bottom, self.acks.source, now, out)
 
     def _lose_burst(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
@@ -375,7 +374,7 @@ class Repository:
     def _acknowledge_again(self, start: int, stop: int, now: int, out: list[Effect]) -> None:
         """Acknowledge what of [start, stop) is stable and not withheld; what had to go was stable unless lost."""
         resumed, acked, trail = self.life.resume_point, self.acked, self.window.trail
-        if resumed is None or start >= acked or not self.keeps:
+        if resumed is None or start >= acked or not self.window.terms.keeps:
             return
         start, stop = max(start, resumed), min(stop, acked)
         if start < trail:

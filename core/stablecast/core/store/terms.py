@@ -22,6 +22,7 @@ import attrs
 from stablecast.core.messages import UNSET, Pace, Register, Role, Wishes
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import RepositoryConfig, RepositoryType
+from stablecast.core.store.extents import OVERHEAD_BYTES
 from stablecast.core.units import MILLISECOND
 
 MAX_NUMBERS = (1 << 31) - 1
@@ -52,6 +53,16 @@ class Terms:
     def paced(self) -> bool:
         """Whether the receivers set the pace."""
         return self.pace is not Pace.SOURCE
+
+    @cached_property
+    def keeps(self) -> bool:
+        """Whether messages are kept at all."""
+        return self.kind is not RepositoryType.NO_CACHE
+
+    @cached_property
+    def overhead(self) -> int:
+        """What a message counts beside its payload, in bytes (P-128)."""
+        return 0 if self.paced else OVERHEAD_BYTES
 
     @cached_property
     def written(self) -> bool:

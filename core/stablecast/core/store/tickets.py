@@ -59,6 +59,12 @@ class Tickets:
         self.last += 1
         return self.last
 
+    def draw_for(self, reg_id: int, incarnation: Incarnation, first: int, stop: int) -> int:
+        """The next ticket: it brings [first, stop), sent by this life."""
+        self.last = ticket = self.last + 1
+        self.waiting.append(Waiting(ticket, reg_id, incarnation, first=first, stop=stop))
+        return ticket
+
     def wait(self, what: Waiting) -> None:
         """Remember what the newest ticket brings."""
         self.waiting.append(what)

@@ -24,7 +24,7 @@ from stablecast.core.inputs import Data
 from stablecast.core.ranges import RangeSet
 from stablecast.core.store.extents import OVERHEAD_BYTES, Extent, Extents
 from stablecast.core.store.terms import MAX_NUMBERS, Terms
-from stablecast.core.store.tickets import Tickets, Waiting
+from stablecast.core.store.tickets import Tickets
 
 
 @attrs.define
@@ -81,8 +81,7 @@ class Window:
 
     def bytes(self, extents: Extents) -> int:
         """What they count against a limit (P-128)."""
-        overhead = 0 if self.terms.paced else OVERHEAD_BYTES
-        return extents.payload_bytes + overhead * extents.messages
+        return extents.payload_bytes + self.terms.overhead * extents.messages
 
     def free_bytes(self) -> int | None:
         """Bytes of payload that still find room, None without a limit."""
@@ -92,10 +91,13 @@ class Window:
             rooms.append(terms.disk_limit - self.bytes(self.disk))
         return min(rooms, default=None)
 
-    def admits(self, messages: int, payload_bytes: int, out: list[Effect]) -> bool:
-        """Whether newcomers of this size may be kept; what is synced leaves the memory for them."""
+    def admits(self, data: Data, parts: list[tuple[int, int]], out: list[Effect]) -> bool:
+        """Whether these parts of a run may be kept; what is synced leaves the memory for them."""
         terms = self.terms
-        size = payload_bytes + (0 if terms.paced else OVERHEAD_BYTES * messages)
+        if not terms.size_limit and not terms.paced:
+            return True
+        messages = sum([high - low for low, high in parts])
+        size = data.payload_bytes * messages // data.count + terms.overhead * messages
         if terms.size_limit and self.bytes(self.memory) + size > terms.size_limit:
             self._uncache(terms.size_limit - size, None, out)
             if self.bytes(self.memory) + size > terms.size_limit:
@@ -115,13 +117,12 @@ class Window:
             if not terms.written or terms.write_delay_ns:
                 out.append(CacheMessages(self.reg_id, data.incarnation, data.token, low - first, high - low, low, done))
             else:
-                ticket = tickets.draw()
+                ticket = tickets.draw_for(self.reg_id, data.incarnation, low, high)
                 out.append(
                     PersistMessages(
                         ticket, self.reg_id, data.incarnation, data.token, low - first, high - low, low, done
                     )
                 )
-                tickets.wait(Waiting(ticket, self.reg_id, data.incarnation, first=low, stop=high))
             if not terms.written:
                 self.synced.add(low, high)
                 continue
@@ -135,9 +136,8 @@ class Window:
             first, stop = self.delayed[0].first, self.delayed.popleft().stop
             while self.delayed and self.delayed[0].due <= now and self.delayed[0].first == stop:
                 stop = self.delayed.popleft().stop
-            ticket = tickets.draw()
+            ticket = tickets.draw_for(self.reg_id, life, first, stop)
             out.append(PersistCached(ticket, self.reg_id, first, stop - 1))
-            tickets.wait(Waiting(ticket, self.reg_id, life, first=first, stop=stop))
 
     def on_synced(self, first: int, stop: int) -> None:
         """What is still held of [first, stop) is on disk."""
@@ -160,7 +160,8 @@ class Window:
         What is not on disk yet stays until it is, or it could never be acknowledged.
         """
         terms = self.terms
-        number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
+        number, oldest = self.trail, self.lead + 1 - MAX_NUMBERS
+        number = max(number, oldest)
         if terms.written:
             kept, limit, horizon = self.disk, terms.disk_limit, None
         else:
@@ -170,7 +171,7 @@ class Window:
         if excess <= 0 and horizon is None:
             return number
         stop = kept.below(number, excess, OVERHEAD_BYTES, horizon)
-        for low, high in self.held:
+        for low, high in self.held.ranges:
             reached = self.synced.contiguous_from(low)
             if reached < high:
                 return max(number, min(stop, reached))
@@ -189,10 +190,10 @@ class Window:
     def let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
         """Everything below `number` goes for good."""
         self.trail = number
-        for kept in (self.held, self.synced):
-            kept.forget(number)
-        for extents in (self.memory, self.disk):
-            extents.forget(number)
+        self.held.forget(number)
+        self.synced.forget(number)
+        self.memory.forget(number)
+        self.disk.forget(number)
         if self.delayed:
             self._drop_delayed(number, None)
         out.append(Reclaim(tickets.draw(), self.reg_id, number))
@@ -231,10 +232,10 @@ class Window:
 
     def _uncache(self, most: int | None, horizon: int | None, out: list[Effect]) -> None:
         """What is on disk leaves the memory, the oldest first, while there are more bytes or it came by `horizon`."""
-        memory, number = self.memory, None
+        memory, overhead, number = self.memory, self.terms.overhead, None
         while self.terms.written and memory.runs:
-            oldest = memory.runs[0]
-            if (most is None or self.bytes(memory) <= most) and (horizon is None or oldest.at > horizon):
+            oldest, size = memory.runs[0], memory.payload_bytes + overhead * memory.messages
+            if (most is None or size <= most) and (horizon is None or oldest.at > horizon):
                 break
             if self.synced.contiguous_from(oldest.first) < oldest.stop:
                 break
