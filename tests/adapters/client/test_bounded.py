@@ -119,7 +119,7 @@ async def test_a_stream_without_stores_drops_who_does_not_read(net: Network) -> 
         assert isinstance(source.stream, StreamServer)
         for subscriber in source.stream.subscribers:
             if subscriber.transport is not None:
-                assert subscriber.transport.get_write_buffer_size() <= STREAM + MAX_BLOCK_BYTES
+                assert subscriber.transport.get_write_buffer_size() <= source.stream.maximum + MAX_BLOCK_BYTES
         assert receiver._inbox._bytes <= INBOX + READ
         source.flush()
         assert not source._out.retained._blocks
