@@ -73,6 +73,13 @@ def restore(role: Role, value: Json) -> Endpoint:
     return machine
 
 
+def prepare(role: Role) -> None:
+    """Makes now what the first `snapshot` and `restore` of such a machine would make: it takes half a second."""
+    machine: Any = MACHINES[role]
+    _reader(machine)
+    _converter().get_unstructure_hook(machine)
+
+
 def encode_input(event: Input) -> Json:
     """Returns an input as a JSON object."""
     value: Json = _converter().unstructure(event, Input)

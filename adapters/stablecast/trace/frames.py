@@ -62,7 +62,7 @@ class Head:
     @cached_property
     def snapshot(self) -> Json:
         """What it starts from. Raises TraceError if that is not JSON."""
-        return _object(self.text)
+        return object_of(self.text)
 
     @cached_property
     def digest(self) -> str:
@@ -102,7 +102,7 @@ class Frame:
     def end(self) -> int:
         """The clock at its end, ns."""
         body = self.body[:-1]
-        last = _object(body[body.rfind(b"\n") + 1 :]).get("t") if body else None
+        last = object_of(body[body.rfind(b"\n") + 1 :]).get("t") if body else None
         return last if isinstance(last, int) and -LIMIT < last < LIMIT else self.head.time
 
     @cached_property
@@ -110,7 +110,7 @@ class Frame:
         """Its records as JSON has them. Raises TraceError if a line is none."""
         try:
             with uncollected():
-                return [_object(line) for line in self.body.split(b"\n")[:-1]]
+                return [object_of(line) for line in self.body.split(b"\n")[:-1]]
         except TraceError as error:
             raise TraceError(f"{self.place}: {error}" if self.place else str(error)) from error
 
@@ -173,7 +173,7 @@ def parse_frame(text: bytes, place: str = "") -> Frame:
     if not 0 < begin <= end:
         raise TraceError(f"a frame has a first and a last line, this one has {len(text.splitlines())}")
     first, snapshot = _first_line(text[:begin])
-    last = _object(text[end:])
+    last = object_of(text[end:])
     if first.get("version") != VERSION:
         raise TraceError(
             f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
@@ -199,10 +199,10 @@ def _first_line(line: bytes) -> tuple[Json, bytes]:
     before, found, text = line.rstrip().partition(_SNAPSHOT)
     if found and text.startswith(b"{") and text.endswith(b"}}"):
         with suppress(TraceError):
-            fields = _object(before + b"}")
+            fields = object_of(before + b"}")
             if fields.keys() == _FIELDS:
                 return fields, text[:-1]
-    return _object(line), b""
+    return object_of(line), b""
 
 
 def _line(value: Json) -> bytes:
@@ -214,7 +214,8 @@ def _line(value: Json) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _object(line: bytes) -> Json:
+def object_of(line: bytes) -> Json:
+    """Returns the JSON object that a line is. Raises TraceError if it is none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

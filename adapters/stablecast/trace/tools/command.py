@@ -83,6 +83,7 @@ def run_open(paths: list[Path], say: Say) -> int:
     session = Session.open(paths)
     people = sys.stdin.isatty()
     if people:
+        session.prepare()
         for line in (*session.do("traces"), "'help' shows what may be typed"):
             say(line)
     wrong = session.run(_asked() if people else sys.stdin, say)

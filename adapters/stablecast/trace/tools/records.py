@@ -10,7 +10,7 @@ import attrs
 from stablecast.core.units import SECOND
 from stablecast.trace.converter import TAG, Json
 from stablecast.trace.errors import TraceError
-from stablecast.trace.frames import Frame, frames_from
+from stablecast.trace.frames import Frame, frames_from, object_of
 from stablecast.trace.names import find, traces_of
 from stablecast.trace.verify import owner_of
 
@@ -113,13 +113,19 @@ def read(paths: Iterable[Path]) -> Iterator[Iterator[Record]]:
 
 def of_frame(frame: Frame, path: Path, offset: int) -> Iterator[Record]:
     """The records of a frame. Raises TraceError for one that is none."""
-    role, endpoint = owner_of(frame)
-    for line in frame.records:
-        match line:
-            case {"n": int(number), "t": int(time), "in": dict(event), "out": list(effects)}:
-                yield Record(role, endpoint, number, time, event, effects, path, offset)
-            case _:
-                raise TraceError(f"{path}, byte {offset}: a line is no record of n, t, in and out")
+    return (_record(frame, line, path, offset) for line in frame.records)
+
+
+def of_line(frame: Frame, line: bytes, path: Path, offset: int) -> Record:
+    """The record of a frame that this line is. Raises TraceError if it is none."""
+    return _record(frame, object_of(line), path, offset)
+
+
+def _record(frame: Frame, line: Json, path: Path, offset: int) -> Record:
+    match line:
+        case {"n": int(number), "t": int(time), "in": dict(event), "out": list(effects)}:
+            return Record(*owner_of(frame), number, time, event, effects, path, offset)
+    raise TraceError(f"{path}, byte {offset}: a line is no record of n, t, in and out")
 
 
 def sentence(record: Record) -> Iterator[str]:

@@ -9,9 +9,10 @@ import attrs
 from stablecast.core.units import SECOND
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
+from stablecast.trace.frames import ROLES
 from stablecast.trace.tools.chain import why
 from stablecast.trace.tools.records import Wanted, kinds, sentence, shown
-from stablecast.trace.tools.travel import Trace, open_all
+from stablecast.trace.tools.travel import Trace, open_all, prepare
 
 HELP = """\
   traces            the endpoints, by number
@@ -46,6 +47,11 @@ class Session:
         """All traces, each at its first record. Raises TraceError."""
         traces = open_all(paths)
         return cls(paths, traces, at=[trace.first for trace in traces])
+
+    def prepare(self) -> None:
+        """Do now what the first state of each role takes, before somebody waits for it."""
+        for role in {trace.role for trace in self.traces}:
+            prepare(ROLES[role])
 
     @property
     def trace(self) -> Trace:

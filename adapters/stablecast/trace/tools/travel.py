@@ -1,30 +1,98 @@
 """`stablecast trace open`: travel through time, record by record, in one trace at a time.
 
-Any record's state is that of the snapshot its frame begins with and the inputs since, so a step back costs as little as
-a step forward: one frame is restored and replayed.
+Opening looks at the index only, however long a trace is. Any record's state is that of the snapshot its frame begins
+with and the inputs since. On the way through a frame states are kept, so that a step back, too, replays few records.
 """
 
 from bisect import bisect_right
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
+import msgspec
 
-from stablecast.trace.converter import Endpoint, Json, decode_input, restore, snapshot
-from stablecast.trace.errors import TraceError
-from stablecast.trace.frames import Frame, frames_from, unread_frames
+from stablecast.core.messages import Role
+from stablecast.trace import container, converter
+from stablecast.trace.collecting import uncollected
+from stablecast.trace.converter import INPUTS, Endpoint, Json, restore, snapshot
+from stablecast.trace.errors import SchemaError, TraceError
+from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.names import find, traces_of
-from stablecast.trace.tools.records import Record, of_frame
+from stablecast.trace.reading import reader
+from stablecast.trace.tools.records import Record, of_line
 from stablecast.trace.verify import owner_of
+
+SPACING: Final = 256
+"""Records from one kept state of a frame to the next: what a step back replays at most."""
 
 
 @attrs.frozen
 class Place:
-    """A frame of a trace: where it begins, and its first record with its time (ns)."""
+    """Where a frame begins: its file, and how many bytes from there."""
 
     path: Path
     offset: int
+
+
+@attrs.frozen
+class Begin:
+    """What a frame begins with: the number of its first record, and the clock (ns)."""
+
     first: int
     time: int
+
+
+@attrs.define
+class Opened:
+    """A frame in hand. `states` are those after each `SPACING` records, as far as it was replayed; `replayed` counts.
+
+    The machine is as it is after `_after` records of the frame.
+    """
+
+    frame: Frame
+    place: Place
+    lines: list[bytes]
+    states: list[Json] = attrs.field(factory=list)
+    replayed: int = 0
+    _machine: Endpoint | None = None
+    _after: int = 0
+
+    @classmethod
+    def at(cls, place: Place) -> "Opened":
+        """Read it; records are decoded when they are asked for. Raises TraceError."""
+        frame, _ = next(unread_frames(place.path, place.offset))
+        return cls(frame, place, frame.body.split(b"\n")[:-1])
+
+    def record(self, index: int) -> Record:
+        """The one behind `index` others. Raises TraceError if it is none."""
+        return of_line(self.frame, self.lines[index], self.place.path, self.place.offset)
+
+    def state(self, count: int) -> Json:
+        """The machine's state after so many records. Raises SchemaError if one of them is none."""
+        if not self.states:
+            self.states.append(self.frame.head.snapshot)
+        kept = min(count // SPACING, len(self.states) - 1)
+        if self._machine is None or not kept * SPACING <= self._after <= count:
+            self._machine, self._after = restore(self.frame.head.role, self.states[kept]), kept * SPACING
+        with uncollected():
+            while self._after < count:
+                self._replay(min(count, (self._after // SPACING + 1) * SPACING))
+        return snapshot(self._machine)
+
+    def _replay(self, until: int) -> None:
+        machine: Any = self._machine
+        known = reader(INPUTS[self.frame.head.role])
+        try:
+            records = known.records(b"\n".join(self.lines[self._after : until]))
+        except msgspec.MsgspecError as error:
+            raise SchemaError(f"{self.frame.place}: not a record: {error}") from error
+        for record in records:
+            machine.receive(known.inputs[record.event.__class__](record.event), record.t)
+            machine.take_effects()
+        self.replayed += len(records)
+        self._after = until
+        if until == len(self.states) * SPACING:
+            self.states.append(snapshot(machine))
 
 
 @attrs.define
@@ -35,71 +103,76 @@ class Trace:
         role: Of the endpoint.
         endpoint: Its name.
         places: Its frames, in order.
+        first: Its first record; not 0 where older parts are gone.
         count: One more than its last record.
     """
 
     role: str
     endpoint: str
     places: list[Place]
+    first: int
     count: int
+    _begins: dict[int, Begin] = attrs.field(factory=dict)
     _at: int = -1
-    _frame: Frame | None = None
-    _records: list[Record] = attrs.field(factory=list)
+    _opened: Opened | None = None
 
     @classmethod
     def open(cls, parts: list[Path]) -> "Trace":
-        """Look at the first and last line of every frame. Raises TraceError."""
-        places: list[Place] = []
-        count, owner = 0, ("", "")
-        for path in parts:
-            for frame, offset in unread_frames(path):
-                places.append(Place(path, offset, frame.head.first, frame.head.time))
-                count, owner = frame.head.first + frame.count, owner_of(frame)
-        return cls(*owner, places, count)
-
-    @property
-    def first(self) -> int:
-        """Its first record; not 0 where older parts are gone."""
-        return self.places[0].first if self.places else 0
+        """Look at the index, the first frame and the last one. Raises TraceError."""
+        places = [Place(path, offset) for path in parts for offset in container.offsets(path)[:-1]]
+        if not places:
+            return cls("", "", [], 0, 0)
+        first, last = (Opened.at(place).frame for place in (places[0], places[-1]))
+        return cls(*owner_of(first), places, first.head.first, last.head.first + last.count)
 
     def record(self, number: int) -> Record:
         """A record. Raises TraceError if there is none of this number."""
-        frame, place = self._hold(number)
-        if not self._records:
-            self._records = list(of_frame(frame, place.path, place.offset))
-        return self._records[number - frame.head.first]
+        opened, index = self._hold(number)
+        return opened.record(index)
 
     def state(self, number: int) -> Json:
         """The machine's state after a record. Raises TraceError, SchemaError."""
-        frame, _ = self._hold(number)
-        machine: Endpoint = restore(frame.head.role, frame.head.snapshot)
-        for line in frame.records[: number - frame.head.first + 1]:
-            machine.receive(decode_input(frame.head.role, line["in"]), line["t"])  # type: ignore[arg-type] # of its role
-            machine.take_effects()
-        return snapshot(machine)
+        opened, index = self._hold(number)
+        return opened.state(index + 1)
 
     def at_time(self, time: int) -> int:
         """The last record not later than `time` (ns on the machine's clock), or the first one."""
-        place = max(0, bisect_right([place.time for place in self.places], time) - 1)
-        frame = self._load(place)
-        earlier = [line["n"] for line in frame.records if line["t"] <= time]
-        return earlier[-1] if earlier else max(self.first, frame.head.first - 1)
+        frames = range(len(self.places))
+        opened = self.frame(max(0, bisect_right(frames, time, key=lambda at: self.begin(at).time) - 1))
+        count = bisect_right(range(len(opened.lines)), time, key=lambda index: opened.record(index).time)
+        return max(self.first, opened.frame.head.first + count - 1)
 
-    def _hold(self, number: int) -> tuple[Frame, Place]:
+    def begin(self, at: int) -> Begin:
+        """What the frame at one of the places begins with. Raises TraceError."""
+        if at not in self._begins:
+            head = Opened.at(self.places[at]).frame.head
+            self._begins[at] = Begin(head.first, head.time)
+        return self._begins[at]
+
+    def frame(self, at: int) -> Opened:
+        """The frame at one of the places; it is in hand from now on. Raises TraceError."""
+        if at != self._at or self._opened is None:
+            self._opened, self._at = Opened.at(self.places[at]), at
+        return self._opened
+
+    def _hold(self, number: int) -> tuple[Opened, int]:
+        """The frame that has a record, and how many it has before that."""
         if not self.first <= number < self.count:
             raise TraceError(f"there is no record {number}: this trace has {self.first} to {self.count - 1}")
-        at = bisect_right([place.first for place in self.places], number) - 1
-        frame = self._load(at)
-        if number - frame.head.first >= len(frame.records):
+        held = self._opened
+        if held is None or not 0 <= number - held.frame.head.first < len(held.lines):
+            frames = range(len(self.places))
+            held = self.frame(bisect_right(frames, number, key=lambda at: self.begin(at).first) - 1)
+        index = number - held.frame.head.first
+        if index >= len(held.lines):
             raise TraceError(f"record {number} is missing: the disk was too slow for the recorder then")
-        return frame, self.places[at]
+        return held, index
 
-    def _load(self, at: int) -> Frame:
-        if at != self._at or self._frame is None:
-            place = self.places[at]
-            self._frame, _ = next(frames_from(place.path, place.offset))
-            self._at, self._records = at, []
-        return self._frame
+
+def prepare(role: Role) -> None:
+    """Make now what decodes the first state and the first record of a role."""
+    converter.prepare(role)
+    reader(INPUTS[role])
 
 
 def open_all(paths: list[Path]) -> list[Trace]:

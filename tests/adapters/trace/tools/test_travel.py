@@ -1,14 +1,16 @@
 """Any record's state can be had, whichever way one comes to it."""
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from stablecast.trace.errors import TraceError
-from stablecast.trace.frames import read_frames
-from stablecast.trace.tools.travel import Trace, open_all
-from tests.adapters.trace.traced import put_together, take_apart
+from stablecast.trace.errors import SchemaError, TraceError
+from stablecast.trace.frames import Frame, read_frames, unread_frames
+from stablecast.trace.tools import travel
+from stablecast.trace.tools.travel import Opened, Trace, open_all
+from tests.adapters.trace.traced import Frames, put_together, take_apart
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_records_that_the_recorder_dropped_are_missing(traces: Path, tmp_path: P
     trace = Trace.open([path])
     if len(trace.places) > 1:
         with pytest.raises(TraceError, match="is missing"):
-            trace.record(trace.places[-1].first - 1)
+            trace.record(trace.begin(len(trace.places) - 1).first - 1)
 
 
 def test_a_trace_without_records_is_none(traces: Path, tmp_path: Path) -> None:
@@ -64,3 +66,60 @@ def test_a_trace_without_records_is_none(traces: Path, tmp_path: Path) -> None:
     del frames[0][1:-1]
     with pytest.raises(TraceError, match="there are no records"):
         open_all([put_together(tmp_path / "empty.sct", frames)])
+
+
+def long_trace(path: Path, frames: int) -> Frames:
+    """Frames of one record each."""
+    head, line, *_, foot = next(lines for lines in take_apart(path) if len(lines) > 2)
+    return [
+        [head | {"frame": number, "first": number}, line | {"n": number}, foot | {"end": number, "records": 1}]
+        for number in range(frames)
+    ]
+
+
+def test_a_step_replays_few_records_whichever_way_it_goes(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The states on the way are those that a frame replayed at once comes to."""
+    monkeypatch.setattr(travel, "SPACING", 8)
+    at = max(range(len(trace.places)), key=lambda place: len(trace.frame(place).lines))
+    last = len(trace.frame(at).lines)
+    assert last > 2 * 8
+    straight, opened = Opened.at(trace.places[at]), trace.frame(at)
+    states = [straight.state(count) for count in range(last + 1)]
+    assert straight.replayed == last
+    assert opened.state(last) == states[last]
+    assert opened.replayed == last
+    for count in (*reversed(range(last)), *range(last), 3, last, last // 2):
+        before = opened.replayed
+        assert opened.state(count) == states[count]
+        assert opened.replayed - before < 8
+    assert opened.record(last - 1).number == opened.frame.head.first + last - 1
+
+
+def test_opening_and_jumping_read_few_frames(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a trace is: frames between are found by halving."""
+    path = put_together(tmp_path / "long.sct", long_trace(next(traces.glob("source-*")), 200))
+    read: list[int] = []
+
+    def counted(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+        read.append(start)
+        return unread_frames(path, start)
+
+    monkeypatch.setattr("stablecast.trace.tools.travel.unread_frames", counted)
+    trace = Trace.open([path])
+    assert len(read) == 2
+    for number in (0, trace.count // 3, trace.count - 1):
+        read.clear()
+        assert trace.record(number).number == number
+        assert len(read) <= 10
+    read.clear()
+    trace.record(trace.count - 1)
+    assert read == []
+
+
+def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
+    frames = take_apart(next(traces.glob("source-*")))
+    at = next(at for at, lines in enumerate(frames) if len(lines) > 2)
+    frames[at][1]["in"] = {"_": "Nothing"}
+    trace = Trace.open([put_together(tmp_path / "forged.sct", frames)])
+    with pytest.raises(SchemaError, match="not a record"):
+        trace.state(frames[at][0]["first"])
