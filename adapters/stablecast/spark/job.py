@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from stablecast.spark import sql
 from stablecast.spark.pieces import SCHEMA, judge_with, loads
 from stablecast.spark.plan import PIECE_BYTES, Piece, plan
-from stablecast.trace.across import SMALL, Ground, Suspect, Told, Witness, by_kind, untold
+from stablecast.trace.across import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
 from stablecast.trace.facts import Fact
 from stablecast.trace.frames import ROLES
 from stablecast.trace.locate import violation
@@ -48,6 +48,11 @@ LEAST_TASKS: Final = 8
 MAX_UNTOLD: Final = 1000
 """Things that cannot be told, of which the outcome speaks."""
 
+
+def _of(kinds: Iterable[str]) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds)
+
+
 _ERRORS: Final = """
     SELECT path, min(offset) AS stop, min_by(text, offset) AS text, min_by(truncated, offset) AS truncated
     FROM judged WHERE what = 'error' GROUP BY path"""
@@ -57,7 +62,11 @@ _USABLE: Final = """
 
 _TOLD: Final = "SELECT trace, path, offset, kind, record, time, life, peer, first, last FROM usable WHERE what = 'fact'"
 
-_SMALL: Final = "SELECT * FROM told WHERE kind IN (" + ", ".join(f"'{kind}'" for kind in SMALL) + ")"
+_SMALL: Final = f"""
+    SELECT * FROM told WHERE kind IN ({_of(SMALL)})
+    UNION ALL SELECT trace, min(path) AS path, min(offset) AS offset, kind, min(record) AS record, min(time) AS time,
+                     life, peer, min(first) AS first, max(last) AS last
+              FROM told WHERE kind IN ({_of(BOUNDED)}) GROUP BY trace, kind, life, peer"""
 
 _FRAMES: Final = """
     SELECT *, lag(frame) OVER following AS frame_before, lag(record) OVER following AS record_before,
@@ -198,6 +207,7 @@ def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
         "need": [(f"{need.life:#x}", need.group, need.needed) for need in needs],
         "enough": [(f"{life:#x}", count) for life, count in enough.items()],
         "kin": [(f"{life:#x}", f"{other:#x}") for life, other in ground.kin()],
+        "lost": [(f"{life:#x}", number) for life, number in ground.lost().items()],
     }
 
 

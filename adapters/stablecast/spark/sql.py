@@ -4,7 +4,7 @@
 `told` (trace, path, offset, kind, record, time, life, peer, first, last) has a row for each fact. The other views are
 small: `known` (rule, whose) says who can be believed, `part` (life, grp, idx, address) where a group's stores are,
 `need` (life, grp, needed) and `enough` (life, needed) what S1 asks for, `kin` (life, other) which lives are of one
-source. What comes back are suspects.
+source, `lost` (life, number) from which number on a store lost what it had. What comes back are suspects.
 
 Ranges that touch are joined to *islands* first, so a join meets a handful of rows for each key however long the trace,
 and what is covered lies in one island. How many stores hold a number is counted by sweeping over the ends of islands.
@@ -12,12 +12,15 @@ and what is covered lies in one island. How many stores hold a number is counted
 
 from typing import Final
 
+from stablecast.trace.across import LOSSES
+
 SMALL: Final = {
     "known": "rule string, whose string",
     "part": "life string, grp bigint, idx bigint, address string",
     "need": "life string, grp bigint, needed bigint",
     "enough": "life string, needed bigint",
     "kin": "life string, other string",
+    "lost": "life string, number bigint",
 }
 """The columns of the small views."""
 
@@ -74,10 +77,14 @@ VIEWS: Final = {
                              WHEN kind = 'delivered' THEN 'D1' ELSE 'A1' END AS rule
               FROM told WHERE kind IN ('stable', 'turned', 'acked', 'delivered', 'heard'))""",
     "cover": _islands(_COVERS, "rule, life, peer"),
-    "stable": _islands("SELECT * FROM told WHERE kind = 'stable'", "life"),
+    "stable": _islands(
+        """SELECT t.life, t.first, least(t.last, l.number - 1) AS last FROM told t LEFT JOIN lost l ON t.life = l.life
+           WHERE t.kind = 'stable' AND coalesce(t.first < l.number, true)""",
+        "life",
+    ),
     "began": "SELECT life, min(struct(time, path)) AS instant FROM told WHERE kind = 'stable' GROUP BY life",
 }
-"""Steps on the way: what is to be covered by others' facts, those, and what is stable."""
+"""Steps on the way: what is to be covered by others' facts, those, and what is stable and was not lost."""
 
 _UNCOVERED: Final = """
     SELECT t.*, CASE WHEN c.last IS NULL THEN t.first ELSE c.last + 1 END AS number
@@ -104,7 +111,10 @@ _CUT: Final = f"""
 SUSPECTS: Final = " UNION ALL ".join(f"SELECT {_COLUMNS} FROM ({query})" for query in (_UNCOVERED, _REUSED, _CUT))
 """All suspects, but those of E1, which are told by the small facts alone."""
 
-UNTOLD: Final = """
+UNTOLD: Final = f"""
     SELECT DISTINCT t.rule, t.kind, t.life, t.peer FROM checked t
-    LEFT ANTI JOIN known k ON t.rule = k.rule AND t.whose = k.whose"""
+    LEFT ANTI JOIN known k ON t.rule = k.rule AND t.whose = k.whose
+    UNION ALL SELECT DISTINCT r.rule, t.kind, t.life, '' AS peer
+    FROM told t JOIN lost l ON t.life = l.life AND t.last >= l.number
+    LATERAL VIEW explode(array({", ".join(f"'{rule}'" for rule in LOSSES)})) r AS rule WHERE t.kind = 'stable'"""
 """What nobody can tell."""

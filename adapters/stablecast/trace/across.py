@@ -10,6 +10,9 @@
 | A1 | store | an acknowledgement that came is one that the receiver gave |
 | E1 | store | no two proxies stand in for a source for long |
 
+S2 and S3 do not speak of numbers that a store had and began again without (a disk that was lost or went bad, a memory):
+where no quorum survives they are not promised any more, and how many stores survived is not always told.
+
 Nothing here compares clocks of different hosts. A rule speaks only where the traces of those who must bear it out are
 there and complete; elsewhere it says that it cannot tell. Violations are *suspects* first, which point to a frame;
 `locate` finds the record. `stablecast.spark.sql` says the same in SQL.
@@ -25,9 +28,16 @@ import attrs
 from stablecast.core.messages import Address, Incarnation, Role
 from stablecast.core.ranges import RangeSet
 from stablecast.trace.facts import ALL_GROUPS, Fact
+from stablecast.trace.frames import LIMIT
 
-SMALL: Final = ("asks", "member", "holds", "forgot", "proxy", "retired")
+SMALL: Final = ("asks", "member", "holds", "forgot", "proxy", "retired", "kept")
 """Kinds of facts of which there are few, however long traces are."""
+
+BOUNDED: Final = ("held", "cut")
+"""Kinds of facts of which `Ground` asks only for the first and the last number of each trace and life."""
+
+LOSSES: Final = ("S2", "S3")
+"""Rules that do not speak of what a store lost."""
 
 Key = tuple[Incarnation, str]
 
@@ -99,7 +109,10 @@ class Need:
 
 @attrs.define
 class Ground:
-    """What the rules stand on: who can be believed to have told everything, and what the few facts of `SMALL` say."""
+    """What the rules stand on: who can be believed to have told everything, and what the few facts of `SMALL` say.
+
+    Facts of `BOUNDED` may be joined to one for each trace and life, from the first to the last number.
+    """
 
     witnesses: list[Witness]
     facts: dict[str, list[Told]]
@@ -157,6 +170,43 @@ class Ground:
                 lives[told.fact.peer, told.fact.first].add(told.fact.life)
         return {(one, other) for some in lives.values() for one in some for other in some if one != other}
 
+    def lost(self) -> dict[Incarnation, int]:
+        """From which number on a store lost what it had of a life: it had it, did not cut it, and began without it.
+
+        Traces of one store that know of a life follow each other by the store's clock. Numbers lost below others that
+        are still there do no harm to S2 and S3: a life begins, and a tail is cut, behind the last.
+        """
+        had, kept = self._had(), self._kept()
+        traces: dict[Key, list[str]] = defaultdict(list)
+        for one in sorted(self.witnesses, key=lambda one: (one.ended, one.trace)):
+            if one.role is Role.STORE:
+                for life in had[one.trace].keys() | kept[one.trace].keys():
+                    traces[life, one.address].append(one.trace)
+        lost: dict[Incarnation, int] = {}
+        for (life, _), some in traces.items():
+            for before, after in pairwise(some):
+                last = had[before].get(life, -1)
+                first = kept[after].get(life, last) + 1
+                if first <= last:
+                    lost[life] = min(lost.get(life, first), first)
+        return lost
+
+    def _had(self) -> dict[str, dict[Incarnation, int]]:
+        """The last number of each life that was at a store by this trace, and not cut there."""
+        had: dict[str, dict[Incarnation, int]] = defaultdict(dict)
+        for told in self.facts["held"]:
+            had[told.trace][told.fact.life] = max(had[told.trace].get(told.fact.life, -1), told.fact.last)
+        for told in self.facts["cut"]:
+            had[told.trace][told.fact.life] = min(had[told.trace].get(told.fact.life, -1), told.fact.first - 1)
+        return had
+
+    def _kept(self) -> dict[str, dict[Incarnation, int]]:
+        """The last number that a store had when this trace began, for each life that it knew of."""
+        kept: dict[str, dict[Incarnation, int]] = defaultdict(dict)
+        for told in sorted(self.facts["kept"], key=lambda told: told.fact.record, reverse=True):
+            kept[told.trace][told.fact.life] = told.fact.last
+        return kept
+
     def proxies(self) -> list[Suspect]:
         """E1."""
         stores = {one.trace: one for one in self.witnesses if one.role is Role.STORE and one.complete}
@@ -195,8 +245,9 @@ class Across:
         self._covered("P1", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
         self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in ground.sources()})
         self._covered("A1", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
-        self._no_reuse()
-        self._nothing_stable_cut()
+        stable = self._stable()
+        self._no_reuse(stable)
+        self._nothing_stable_cut(stable)
         return Finding(sorted(self.suspects), sorted(self.untold))
 
     def _covered(self, rule: str, kind: str, cover: dict[Key, RangeSet]) -> None:
@@ -219,12 +270,21 @@ class Across:
             groups[need.life].append(at_least(stores, need.needed))
         return {(life, ""): at_least(groups[life], count) for life, count in enough.items()}
 
-    def _no_reuse(self) -> None:
+    def _stable(self) -> dict[Key, RangeSet]:
+        """What is called stable, but for what a store lost: of that S2 and S3 cannot be told."""
+        stable, lost = self._numbers("stable"), self.ground.lost()
+        for told in self.facts["stable"]:
+            life = told.fact.life
+            if life in lost and told.fact.last >= lost[life]:
+                stable[life, ""].remove(lost[life], LIMIT)
+                self.untold |= {untold(rule, "stable", life, "") for rule in LOSSES}
+        return stable
+
+    def _no_reuse(self, stable: dict[Key, RangeSet]) -> None:
         """S2."""
         kin: dict[Incarnation, list[Incarnation]] = defaultdict(list)
         for life, other in sorted(self.ground.kin()):
             kin[life].append(other)
-        stable = self._numbers("stable")
         began: dict[Incarnation, tuple[int, str]] = {}
         for told in self.facts["stable"]:
             instant = told.fact.time, told.path
@@ -236,9 +296,8 @@ class Across:
             if hits:
                 self.suspects.append(_suspect("S2", told, min(hits)))
 
-    def _nothing_stable_cut(self) -> None:
+    def _nothing_stable_cut(self, stable: dict[Key, RangeSet]) -> None:
         """S3."""
-        stable = self._numbers("stable")
         for told in self.facts["cut"]:
             hit = stable[told.fact.life, ""].within(told.fact.first, told.fact.last + 1)
             if hit:
@@ -278,7 +337,8 @@ def _suspect(rule: str, told: Told, number: int) -> Suspect:
 def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
     """One sentence about what nobody can tell."""
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
-    return f"{rule} cannot be told of what is {kind} ({whose}): traces that must bear it out are missing or incomplete"
+    why = "a store lost it" if rule in LOSSES else "traces that must bear it out are missing or incomplete"
+    return f"{rule} cannot be told of what is {kind} ({whose}): {why}"
 
 
 def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:

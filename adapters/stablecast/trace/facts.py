@@ -11,6 +11,7 @@
 | turned | source | the store whose turn it is has it (round robin) | |
 | held | store | synced, or kept in memory, or not to be known any more | store |
 | said | store | acknowledged | store |
+| kept | store | when it began it had numbers up to `last` of the source whose life this is, or was | store |
 | cut | store | forgotten as the tail of an older life | store |
 | forgot | store | it forgot the source that had RegID `first` | store |
 | proxy, retired | store | a proxy stands in for the source with RegID `first`, or does no more | source |
@@ -244,6 +245,8 @@ class StoreFacts:
             facts.newest[repository.incarnation] = repository.newest
             if not fresh:
                 continue
+            for life in sorted({repository.incarnation, *lives, *(one for one, _ in repository.life.lives)}):
+                book.note("kept", life, 0, repository.newest, facts.address)
             if repository.trail > 0:
                 book.note("held", repository.incarnation, 0, repository.trail - 1, facts.address)
             for life, numbers in lives.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from stablecast.spark import sql
 from stablecast.spark.job import LIGHT, tuned, verify_on
 from stablecast.trace.names import find
 from stablecast.trace.page import render
@@ -132,3 +133,13 @@ def test_nothing_to_judge_is_clean(spark: SparkSession) -> None:
 def test_a_file_that_is_named_twice_counts_once(spark: SparkSession, whole_world: Path) -> None:
     (path, *_) = find([whole_world])
     assert [report.path for report in verify_on(spark, [path, path]).summary.files] == [FileReport(path).path]
+
+
+def test_of_what_a_store_lost_the_rest_is_stable(spark: SparkSession) -> None:
+    """S2 and S3: as `stablecast.trace.across` has it."""
+    told = [("0x1", 0, 4), ("0x1", 5, 9), ("0x2", 5, 9), ("0x3", 0, 4)]
+    columns = "life string, first bigint, last bigint, kind string"
+    spark.createDataFrame([(*one, "stable") for one in told], columns).createOrReplaceTempView("told")
+    spark.createDataFrame([("0x1", 7), ("0x2", 5)], sql.SMALL["lost"]).createOrReplaceTempView("lost")
+    rows = spark.sql(sql.VIEWS["stable"]).collect()
+    assert sorted((row.life, row.first, row.last) for row in rows) == [("0x1", 0, 6), ("0x3", 0, 4)]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stablecast.sim.runner import run as run_world
-from stablecast.sim.schedule import draw
+from stablecast.sim.schedule import Act, Fault, Schedule, draw
 from stablecast.spark.job import verify_on
 from stablecast.trace.names import find
 from stablecast.trace.reports import Summary, Violation
@@ -45,6 +45,34 @@ def test_three_judges_agree_on_clean_worlds(spark: SparkSession, tmp_path: Path)
     assert here.violations == there.violations == []
     assert here.untold == there.untold
     assert here.records == there.records > 0
+
+
+UNSURVIVED = Schedule(
+    346,
+    ((1289, 39), (1296, 6)),
+    (
+        Fault(1284, Act.STALL, "source", "store1", 120, False),
+        Fault(1284, Act.STALL, "source", "store2", 120, False),
+        Fault(1319, Act.CRASH, "source", "", 178, True),
+        Fault(1327, Act.CRASH, "store0", "", 723, True),
+        Fault(1465, Act.PART, "receiver1", "", 500, True),
+        Fault(1699, Act.TAKEOVER, "source", "store2", 112, False),
+        Fault(1729, Act.DAMAGE, "store2", "", 0, True),
+        Fault(1965, Act.CRASH, "source", "", 40, False),
+        Fault(3464, Act.PART, "receiver0", "", 283, True),
+        Fault(3538, Act.CRASH, "store2", "", 1, False),
+    ),
+)
+"""Two stores of three had what is stable, the disk of one went bad: the next life began with the same numbers."""
+
+
+@pytest.mark.timeout(180)
+def test_three_judges_agree_that_what_no_quorum_survived_is_not_promised(spark: SparkSession, tmp_path: Path) -> None:
+    assert run_world(UNSURVIVED, tmp_path).violations == ()
+    here, there = judge_all(spark, {"": tmp_path})
+    assert here.violations == there.violations == []
+    assert here.untold == there.untold
+    assert {text[:2] for text in here.untold} >= {"S2", "S3"}, "they do not say that it is right, either"
 
 
 def firsts(summary: Summary) -> set[tuple[str, int, str]]:

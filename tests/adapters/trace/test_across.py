@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.core.messages import Role
 from stablecast.core.ranges import RangeSet
-from stablecast.trace.across import Finding, Told, Witness, at_least, judge_across
+from stablecast.trace.across import LOSSES, Finding, Told, Witness, at_least, judge_across
 from stablecast.trace.facts import Fact
 from stablecast.trace.names import find
 from stablecast.trace.verify import verify_paths
@@ -141,6 +141,37 @@ def test_nothing_stable_is_cut() -> None:
     cut = {A: [fact("cut", 9, 20, A)]}
     assert ("S3", A, 9) in rules(judged([source()], s7=[fact("stable", 0, 9)], **cut))
     assert rules(judged([source()], s7=[fact("stable", 0, 8)], **cut)) == []
+
+
+def again(kept: int | None, *before: Fact) -> dict[str, list[Fact]]:
+    """A store had 0..9 of the older life and began again with what is up to `kept`; None: it may be another store."""
+    begun = [fact("kept", 0, -1, A, OLDER), fact("held", 0, 9, A, OLDER), *before]
+    return {"a1": begun, "a2": [] if kept is None else [fact("kept", 0, kept, A, OLDER)]}
+
+
+@pytest.mark.parametrize(
+    ("traces", "found", "lost"),
+    [
+        (again(9), [("S2", "s7", 5), ("S3", B, 8)], ()),
+        (again(8), [("S2", "s7", 5), ("S3", B, 8)], LOSSES),
+        (again(7), [("S2", "s7", 5)], LOSSES),
+        (again(4), [], LOSSES),
+        (again(None), [("S2", "s7", 5), ("S3", B, 8)], ()),
+        (again(4, fact("cut", 5, 9, A, OLDER)), [("S2", "s7", 5), ("S3", "a1", 5), ("S3", B, 8)], ()),
+    ],
+)
+def test_of_what_a_store_lost_it_cannot_be_told(
+    traces: dict[str, list[Fact]], found: list[tuple[str, str, int]], lost: tuple[str, ...]
+) -> None:
+    """S2 and S3 speak of what is below what was lost, and what was cut was not lost."""
+    traces[B] = [fact("cut", 8, 9, B, OLDER)]
+    traces["s6"] = [fact("holds", 5, 5, A, OLDER), fact("stable", 0, 9, life=OLDER)]
+    traces["s7"] = [fact("holds", 5, 5, A), fact("stable", 5, 12, time=5)]
+    first, second = (Witness(name, Role.STORE, A, 0, True, ended, 10) for name, ended in (("a1", 1), ("a2", 2)))
+    finding = judged([second, first, source(), source(OLDER)], **traces)
+    assert sorted(one for one in rules(finding) if one[0] in LOSSES) == sorted(found)
+    untold = [text for text in finding.untold if text.startswith(LOSSES)]
+    assert untold == [f"{rule} cannot be told of what is stable (life 0x6): a store lost it" for rule in lost]
 
 
 def test_an_acknowledgement_was_given_by_whom_it_names() -> None:

@@ -157,11 +157,13 @@ def kept(trail: int, lives: list[tuple[int, int]]) -> StoreEndpoint:
 def test_a_fresh_store_says_what_it_has_and_what_nobody_can_know() -> None:
     machine = kept(10, [(LIFE - 1, 0), (LIFE, 14)])
     assert told(machine, fresh=True) == [
+        ("kept", LIFE - 1, "s:1", 0, 19),
+        ("kept", LIFE, "s:1", 0, 19),
         ("held", LIFE, "s:1", 0, 9),
         ("held", LIFE - 1, "s:1", 10, 13),
         ("held", LIFE, "s:1", 14, 19),
     ]
-    assert told(kept(0, []), fresh=True) == [("held", LIFE, "s:1", 10, 19)]
+    assert told(kept(0, []), fresh=True) == [("kept", LIFE, "s:1", 0, 19), ("held", LIFE, "s:1", 10, 19)]
     assert told(machine, (Persisted(3), [])) == [("held", LIFE, "s:1", 20, 24)]
 
 
