@@ -335,7 +335,7 @@ def test_a_violation_says_what_was_expected(traces: Path, tmp_path: Path) -> Non
 
 def test_a_wrong_core_is_found_although_replay_agrees_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules are judged without the core: here it calls everything stable that one store holds."""
-    monkeypatch.setattr(Quorums, "stable", lambda self, held, registered: held > 0)
+    monkeypatch.setattr(Quorums, "judge", lambda self, held, _: ([held > 0 for _ in self.members], held > 0))
     play(TracedWorld(wrap=tapping(tmp_path)))
     violations = verify_paths(tmp_path.glob("source-*")).violations
     assert violations
