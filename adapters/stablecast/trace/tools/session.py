@@ -24,7 +24,7 @@ HELP = """\
   find KIND         to the next record with such an input, effect, message or event
   state [FIELD]     the machine's state after this record, or one field of it (config.topic)
   why NUMBER        what became of the message with this sequence number, by all traces
-  help, quit"""
+  help, quit, q"""
 
 
 class WrongWordError(TraceError):
@@ -79,7 +79,7 @@ class Session:
         if word in ("next", "n", "back", "b", "find"):
             self.last = line
         match word:
-            case "traces" | "use" | "help" | "quit":
+            case "traces" | "use" | "help" | "quit" | "q":
                 yield from self._about(word, argument)
             case "next" | "n" | "back" | "b":
                 self._move(self.at[self.using] + (1 if word[0] == "n" else -1) * _whole(argument or "1"))
@@ -113,7 +113,7 @@ class Session:
                 yield from self._here()
             case "help":
                 yield HELP
-            case "quit":
+            case "quit" | "q":
                 self.over = True
 
     def _move(self, number: int) -> None:

@@ -52,8 +52,9 @@ def test_one_asks_what_became_of_a_message(session: Session) -> None:
     assert list(story(session.paths, 10**6)) == ["no trace tells of a message 1000000"]
 
 
-def test_quitting_ends_it(session: Session) -> None:
-    assert said(session, "help", "quit", "traces")[-1].endswith("quit")
+@pytest.mark.parametrize("word", ["quit", "q"])
+def test_quitting_ends_it(session: Session, word: str) -> None:
+    assert said(session, "help", word, "traces")[-1].endswith("quit, q")
 
 
 @pytest.mark.parametrize(
