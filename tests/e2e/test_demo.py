@@ -107,5 +107,6 @@ def test_a_process_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None
     assert (status, out) == (1, "")
     assert err.splitlines()[-1] == (
         f"stablecast: receiver ended with status 1; it said "
-        f"'stablecast: {tmp_path}/demo/received is a directory: name a file'; stores, traces and logs are in {tmp_path}/demo"
+        f"'stablecast: {tmp_path}/demo/received is a directory: name a file'; "
+        f"stores, traces and logs are in {tmp_path}/demo"
     )
