@@ -169,9 +169,8 @@ RECEIVERS: Final = (
     Mutant(
         "the-interval-begins-anew-with-each-message",
         "receiver/acknowledging",
-        "        if not self.timers.armed(AckTimer.ACK):\n"
-        "            self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)\n",
-        "        self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)\n",
+        "if mode is AckMode.EXPLICIT or self.timers.armed(AckTimer.ACK):",
+        "if mode is AckMode.EXPLICIT:",
         Test(
             "core/receiver/test_acknowledging.py::test_consumption_is_acknowledged_at_once_or_an_interval_later_or_not_at_all"
         ),

@@ -142,7 +142,7 @@ STORES: Final = (
     Mutant(
         "data-of-any-life-is-kept",
         "store/repository",
-        " or not self.life.is_current(data.incarnation):",
+        " or not life.is_current(data.incarnation):",
         ":",
         Test("core/store/test_repository.py::test_messages_of_other_lives_or_from_below_are_refused"),
     ),
@@ -179,15 +179,15 @@ STORES: Final = (
     Mutant(
         "what-was-consumed-unwritten-is-never-acknowledged",
         "store/repository",
-        "            self._acknowledge_again(withheld, number, now, out)\n",
-        "            pass\n",
+        "        self._acknowledge_again(withheld, number, now, out)\n",
+        "",
         Test("core/store/test_traps.py::test_t19_rpp_skipped_write"),
     ),
     Mutant(
         "a-burst-of-a-store-one-number-too-early",
         "store/repository",
-        "if first - expected > filling.burst:",
-        "if first - expected >= filling.burst:",
+        "if first - end > filling.burst:",
+        "if first - end >= filling.burst:",
         Test("core/test_gaps.py::test_a_gap_of_the_burst_limit_is_asked_for_and_no_more"),
     ),
     Mutant(
@@ -383,7 +383,7 @@ STORES: Final = (
     Mutant(
         "a-stream-of-nobody-raises",
         "store/endpoint",
-        "        if repository is None:\n            out.append(Discard(data.token))\n            return\n",
+        "        if reg_id is None:\n            out.append(Discard(data.token))\n            return\n",
         "",
         Test("core/store/test_endpoint.py::test_data_of_nobody_is_dropped"),
     ),

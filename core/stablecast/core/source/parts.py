@@ -108,7 +108,7 @@ def retention_of(config: SourceConfig) -> Retention:
 
 def keeps_nothing(config: SourceConfig) -> bool:
     """Whether what is sent is forgotten at once: a streaming source retains for late join only."""
-    return not config.stores and not offers_late_join(config)
+    return not (config.stores or config.late_join)
 
 
 def lifetime_of(config: SourceConfig) -> int:

@@ -62,10 +62,7 @@ class Lifetime:
 
     def on_heard(self, now: int) -> None:
         """The client gave a sign of life."""
-        if self.state is LifetimeState.ACTIVE:
-            self.heard_at = now  # As the chart says, not looked up there: each run of messages is a sign of life.
-        else:
-            fire(LIFETIME, self, LifetimeEvent.HEARD, now)
+        fire(LIFETIME, self, LifetimeEvent.HEARD, now)
 
     def on_gone(self, now: int) -> None:
         """The client's process has ended."""

@@ -160,8 +160,7 @@ class Window:
         What is not on disk yet stays until it is, or it could never be acknowledged.
         """
         terms = self.terms
-        number, oldest = self.trail, self.lead + 1 - MAX_NUMBERS
-        number = max(number, oldest)
+        number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
         if terms.written:
             kept, limit, horizon = self.disk, terms.disk_limit, None
         else:
@@ -237,7 +236,7 @@ class Window:
             oldest, size = memory.runs[0], memory.payload_bytes + overhead * memory.messages
             if (most is None or size <= most) and (horizon is None or oldest.at > horizon):
                 break
-            if self.synced.contiguous_from(oldest.first) < oldest.stop:
+            if not self._may_leave(oldest):
                 break
             number = oldest.stop
             memory.forget(number)
