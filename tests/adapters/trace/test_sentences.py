@@ -18,13 +18,20 @@ def nothing(_: object) -> None:
     """What is said does not matter here."""
 
 
+def travel(path: Path) -> None:
+    """Open it, and look at each record: opening alone reads the index."""
+    for trace in Session.open([path]).traces:
+        for number in range(trace.first, trace.count):
+            trace.record(number)
+
+
 TOOLS: dict[str, Callable[[Path], object]] = {
     "dump": lambda path: run_dump([path], Wanted(), False, nothing),
     "diff": lambda path: run_diff(path, path, False, False, nothing),
     "analyze": lambda path: run_analyze([path], False, nothing),
     "prune": lambda path: run_prune([path], path.parent / "pruned", Window(), False, nothing),
     "why": lambda path: run_why([path], 5, nothing),
-    "open": lambda path: Session.open([path]),
+    "open": travel,
     "whatif": lambda path: recordings([path]),
 }
 
