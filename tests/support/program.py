@@ -52,6 +52,11 @@ class Program:
         return self.process.returncode, out, err
 
 
+def _mind_hang_ups() -> None:
+    """In the child: what `nohup` told the tests is not for what they test."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextmanager
 def running(*arguments: str | Path, program: Sequence[str] = PROGRAM) -> Iterator[Program]:
     """`stablecast`, or another program, with these arguments; ended at the end if it still runs."""
@@ -62,6 +67,7 @@ def running(*arguments: str | Path, program: Sequence[str] = PROGRAM) -> Iterato
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_mind_hang_ups,  # noqa: PLW1509 - it sets one signal and touches nothing else
     )
     with process:
         try:
