@@ -32,8 +32,8 @@ from stablecast.net.reliable_stream import ReliableStream
 from stablecast.net.stream import StreamServer
 from stablecast.transports import codec
 
-_NOT_YET = (StableFlag.STORE, StableFlag.INTRAGROUP)
-"""Flags of what is held by a store, or stable in a group: nobody waits for that."""
+_STABLE = int(StableFlag.STABLE)
+"""What is waited for; events about one store or one group only come without it."""
 
 
 class Source(Sender):
@@ -178,7 +178,7 @@ class Source(Sender):
             return
         match event:
             case Stable():
-                if event.flags not in _NOT_YET:
+                if event.flags.value & _STABLE:
                     self._stability.on_stable(event.first, event.last)
                     self._changed.set()
             case Reclaimed():
