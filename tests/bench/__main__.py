@@ -44,6 +44,9 @@ SCENARIOS = {
     )
 }
 COST_REPEATS = 5
+FILE_COLUMNS = 160
+"""How wide tables are that go to a file."""
+
 FAST = {"messages": 100_000, "rounds": 1}
 """For a look: all scenarios in a few minutes."""
 
@@ -102,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if to_machine:
         sys.stdout.write(results + "\n")
     else:
-        console = Console()
+        console = Console(width=None if sys.stdout.isatty() else FILE_COLUMNS)
         report.show(console, options, outcomes, core)
         if others is not None:
             peers.show(console, others, judged)

@@ -3,13 +3,17 @@
 import asyncio
 import gc
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stablecast.config.options import OptionError, Value
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NEW_LOOP: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 try:
@@ -78,6 +82,17 @@ def say(line: object) -> None:
 def note(line: str) -> None:
     """One line for people on standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+FILE_COLUMNS = 160
+"""How wide tables are that go to a file or another program, unless COLUMNS says otherwise."""
+
+
+def printer() -> "Console":
+    """What prints tables, as wide as the terminal."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and few commands need it
+
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_COLUMNS)
 
 
 @contextmanager

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rich.console import Console
 from rich.live import Live
 
-from stablecast.cli.common import note, say
+from stablecast.cli.common import note, printer, say
 from stablecast.operations import changing, exporting, inspecting, remote, scrubbing
 from stablecast.operations.place import OperationError, Remote, place
 from stablecast.operations.top import ORDERS, Top
@@ -34,7 +33,7 @@ def inspect(where: str, token: Path | None, as_json: bool) -> int:
     if as_json:
         say(report)
         return 0
-    console = Console()
+    console = printer()
     running = isinstance(at, Remote)
     for table in inspecting.running_tables(**report) if running else inspecting.tables(report):
         console.print(table)
@@ -114,7 +113,7 @@ def top(where: str, order: str, rows: int, once: bool, token: Path | None) -> in
         raise OperationError(f"'{order}' is no order; choose one of {', '.join(ORDERS)}")
     shown = Top(_client(at, token), order, rows)
     if once:
-        Console().print(shown.look())
+        printer().print(shown.look())
         return 0
     with Live(shown.look(), screen=True, auto_refresh=False) as live:
         while True:

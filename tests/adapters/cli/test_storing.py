@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from stablecast.cli import storing
+from stablecast.cli import common, storing
 from stablecast.cli.main import guarded
 from stablecast.daemon import observe
 from stablecast.monitor import Monitor, MonitorSettings, Permission
@@ -50,6 +50,13 @@ async def ran(command: Callable[[], int]) -> int:
 
 def said(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_tables_for_a_file_are_wide_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert common.printer().width == common.FILE_COLUMNS
+    monkeypatch.setenv("COLUMNS", "99")
+    assert common.printer().width == 99
 
 
 async def test_a_directory_is_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
