@@ -20,7 +20,7 @@ from typing import Final
 import uvloop
 
 from stablecast.client import Context, Message
-from stablecast.core.events import Event, Stable
+from stablecast.core.events import Event, Stable, StableFlag
 from tests.bench import pipeline, raw
 from tests.bench.goals import Goal, ratio
 from tests.bench.roles import Role, Wire, Work, run
@@ -51,6 +51,7 @@ WARM: Final = PER_S // 4
 
 INSTANT: Final = struct.Struct(">Q")
 LENGTH: Final = struct.Struct("<I")
+STABLE: Final = int(StableFlag.STABLE)
 
 
 class Latencies:
@@ -88,7 +89,7 @@ async def _source(work: Work, wire: Wire) -> None:
     stable, sent = Latencies(), list[int]()
 
     def on_event(event: Event) -> None:
-        if isinstance(event, Stable):
+        if isinstance(event, Stable) and int(event.flags) & STABLE:  # not that one store has it, which is told before
             now = time.monotonic_ns()
             stable.all += [now - sent[number] for number in range(event.first, event.last + 1)]
 

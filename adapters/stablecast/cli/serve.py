@@ -19,12 +19,12 @@ from stablecast.config.profiles import profile
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
 from stablecast.daemon import collecting
-from stablecast.daemon.hosting import Hosts
+from stablecast.daemon.hosting import Host, Hosts
 from stablecast.daemon.log import Log, Severity, open_log
 from stablecast.daemon.process import Detached, Pidfile, allow_descriptors, become, detach
 from stablecast.daemon.proxy import context_for
 from stablecast.daemon.starting import all_settings, disk_of
-from stablecast.daemon.store import Store, StoreSettings
+from stablecast.daemon.store import StoreSettings
 from stablecast.net import address, tls
 from stablecast.net.services import parse_services
 
@@ -109,7 +109,7 @@ def run_store(job: StoreJob) -> int:
         reads=disk.reads,
     )
     allow_descriptors()
-    return run_for_good(serve(Store(settings), job.as_json))
+    return run_for_good(serve(settings, job.as_json))
 
 
 def run_daemon(job: DaemonJob) -> int:
@@ -208,20 +208,25 @@ async def _publish(plan: Plan, hosts: Hosts, log: Log) -> None:
         log.write(Severity.WARNING, "", "statistics-failed", f"no statistics are published any more: {error}")
 
 
-async def serve(store: Store, as_json: bool) -> int:
-    """Run a store until it is interrupted or its disk fails; returns the exit status. Raises like `Store.start`."""
+async def serve(settings: StoreSettings, as_json: bool) -> int:
+    """Run a store until it is interrupted or its disk fails; returns the exit status. Raises like `Store.start`.
+
+    It has a thread of its own, as those of a daemon have: a disk that holds up its loop holds up no signal.
+    """
     interrupt = _interrupt()
-    await store.start()
+    host = Host(settings, NEW_LOOP)
+    store = host.store
+    await host.start()
     collecting.settle()
     for report in store.reports:
         note(report)
     if as_json:
-        say({"ready": True, "address": store.address, "directory": str(store.settings.directory)})
+        say({"ready": True, "address": store.address, "directory": str(settings.directory)})
     else:
         say(f"store ready to accept registrations at {store.address}")
-    ends: set[asyncio.Future[Any]] = {interrupt, store.failed}
+    ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    await store.stop()
+    await host.stop()
     if as_json:
         say({"stopped": True, **store.statistics()})
     return 0

@@ -178,7 +178,7 @@ class Source(Sender):
             return
         match event:
             case Stable():
-                if event.flags.value & _STABLE:
+                if int(event.flags) & _STABLE:
                     self._stability.on_stable(event.first, event.last)
                     self._changed.set()
             case Reclaimed():

@@ -14,6 +14,9 @@ SEGMENT_BYTES = 64 << 20
 BUFFER_BYTES = 1_024_000
 """Of one write, in bytes; a larger single record is written in one all the same."""
 
+SHORT_NS = 250_000
+"""A flush that takes no longer costs less than to wake a thread for it, and to be woken by it: in ns."""
+
 Write = Callable[[int, Sequence[Block], int], int]
 Sync = Callable[[int], None]
 Step = Callable[[str], None]
@@ -51,6 +54,7 @@ class Disk:
         preallocate: Whether a new segment gets its whole room on the disk at once.
         verify: Whether an open verifies the blocks of messages, too; else each is verified when it is read.
         open_files: Segments open for reading at one time.
+        short_ns: Flushes that take so long or less may be done by the loop's thread; -1: none is.
         step: Told of each step.
     """
 
@@ -61,6 +65,7 @@ class Disk:
     preallocate: bool = False
     verify: bool = True
     open_files: int = MAX_OPEN_FILES
+    short_ns: int = SHORT_NS
     step: Step = _unheard
 
 

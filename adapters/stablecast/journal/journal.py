@@ -1,7 +1,7 @@
 """The journal: one per store, owned by one event loop.
 
 Everything here runs on the loop thread: it lays out records, keeps the index and decides what to delete. The bytes and
-the syncs are the business of the writer's thread (`writer`), reading back and deleting that of the fetcher's
+the syncs are the business of the writer and its thread (`writer`), reading back and deleting that of the fetcher's
 (`fetcher`); their reports come back through the loop. What is not synced yet is read from memory.
 """
 
@@ -89,9 +89,10 @@ class Journal(Reading):
         self._stopped = asyncio.Event()
         self._writer = Writer(
             disk,
-            committed=lambda count: self._tell(self._on_committed, count),
-            failed=lambda error: self._tell(self._on_failed, error),
-            stopped=lambda: self._tell(self._stopped.set),
+            self._tell,
+            committed=self._on_committed,
+            failed=self._on_failed,
+            stopped=self._stopped.set,
         )
 
     @classmethod
@@ -141,7 +142,7 @@ class Journal(Reading):
         self._life = _Life.RUNNING
         self._reader.close_all()
         self._fetcher.start()
-        self._writer.start()
+        self._writer.start(loop.call_soon)
         self._retire(segment for segment in self._segments.values() if not segment.live)
 
     async def close(self) -> None:

@@ -4,11 +4,16 @@ The loop thread puts records on a queue; the thread takes all there are, writes 
 IOV_MAX and the buffer length allow, syncs once, reports, and looks again. So whatever arrives during a sync shares the
 next one.
 
+To wake the thread and to be woken by it takes longer than a flush where flushes are short. There the loop's thread
+writes and syncs itself, at the end of its turn, what came in that turn: if the last `STEADY` flushes were short, if it
+is little, and if the thread has nothing to do. One flush that was not short, whoever saw it, and it is the thread's
+again, which measures on. The descriptor is the thread's while it has records it has not done with, else the loop's.
+
 The two threads share a deque, whose `append` and `popleft` are atomic, and a bell: a lock that the thread takes and the
 loop gives back. The thread takes it *before* it empties the queue and the loop rings *after* it has put a record: no
 record is ever left behind asleep. A bell that nobody has heard yet is not rung again. (An event does the same, with ten
-calls in the way of a record.) Only the thread touches the descriptor it writes to, and only the loop thread touches
-everything else.
+calls in the way of a record.) The thread may wake once more for what it has taken already, finds the queue empty then,
+and touches nothing: what the loop keeps for itself is never in the queue.
 
 After a failed write or sync nothing is tried again: the kernel may have dropped the dirty pages and the next sync
 would report a success that is none.
@@ -17,11 +22,11 @@ would report a success that is none.
 import errno
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
+from time import monotonic_ns
 
 import attrs
 
@@ -31,6 +36,12 @@ from stablecast.journal.segments import Record, Segment, open_for_writing
 
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 """Bound of the system on the buffers of one vectored write."""
+
+STEADY = 4
+"""Flushes in a row that must have been short before the loop's thread does one."""
+
+SMALL_BYTES = 16 << 10
+"""Records that the loop's thread writes itself; with more the thread's waking does not count, and more may follow."""
 
 
 @attrs.define
@@ -47,11 +58,12 @@ class Syncs:
 
 
 class Writer:
-    """The thread and its queue. The three callbacks run in the thread."""
+    """The thread and its queue, and what the loop's thread does in its place."""
 
     def __init__(
         self,
         disk: Disk,
+        tell: Callable[..., None],
         committed: Callable[[int], None],
         failed: Callable[[Exception], None],
         stopped: Callable[[], None],
@@ -60,16 +72,24 @@ class Writer:
 
         Args:
             disk: How to write.
+            tell: Calls one of these three on the loop, from whichever thread: with the arguments that follow it.
             committed: Told how many records, in the order of `put`, are now synced.
             failed: Told the first error; nothing is written or synced after it.
             stopped: The last thing called.
         """
         self.syncs = Syncs()
         self._disk = disk
+        self._tell = tell
         self._committed = committed
         self._failed = failed
         self._stopped = stopped
         self._queue: deque[Record] = deque()
+        self._held: list[Record] = []
+        self._held_bytes = 0
+        self._given = 0  # records that were queued, and how many of them the thread has done with
+        self._done = 0
+        self._short = 0  # flushes since the last that was not
+        self._broken: Exception | None = None
         self._bell = threading.Lock()
         self._bell.acquire()
         self._closing = False
@@ -80,25 +100,55 @@ class Writer:
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
 
-    def start(self) -> None:
-        """Starts the thread."""
+    def start(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        """Starts the thread; `soon` calls at the end of the loop's turn."""
+        self._soon = soon
         self._thread.start()
 
     def put(self, record: Record) -> None:
-        """Queues a record; the queue is bounded by its owner, who counts the bytes."""
-        self._queue.append(record)
-        self._ring()
+        """Takes a record; how much may wait is bounded by the owner, who counts the bytes."""
+        self._held.append(record)
+        self._held_bytes += record.size
+        if self._held_bytes > SMALL_BYTES or not self._here(record.segment):
+            self._pass_on()
+        elif len(self._held) == 1:
+            self._soon(self._end_turn)
 
     def close(self) -> None:
-        """Lets the thread end when everything queued is synced; returns at once."""
+        """Lets the thread end when everything taken is synced; returns at once."""
         self._closing = True
-        self._ring()
+        self._pass_on()
 
     def abort(self) -> None:
         """Ends the thread after the system call it is in, and waits for that."""
         self._aborted = True
         self._ring()
         self._thread.join()
+
+    def _here(self, segment: Segment) -> bool:
+        """Whether the loop's thread writes to a segment: none is to be opened, and the other thread has nothing."""
+        return self._short >= STEADY and self._given == self._done and segment is self._segment
+
+    def _pass_on(self) -> None:
+        """The thread gets what was held for the end of the turn."""
+        held, self._held, self._held_bytes = self._held, [], 0
+        self._given += len(held)
+        self._queue.extend(held)
+        self._ring()
+
+    def _end_turn(self) -> None:
+        """Writes and syncs, on the loop, what was held; all that was passed on is done with."""
+        held, self._held, self._held_bytes = self._held, [], 0
+        if not held or self._aborted:
+            return
+        try:
+            self._commit(held[0].segment, held)
+        except Exception as error:  # noqa: BLE001 - the thread ends by it, as if it had met with it
+            self._given += len(held)
+            self._broken = error
+            self._ring()
+            return
+        self._committed(len(held))
 
     def _ring(self) -> None:
         """Wake the thread. Nobody else rings, so a bell that is taken stays so until it is given back here."""
@@ -112,14 +162,16 @@ class Writer:
             if self._fd >= 0 and not self._aborted:
                 self._give_back()
         except Exception as error:  # noqa: BLE001 - whatever it is, a dead thread must not look like a slow disk
-            self._failed(error)
+            self._tell(self._failed, error)
         finally:
             if self._fd >= 0:
                 os.close(self._fd)
-            self._stopped()
+            self._tell(self._stopped)
 
     def _turn(self) -> bool:
         self._bell.acquire()
+        if self._broken is not None:
+            raise self._broken
         last = self._closing  # read first: what was put before close() is in this batch
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         for segment, records in groupby(batch, key=attrgetter("segment")):
@@ -127,7 +179,8 @@ class Writer:
         if self._aborted:
             return False
         if batch:
-            self._committed(len(batch))
+            self._done += len(batch)
+            self._tell(self._committed, len(batch))
         return not last
 
     def _commit(self, segment: Segment, records: list[Record]) -> None:
@@ -150,9 +203,11 @@ class Writer:
             step("written")
         self._end = offset
         if not self._aborted:
-            began = time.monotonic_ns()
+            began = monotonic_ns()
             self._disk.sync(self._fd)
-            self.syncs.add(time.monotonic_ns() - began)
+            took = monotonic_ns() - began
+            self.syncs.add(took)
+            self._short = self._short + 1 if took <= self._disk.short_ns else 0
             step("checkpoint-synced" if checkpoint else "synced")
 
     def _portions(self, buffers: list[Block]) -> Iterator[list[Block]]:

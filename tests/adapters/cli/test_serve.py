@@ -182,30 +182,29 @@ def test_a_disk_that_takes_no_more_ends_the_store(tmp_path: Path) -> None:
 
 
 WAITING = """
-import os, sys
+import sys
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 from stablecast.cli.common import run_loop, say
 from stablecast.cli.serve import serve
-from stablecast.daemon.store import Store, StoreSettings
-from stablecast.journal import Disk
+from stablecast.daemon.store import StoreSettings
+from stablecast.journal import Disk, writer
 
 def sync(descriptor):
-    if waiting:
+    if current_thread().name.startswith(sys.argv[2]):
         say({"syncing": True})
         Event().wait()
 
-waiting = False
-store = Store(StoreSettings("127.0.0.1:0", Path(sys.argv[1]), new=True, disk=Disk(sync=sync)))
-waiting = True
-run_loop(serve(store, True))
+writer.STEADY = 1
+settings = StoreSettings("127.0.0.1:0", Path(sys.argv[1]), new=True, disk=Disk(sync=sync, short_ns=1 << 60))
+run_loop(serve(settings, True))
 """
-"""A store whose disk never answers once it serves."""
+"""A store whose disk never answers the threads whose names begin so."""
 
 
 def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
     """P-708: not even for a disk that never answers."""
-    with running(tmp_path, program=(sys.executable, "-c", WAITING)) as program:
+    with running(tmp_path, "journal", program=(sys.executable, "-c", WAITING)) as program:
         address = program.said()["address"]
         with running("send", "orders", "--store", address):
             assert program.said() == {"syncing": True}
@@ -213,6 +212,17 @@ def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
             while _listens(address):
                 assert program.process.poll() is None
             program.interrupt()
+            assert program.end() == (130, "", "")
+
+
+def test_a_second_interrupt_does_not_wait_for_a_loop_that_flushes(tmp_path: Path) -> None:
+    """P-708: a disk that never answers the loop's own thread."""
+    with running(tmp_path, "store", program=(sys.executable, "-c", WAITING)) as program:
+        address = program.said()["address"]
+        with running("send", "orders", "--store", address), running("send", "others", "--store", address):
+            assert program.said() == {"syncing": True}
+            program.interrupt()
+            program.interrupt(signal.SIGTERM)  # two of a kind that come together are one
             assert program.end() == (130, "", "")
 
 

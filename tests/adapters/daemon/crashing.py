@@ -26,13 +26,14 @@ SENDER, READER = 1, 2
 """Session ids."""
 
 KINDS = {
-    "disk": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES)),
+    "disk": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES, short_ns=-1)),
+    "quick": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES, short_ns=1 << 60)),
     "reduced-fd": (RepositoryType.REDUCED_FD, Disk(segment_bytes=SEGMENT_BYTES, open_files=FEW_OPEN_FILES)),
     "preallocated": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES, preallocate=True)),
     "unverified": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES, verify=False)),
     "paced": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES)),
 }
-"""Each way to use a disk."""
+"""Each way to use a disk; one that is never quick is flushed by the writer's thread, one that always is by the loop's."""
 
 IN_MEMORY = {
     "memory": (RepositoryType.MEMORY, Disk(segment_bytes=SEGMENT_BYTES)),

@@ -95,7 +95,7 @@ async def _in_thread(event: threading.Event) -> None:
 async def test_a_registration_is_answered_once_it_is_synced(tmp_path: Path) -> None:
     gate = Gate()
     gate.open.set()
-    async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, disk=Disk(sync=gate, short_ns=-1)) as store, Context(session_id=1) as context:
         gate.open.clear()
         gate.asked.clear()
         source = await context.source(TOPIC, stores=[store.address], wait=False)
@@ -110,7 +110,7 @@ async def test_a_registration_is_answered_once_it_is_synced(tmp_path: Path) -> N
 async def test_a_message_is_stable_once_it_is_synced(tmp_path: Path) -> None:
     gate = Gate()
     gate.open.set()
-    async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, disk=Disk(sync=gate, short_ns=-1)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address])
         gate.open.clear()
         gate.asked.clear()
@@ -275,7 +275,7 @@ async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
     monkeypatch.setattr("stablecast.journal.journal.MAX_QUEUED_BYTES", 100_000)
     gate = Gate()
     gate.open.set()
-    async with serving(tmp_path, disk=Disk(sync=gate)) as store, Context(session_id=1) as context:
+    async with serving(tmp_path, disk=Disk(sync=gate, short_ns=-1)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], options={"ume_flight_size": 10_000})
         (joiner,) = store._inlet.joiners.values()
         assert isinstance(joiner, Joiner)

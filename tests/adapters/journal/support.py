@@ -63,9 +63,10 @@ def start(
     segment_bytes: int = 1 << 20,
     sync: Sync = os.fdatasync,
     write: Write = os.pwritev,
+    short_ns: int = -1,
 ) -> Owner:
-    """Opens and starts a journal on the running loop."""
-    return Owner(Journal.open(directory, Disk(write, sync, segment_bytes)), states)
+    """Opens and starts a journal on the running loop; a `sync` may wait, for by default that loop does not flush."""
+    return Owner(Journal.open(directory, Disk(write, sync, segment_bytes, short_ns=short_ns)), states)
 
 
 def segments(directory: Path) -> list[Path]:

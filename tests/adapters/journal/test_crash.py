@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from stablecast.journal import Disk, Journal
 from stablecast.journal import segments as segment_files
+from stablecast.journal.disk import SHORT_NS
 from stablecast.journal.format import HIGHEST, Block
 from tests.adapters.journal.support import FAST_DIRECTORY, numbers, segments, start
 
@@ -189,10 +190,16 @@ async def live_and_crash(
         mock.patch.object(segment_files, "sync_directory", disk.sync_directory),
         mock.patch("stablecast.journal.recovery.sync_directory", disk.sync_directory),
         mock.patch.object(Path, "unlink", autospec=True, side_effect=disk.unlink),
+        mock.patch("stablecast.journal.writer.STEADY", 1),
     ):
         disk.synced = {path.name: path.stat().st_size for path in segments(directory)}
         owner = start(
-            directory, states=lambda: twin.states, segment_bytes=SEGMENT_BYTES, sync=disk.sync, write=disk.write
+            directory,
+            states=lambda: twin.states,
+            segment_bytes=SEGMENT_BYTES,
+            sync=disk.sync,
+            write=disk.write,
+            short_ns=rng.choice([-1, SHORT_NS, 1 << 60]),
         )
         for what, stream, at, count in steps:
             if what == "wait":

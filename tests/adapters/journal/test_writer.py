@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypothesis import given
@@ -14,8 +14,13 @@ from stablecast.journal.segments import Record, Segment
 from stablecast.journal.writer import IOV_MAX, Writer, _behind
 
 
+def call(callback: Callable[..., None], *args: object) -> None:
+    """A loop that does at once what it is told."""
+    callback(*args)
+
+
 class Bench:
-    """A writer whose syncs can be held, and what it reported."""
+    """A writer whose syncs can be held, and what it reported. Nothing is done by the loop's thread."""
 
     def __init__(self, directory: Path, write: Write = os.pwritev, sync: Sync = os.fdatasync) -> None:
         self.directory = directory
@@ -24,8 +29,9 @@ class Bench:
         self.syncs = self.writes = 0
         self.entered, self.go, self.ended = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
         self._inner_write, self._inner_sync = write, sync
-        self.writer = Writer(Disk(self._write, self._sync), self.reports.append, self.errors.append, self.ended.set)
-        self.writer.start()
+        disk = Disk(self._write, self._sync, short_ns=-1)
+        self.writer = Writer(disk, call, self.reports.append, self.errors.append, self.ended.set)
+        self.writer.start(call)
 
     def segment(self, number: int) -> Segment:
         return Segment(number, 5, self.directory / f"{number:08}.seg")
