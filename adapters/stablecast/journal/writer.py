@@ -37,7 +37,7 @@ from stablecast.journal.segments import Record, Segment, open_for_writing
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 """Bound of the system on the buffers of one vectored write."""
 
-STEADY = 4
+STEADY = 2
 """Flushes in a row that must have been short before the loop's thread does one."""
 
 SMALL_BYTES = 16 << 10

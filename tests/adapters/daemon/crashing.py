@@ -33,7 +33,7 @@ KINDS = {
     "unverified": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES, verify=False)),
     "paced": (RepositoryType.DISK, Disk(segment_bytes=SEGMENT_BYTES)),
 }
-"""Each way to use a disk; one that is never quick is flushed by the writer's thread, one that always is by the loop's."""
+"""Each way to use a disk. One that is never quick is flushed by the writer's thread, one that always is by the loop."""
 
 IN_MEMORY = {
     "memory": (RepositoryType.MEMORY, Disk(segment_bytes=SEGMENT_BYTES)),
