@@ -40,7 +40,7 @@ IOV_MAX = os.sysconf("SC_IOV_MAX")
 STEADY = 2
 """Flushes in a row that must have been short before the loop's thread does one."""
 
-SMALL_BYTES = 16 << 10
+SMALL_BYTES = 4 << 10
 """Records that the loop's thread writes itself; with more the thread's waking does not count, and more may follow."""
 
 
