@@ -4,7 +4,8 @@ Judged from what was sent and what became stable, or was given up: what the sour
 more, for it also waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
 """
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -13,6 +14,7 @@ from stablecast.core.inputs import Sent
 from stablecast.core.ranges import RangeSet
 from stablecast.core.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
+from stablecast.trace.asking import Ask
 
 NAME: Final = "F1"
 
@@ -26,8 +28,16 @@ class FlightKept:
     limit: int
     open: RangeSet
     name: str = NAME
-    hears: ClassVar[tuple[type, ...]] = (Sent,)
-    tells: ClassVar[tuple[type, ...]] = (Stable, Reclaimed, NotStable)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What is sent."""
+        return {Sent: self._on_sent}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """What is not in flight any more."""
+        return {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
@@ -46,8 +56,7 @@ class FlightKept:
         config = source.config
         return bool(config.stores) and config.flight_messages > 0 and config.flight_behavior is FlightBehavior.BLOCK
 
-    def on_input(self, event: Sent) -> str | None:
-        """Judges what is sent."""
+    def _on_sent(self, event: Sent) -> str | None:
         self.open.add(event.first, event.first + event.count)
         spanned = self.open.ranges
         if spanned and spanned[-1][1] - spanned[0][0] <= self.limit:  # As a rule, and not all ranges need be looked at.
@@ -57,15 +66,12 @@ class FlightKept:
             return f"{total} messages are in flight, the flight size is {self.limit}"
         return None
 
-    def on_effect(self, effect: Stable | Reclaimed | NotStable) -> str | None:
-        """Learns what is not in flight any more."""
-        match effect:
-            case Stable():
-                over = int(effect.flags) & _STABLE
-            case NotStable():
-                over = int(effect.flags) & _TIMEOUT
-            case _:
-                over = True
-        if over:
-            self.open.remove(effect.first, effect.last + 1)
+    def _on_stable(self, event: Stable) -> str | None:
+        return self._over(event) if int(event.flags) & _STABLE else None
+
+    def _on_not_stable(self, event: NotStable) -> str | None:
+        return self._over(event) if int(event.flags) & _TIMEOUT else None
+
+    def _over(self, event: Stable | Reclaimed | NotStable) -> str | None:
+        self.open.remove(event.first, event.last + 1)
         return None

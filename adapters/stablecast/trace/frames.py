@@ -101,8 +101,8 @@ class Frame:
     @property
     def end(self) -> int:
         """The clock at its end, ns."""
-        body = self.body[:-1]
-        last = object_of(body[body.rfind(b"\n") + 1 :]).get("t") if body else None
+        body = self.body
+        last = object_of(body[body.rfind(b"\n", 0, -1) + 1 :]).get("t") if body else None
         return last if isinstance(last, int) and -LIMIT < last < LIMIT else self.head.time
 
     @cached_property

@@ -3,7 +3,7 @@
 What the store knows when the trace begins it may grant again.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
 
 import attrs
 
@@ -11,6 +11,7 @@ from stablecast.core.effects import PersistClient
 from stablecast.core.inputs import Persisted
 from stablecast.core.messages import Incarnation, Registered
 from stablecast.core.store import StoreEndpoint
+from stablecast.trace.asking import Ask
 
 
 @attrs.define
@@ -20,26 +21,33 @@ class WrittenFirst:
     written: dict[int, Incarnation]
     waiting: list[tuple[int, int, Incarnation]] = attrs.field(factory=list)
     name: str = "P1"
-    hears: ClassVar[tuple[type, ...]] = (Persisted,)
-    tells: ClassVar[tuple[type, ...]] = (PersistClient, Registered)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What has reached the disk."""
+        return {Persisted: self._on_persisted}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """What is written, and grants."""
+        return {PersistClient: self._on_written, Registered: self._on_granted}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "WrittenFirst":
         """From here on."""
         return cls({reg_id: record.client.incarnation for reg_id, record in store.clients.records.items()})
 
-    def on_input(self, event: Persisted) -> str | None:
-        """Learns what has reached the disk."""
+    def _on_persisted(self, event: Persisted) -> str | None:
         if self.waiting:
             self.written |= {reg_id: life for ticket, reg_id, life in self.waiting if ticket <= event.ticket}
             self.waiting = [one for one in self.waiting if one[0] > event.ticket]
         return None
 
-    def on_effect(self, effect: PersistClient | Registered) -> str | None:
-        """Judges grants."""
-        if isinstance(effect, PersistClient):
-            self.waiting.append((effect.ticket, effect.client.reg_id, effect.client.incarnation))
-        elif self.written.get(effect.reg_id) != effect.incarnation:
-            life = f"life {effect.incarnation:#x}"
-            return f"RegID {effect.reg_id} is granted to {life}, which is not written down"
+    def _on_written(self, effect: PersistClient) -> str | None:
+        self.waiting.append((effect.ticket, effect.client.reg_id, effect.client.incarnation))
         return None
+
+    def _on_granted(self, grant: Registered) -> str | None:
+        if self.written.get(grant.reg_id) == grant.incarnation:
+            return None
+        return f"RegID {grant.reg_id} is granted to life {grant.incarnation:#x}, which is not written down"

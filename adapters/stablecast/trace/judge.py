@@ -13,6 +13,7 @@ import attrs
 from stablecast.core.effects import Effect
 from stablecast.core.messages import Role
 from stablecast.trace import rules
+from stablecast.trace.asking import Rule
 from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import (
     MACHINES,
@@ -30,7 +31,6 @@ from stablecast.trace.facts import Book, Gatherer, gatherer, identity
 from stablecast.trace.frames import LIMIT, Frame, Head, digest
 from stablecast.trace.replay import Step, replayed
 from stablecast.trace.reports import Violation
-from stablecast.trace.rules import Rule
 from stablecast.trace.watching import Watch
 
 DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)

@@ -7,7 +7,7 @@ P2: a store that receivers pace reclaims only what each receiver that blocks has
 are, the store itself writes down (`PersistClient`) before it acts on it.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
 
 import attrs
 
@@ -18,6 +18,7 @@ from stablecast.core.messages import Pace, Registered, Role
 from stablecast.core.ranges import RangeSet
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
+from stablecast.trace.asking import Ask
 from stablecast.trace.quorums import Acknowledged
 
 
@@ -34,8 +35,16 @@ class RetainedUntilStable:
     sent: bool
     forced: RangeSet = attrs.field(factory=RangeSet)
     name: str = "C1"
-    hears: ClassVar[tuple[type, ...]] = (Sent, Registered)
-    tells: ClassVar[tuple[type, ...]] = (RegistrationComplete, Reclaimed, Release)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What is sent, and stores that keep nothing."""
+        return {Sent: self._on_sent, Registered: self._on_registered}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """Where this life begins, and what is let go."""
+        return {RegistrationComplete: self._on_complete, Reclaimed: self._on_reclaimed, Release: self._on_release}
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
@@ -43,28 +52,30 @@ class RetainedUntilStable:
         window = source.window
         return cls(stores, bool(source.config.stores) and not window.unruled, window.trail, window.next > 0)
 
-    def on_input(self, event: Sent | Registered) -> str | None:
-        """Learns of stores that keep nothing."""
-        if isinstance(event, Sent):
-            self.sent = True
-        elif event.no_cache:
+    def _on_sent(self, _: Sent) -> str | None:
+        self.sent = True
+        return None
+
+    def _on_registered(self, answer: Registered) -> str | None:
+        if answer.no_cache:
             self.judges = False
         return None
 
-    def on_effect(self, effect: RegistrationComplete | Reclaimed | Release) -> str | None:
-        """Judges what is let go."""
-        match effect:
-            case Reclaimed():
-                if not effect.forced:
-                    return self._judge([(effect.first, effect.last + 1)])
-                self.forced.add(effect.first, effect.last + 1)
-            case Release():
-                if effect.number > self.trail:
-                    first, self.trail = self.trail, effect.number
-                    return self._judge(self.forced.missing(first, effect.number))
-            case RegistrationComplete():
-                self.trail = self.trail if self.sent else effect.number
+    def _on_complete(self, event: RegistrationComplete) -> str | None:
+        self.trail = self.trail if self.sent else event.number
         return None
+
+    def _on_reclaimed(self, event: Reclaimed) -> str | None:
+        if not event.forced:
+            return self._judge([(event.first, event.last + 1)])
+        self.forced.add(event.first, event.last + 1)
+        return None
+
+    def _on_release(self, effect: Release) -> str | None:
+        if effect.number <= self.trail:
+            return None
+        first, self.trail = self.trail, effect.number
+        return self._judge(self.forced.missing(first, effect.number))
 
     def _judge(self, parts: list[tuple[int, int]]) -> str | None:
         for low, high in parts if self.judges else ():
@@ -81,8 +92,16 @@ class RetainedUntilConsumed:
     sources: set[int]
     receivers: dict[int, Client]
     name: str = "P2"
-    hears: ClassVar[tuple[type, ...]] = ()
-    tells: ClassVar[tuple[type, ...]] = (PersistClient, Forget, Reclaim)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """Nothing: what comes in counts when the store writes it down."""
+        return {}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """Clients that come and go, and what is let go."""
+        return {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
@@ -101,24 +120,18 @@ class RetainedUntilConsumed:
         elif client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
             self.sources.add(client.reg_id)
 
-    def on_input(self, _: object) -> str | None:
-        """Nothing: what comes in counts when the store writes it down."""
+    def _on_client(self, effect: PersistClient) -> str | None:
+        self._know(effect.client)
         return None
 
-    def on_effect(self, effect: PersistClient | Forget | Reclaim) -> str | None:
-        """Learns of clients, and judges what is let go."""
-        match effect:
-            case PersistClient(client=client):
-                self._know(client)
-            case Forget(reg_id=reg_id):
-                self.receivers.pop(reg_id, None)
-                self.sources.discard(reg_id)
-            case Reclaim(source_reg_id=reg_id, number=number) if reg_id in self.sources:
-                return self._judge(reg_id, number)
+    def _on_forget(self, effect: Forget) -> str | None:
+        self.receivers.pop(effect.reg_id, None)
+        self.sources.discard(effect.reg_id)
         return None
 
-    def _judge(self, source_reg_id: int, number: int) -> str | None:
-        for reg_id, client in self.receivers.items():
+    def _on_reclaim(self, effect: Reclaim) -> str | None:
+        source_reg_id, number = effect.source_reg_id, effect.number
+        for reg_id, client in self.receivers.items() if source_reg_id in self.sources else ():
             if client.source_reg_id == source_reg_id and client.acknowledged + 1 < number:
                 text = f"numbers below {number} are let go, and receiver {reg_id}"
                 return f"{text} has consumed up to {client.acknowledged} only"

@@ -6,6 +6,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core import serial
+from stablecast.core.events import RegistrationComplete
 from stablecast.core.inputs import Sent
 from stablecast.core.messages import StableAck
 from stablecast.core.quorum import Intergroup, Intragroup
@@ -37,13 +38,21 @@ class Acknowledged:
         acked = [held.copy() for held in window.acked]
         return cls(config.incarnation, *asked_for(config), window.next, acked)
 
-    def take(self, event: Sent | StableAck) -> None:
-        """Counts what is sent and acknowledged."""
-        if isinstance(event, Sent):
-            self.next = event.first + event.count
-        elif event.incarnation == self.incarnation and 0 <= event.store_index < len(self.acked):
-            first, last = both_extended(event.first, event.last, self.next)
-            self.acked[event.store_index].add(first, min(last + 1, self.next))
+    def on_complete(self, event: RegistrationComplete) -> None:
+        """This life begins."""
+        self.next = event.number
+
+    def on_sent(self, event: Sent) -> None:
+        """Counts what is sent."""
+        self.next = event.first + event.count
+
+    def on_acked(self, ack: StableAck) -> None:
+        """Counts what is acknowledged."""
+        if ack.incarnation == self.incarnation and 0 <= ack.store_index < len(self.acked):
+            first, last = both_extended(ack.first, ack.last, self.next)
+            if last >= self.next:
+                last = self.next - 1
+            self.acked[ack.store_index].add(first, last + 1)
 
     def holds(self, store: int, first: int, stop: int) -> bool:
         """Whether a store acknowledged all of [first, stop)."""

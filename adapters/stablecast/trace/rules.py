@@ -17,7 +17,8 @@ need not be consumed, and may be less than before. A rule learns from the snapsh
 so before, and keeps ranges, however long the trace. What it does not watch it is not asked about.
 """
 
-from typing import Any, ClassVar, Protocol, assert_never
+from collections.abc import Mapping
+from typing import assert_never
 
 import attrs
 
@@ -31,34 +32,12 @@ from stablecast.core.settings import AckMode, Ordering, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
+from stablecast.trace.asking import Ask, Rule
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.flight import FlightKept
 from stablecast.trace.granting import WrittenFirst
 from stablecast.trace.keeping import RetainedUntilConsumed, RetainedUntilStable
 from stablecast.trace.quorums import Acknowledged, extended
-
-
-class Rule(Protocol):
-    """One rule and what it remembers."""
-
-    @property
-    def name(self) -> str:
-        """What violations call it."""
-
-    @property
-    def hears(self) -> tuple[type, ...]:
-        """The inputs it is about, or messages that arrive; it is not asked about others."""
-
-    @property
-    def tells(self) -> tuple[type, ...]:
-        """The effects it is about, or messages that are sent and events that are told."""
-
-    def on_input(self, event: Any) -> str | None:
-        """Takes an input or message of `hears`; returns what is wrong with it."""
-
-    def on_effect(self, effect: Any) -> str | None:
-        """Takes an effect, message or event of `tells`; returns what is wrong with it."""
-
 
 _HELD, _STABLE = int(StableFlag.STORE), int(StableFlag.STABLE)
 
@@ -69,23 +48,19 @@ class StableByQuorum:
 
     stores: Acknowledged
     name: str = "S1"
-    hears: ClassVar[tuple[type, ...]] = (Sent, StableAck)
-    tells: ClassVar[tuple[type, ...]] = (RegistrationComplete, Stable)
 
-    def on_input(self, event: Sent | StableAck) -> str | None:
-        """Counts what is sent and acknowledged."""
-        self.stores.take(event)
-        return None
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What is sent and acknowledged."""
+        return {Sent: self.stores.on_sent, StableAck: self.stores.on_acked}
 
-    def on_effect(self, effect: RegistrationComplete | Stable) -> str | None:
-        """Judges stability, and learns where this life begins."""
-        if isinstance(effect, Stable):
-            return self._judge(effect, int(effect.flags))
-        self.stores.next = effect.number
-        return None
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """Where this life begins, and what is stable."""
+        return {RegistrationComplete: self.stores.on_complete, Stable: self._on_stable}
 
-    def _judge(self, stable: Stable, flags: int) -> str | None:
-        stop = stable.last + 1
+    def _on_stable(self, stable: Stable) -> str | None:
+        stop, flags = stable.last + 1, int(stable.flags)
         held = not flags & _HELD or self.stores.holds(stable.store_index, stable.first, stop)
         if held and not (flags & _STABLE and self.stores.lacking(stable.first, stop)):
             return None
@@ -104,31 +79,37 @@ class InOrder:
     next: int | None
     passed: RangeSet
     name: str = "D1"
-    hears: ClassVar[tuple[type, ...]] = (History,)
-    tells: ClassVar[tuple[type, ...]] = (Deliver, RegistrationComplete, UnrecoverableLoss)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What the application consumed in earlier sessions."""
+        return {History: self._on_passed}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """Where it begins, what is delivered and what is lost."""
+        return {
+            RegistrationComplete: self._on_complete,
+            Deliver: self._on_deliver,
+            UnrecoverableLoss: self._on_passed,
+        }
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
         """From here on."""
         return cls(receiver.window.next, _consumed_before(receiver))
 
-    def on_input(self, event: History) -> str | None:
-        """Remembers what the application consumed in earlier sessions."""
+    def _on_passed(self, event: History | UnrecoverableLoss) -> str | None:
         self.passed.add(event.first, event.last + 1)
         return None
 
-    def on_effect(self, effect: Deliver | RegistrationComplete | UnrecoverableLoss) -> str | None:
-        """Judges deliveries."""
-        match effect:
-            case Deliver():
-                return self._judge(effect.first, effect.first + effect.count)
-            case RegistrationComplete():
-                self.next = effect.number
-            case UnrecoverableLoss():
-                self.passed.add(effect.first, effect.last + 1)
+    def _on_complete(self, event: RegistrationComplete) -> str | None:
+        self.next = event.number
         return None
 
-    def _judge(self, first: int, stop: int) -> str | None:
+    def _on_deliver(self, effect: Deliver) -> str | None:
+        first = effect.first
+        stop = first + effect.count
         expected, self.next = self.next, stop
         if stop <= first:
             return f"nothing is delivered at number {first}"
@@ -146,8 +127,16 @@ class OnceEach:
 
     passed: RangeSet
     name: str = "D1"
-    hears: ClassVar[tuple[type, ...]] = ()
-    tells: ClassVar[tuple[type, ...]] = (Deliver, UnrecoverableLoss)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """Nothing."""
+        return {}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """What is delivered and what is lost."""
+        return {Deliver: self._on_deliver, UnrecoverableLoss: self._on_lost}
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
@@ -157,15 +146,11 @@ class OnceEach:
         passed.add(min(window.next or 0, 0), window.next or 0)
         return cls(passed)
 
-    def on_input(self, _: object) -> str | None:
-        """Nothing."""
+    def _on_lost(self, event: UnrecoverableLoss) -> str | None:
+        self.passed.add(event.first, event.last + 1)
         return None
 
-    def on_effect(self, effect: Deliver | UnrecoverableLoss) -> str | None:
-        """Judges deliveries."""
-        if isinstance(effect, UnrecoverableLoss):
-            self.passed.add(effect.first, effect.last + 1)
-            return None
+    def _on_deliver(self, effect: Deliver) -> str | None:
         again = self.passed.within(effect.first, effect.first + effect.count)
         self.passed.add(effect.first, effect.first + effect.count)
         return f"number {again[0][0]} is delivered, and was before or is reported lost" if again else None
@@ -180,8 +165,16 @@ class NothingUnread:
     rises: bool
     told: int
     name: str = "A1"
-    hears: ClassVar[tuple[type, ...]] = (History, Consumed, Acknowledge)
-    tells: ClassVar[tuple[type, ...]] = (Deliver, ConsumptionAck)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What the application consumes, and consumed before."""
+        return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """What is delivered, and acknowledgements."""
+        return {Deliver: self._on_deliver, ConsumptionAck: self._on_told}
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
@@ -195,32 +188,29 @@ class NothingUnread:
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         return cls(max(window.next or 0, -1 if newest is None else newest + 1), consumed, rises, window.acked)
 
-    def on_input(self, event: History | Consumed | Acknowledge) -> str | None:
-        """Judges what the application consumes."""
-        match event:
-            case Consumed():
-                self.consumed.add(event.first, event.last + 1)
-                if event.last >= self.next:
-                    return f"number {event.last} is consumed and was never delivered"
-            case History():
-                self.consumed.add(event.first, event.last + 1)
-            case Acknowledge():
-                self.consumed.add(event.number, event.number + 1)
+    def _on_history(self, event: History) -> str | None:
+        self.consumed.add(event.first, event.last + 1)
         return None
 
-    def on_effect(self, effect: Deliver | ConsumptionAck) -> str | None:
-        """Judges acknowledgements."""
-        match effect:
-            case Deliver():
-                self.next = max(self.next, effect.first + effect.count)
-            case ConsumptionAck():
-                number = extended(effect.number, self.consumed.last or 0)
-                before, self.told = self.told, max(self.told, number)
-                if number not in self.consumed:
-                    return f"number {number} is acknowledged and was never consumed"
-                if number < before and self.rises:
-                    return f"number {number} is acknowledged after number {before}"
+    def _on_consumed(self, event: Consumed) -> str | None:
+        self.consumed.add(event.first, event.last + 1)
+        return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
+
+    def _on_acknowledge(self, event: Acknowledge) -> str | None:
+        self.consumed.add(event.number, event.number + 1)
         return None
+
+    def _on_deliver(self, effect: Deliver) -> str | None:
+        stop = effect.first + effect.count
+        self.next = max(self.next, stop)
+        return None
+
+    def _on_told(self, ack: ConsumptionAck) -> str | None:
+        number = extended(ack.number, self.consumed.last or 0)
+        before, self.told = self.told, max(self.told, number)
+        if number not in self.consumed:
+            return f"number {number} is acknowledged and was never consumed"
+        return f"number {number} is acknowledged after number {before}" if number < before and self.rises else None
 
 
 @attrs.define
@@ -236,8 +226,22 @@ class SyncedFirst:
     synced: dict[int, RangeSet]
     paced: dict[int, Incarnation]
     name: str = "P1"
-    hears: ClassVar[tuple[type, ...]] = (Persisted,)
-    tells: ClassVar[tuple[type, ...]] = (PersistMessages, StableAck, PersistClient, CacheMessages, Reclaim)
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What has reached the disk."""
+        return {Persisted: self._on_persisted}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """What is kept, what goes, and stability acknowledgements."""
+        return {
+            PersistMessages: self._on_written,
+            StableAck: self._on_acknowledged,
+            PersistClient: self._on_client,
+            CacheMessages: self._on_kept,
+            Reclaim: self._on_reclaim,
+        }
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
@@ -255,8 +259,7 @@ class SyncedFirst:
                 synced.setdefault(life, RangeSet()).add(first, stop)
         return cls(waiting, synced, paced)
 
-    def on_input(self, event: Persisted) -> str | None:
-        """Learns what has reached the disk."""
+    def _on_persisted(self, event: Persisted) -> str | None:
         waiting = []
         for ticket, incarnation, first, stop in self.written:
             if ticket <= event.ticket:
@@ -266,27 +269,37 @@ class SyncedFirst:
         self.written = waiting
         return None
 
-    def on_effect(self, effect: PersistMessages | StableAck | PersistClient | CacheMessages | Reclaim) -> str | None:
-        """Judges stability acknowledgements."""
-        match effect:
-            case StableAck():
-                return None if effect.nack else self._judge(effect)
-            case PersistMessages() if not self.paced or effect.incarnation not in self.paced.values():
-                first = effect.first
-                self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
-            case PersistMessages() | CacheMessages():
-                self._of(effect.incarnation).add(effect.first, effect.first + effect.count)
-            case Reclaim():
-                if effect.source_reg_id in self.paced:
-                    self._of(self.paced[effect.source_reg_id]).add(0, effect.number)
-            case PersistClient(client=client) if client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
-                self.paced[client.reg_id] = client.incarnation
+    def _on_written(self, effect: PersistMessages) -> str | None:
+        if self.paced and effect.incarnation in self.paced.values():
+            return self._on_kept(effect)
+        first = effect.first
+        self.written.append((effect.ticket, effect.incarnation, first, first + effect.count))
         return None
 
-    def _judge(self, ack: StableAck) -> str | None:
+    def _on_kept(self, effect: PersistMessages | CacheMessages) -> str | None:
+        self._of(effect.incarnation).add(effect.first, effect.first + effect.count)
+        return None
+
+    def _on_reclaim(self, effect: Reclaim) -> str | None:
+        if effect.source_reg_id in self.paced:
+            self._of(self.paced[effect.source_reg_id]).add(0, effect.number)
+        return None
+
+    def _on_client(self, effect: PersistClient) -> str | None:
+        client = effect.client
+        if client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
+            self.paced[client.reg_id] = client.incarnation
+        return None
+
+    def _on_acknowledged(self, ack: StableAck) -> str | None:
+        if ack.nack:
+            return None
         synced = self._of(ack.incarnation)
         first = extended(ack.first, synced.last or 0)
-        missing = synced.missing(first, extended(ack.last, first) + 1)
+        stop = extended(ack.last, first) + 1
+        if synced.contiguous_from(first) >= stop:
+            return None
+        missing = synced.missing(first, stop)
         return f"number {missing[0][0]} is acknowledged and was never synced" if missing else None
 
     def _of(self, incarnation: int) -> RangeSet:

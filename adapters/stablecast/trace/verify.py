@@ -19,13 +19,13 @@ from typing import Any
 import attrs
 
 from stablecast.trace.across import Told, Witness, judge_across
+from stablecast.trace.asking import Rule
 from stablecast.trace.errors import TraceError, TruncatedError
 from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.judge import FrameJudge, Known
 from stablecast.trace.locate import violation
 from stablecast.trace.names import part_of, traces_of
 from stablecast.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
-from stablecast.trace.rules import Rule
 
 Progress = Callable[[int], None]
 """Told after each frame how many records it had."""

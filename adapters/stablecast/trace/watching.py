@@ -4,21 +4,17 @@ Most of them are about a few kinds of records only, so each says which, and is a
 about is the message of what arrives or is sent, the event that an application is told, and else the record itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from stablecast.core.effects import Broadcast, Notify, Send
 from stablecast.core.inputs import Arrived
+from stablecast.trace.asking import Ask, Rule
 from stablecast.trace.converter import encode_effect, encode_input
 from stablecast.trace.facts import Book, Gatherer, Take
 from stablecast.trace.replay import Step
-from stablecast.trace.rules import Rule
 
-WITHIN: Final[dict[type, Callable[[Any], Any]]] = {
-    kind: attrgetter("message") for kind in (Arrived, Send, Broadcast)
-} | {Notify: attrgetter("event")}
-"""What a record is about, where it is not the record itself."""
+_MESSAGES: Final = (Send, Broadcast)
 
 
 class Violate(Protocol):
@@ -39,44 +35,45 @@ class Watch:
         """Of these rules, and of who gathers facts in this book; violations go to `violate`."""
         self._book = book
         self._violate = violate
-        self._hearing = _by_class([(rule.hears, rule) for rule in standing], gatherer.hears)
-        self._telling = _by_class([(rule.tells, rule) for rule in standing], gatherer.tells)
+        self._hearing = _by_class([(rule.name, rule.hears) for rule in standing], gatherer.hears)
+        self._telling = _by_class([(rule.name, rule.tells) for rule in standing], gatherer.tells)
         self.judged = 0
 
     def judge(self, steps: Sequence[Step]) -> None:
         """Looks at the next records."""
-        hearing, telling, within, book = self._hearing.get, self._telling.get, WITHIN.get, self._book
+        hearing, telling, book = self._hearing.get, self._telling.get, self._book
+        number: int
+        event: Any
+        effect: Any
         for number, now, event, effects in steps:
-            inner = within(event.__class__)
-            heard = event if inner is None else inner(event)
+            book.record, book.time = number, now
+            heard = event.message if event.__class__ is Arrived else event
             if (asked := hearing(heard.__class__)) is not None:
                 rules, take = asked
-                for rule in rules:
-                    if (text := rule.on_input(heard)) is not None:
-                        self._violate(number, rule.name, f"record {number}: {text}", None, encode_input(event))
+                for name, ask in rules:
+                    if (text := ask(heard)) is not None:
+                        self._violate(number, name, f"record {number}: {text}", None, encode_input(event))
                 if take is not None:
-                    book.record, book.time = number, now
                     take(heard, event, book)
             for effect in effects:
-                inner = within(effect.__class__)
-                told = effect if inner is None else inner(effect)
+                kind = effect.__class__
+                told = effect.event if kind is Notify else effect.message if kind in _MESSAGES else effect
                 if (asked := telling(told.__class__)) is not None:
                     rules, take = asked
-                    for rule in rules:
-                        if (text := rule.on_effect(told)) is not None:
-                            self._violate(number, rule.name, f"record {number}: {text}", None, encode_effect(effect))
+                    for name, ask in rules:
+                        if (text := ask(told)) is not None:
+                            self._violate(number, name, f"record {number}: {text}", None, encode_effect(effect))
                     if take is not None:
-                        book.record, book.time = number, now
                         take(told, effect, book)
         self.judged += len(steps)
 
 
 def _by_class(
-    watches: Iterable[tuple[Iterable[type], Rule]], takes: Mapping[type, Take]
-) -> dict[type, tuple[list[Rule], Take | None]]:
-    """Who is asked about a class: rules, and who gathers facts of it."""
-    rules: dict[type, list[Rule]] = {}
-    for kinds, rule in watches:
-        for kind in kinds:
-            rules.setdefault(kind, []).append(rule)
-    return {kind: (rules.get(kind, []), takes.get(kind)) for kind in {*rules, *takes}}
+    rules: Iterable[tuple[str, Mapping[type, Ask]]], takes: Mapping[type, Take]
+) -> dict[type, tuple[list[tuple[str, Ask]], Take | None]]:
+    """Who is asked about a class: rules, by their names, and who gathers facts of it."""
+    asks: dict[type, list[tuple[str, Ask]]] = {}
+    for name, by_class in rules:
+        for kind, ask in by_class.items():
+            asks.setdefault(kind, []).append((name, ask))
+    return {kind: (asks.get(kind, []), takes.get(kind)) for kind in {*asks, *takes}}

@@ -136,8 +136,10 @@ class RangeSet:
         if not ranges:
             return n
         start, stop = ranges[-1]
+        if stop <= n:
+            return n
         if start <= n:
-            return max(n, stop)
+            return stop
         start, stop = ranges[bisect_right(ranges, n, key=_stop)]
         return stop if start <= n else n
 

@@ -1,16 +1,18 @@
 """Rules asked directly, as `stablecast.trace.watching` asks them: of what they are about, and of nothing else."""
 
-from stablecast.core.effects import Effect
-from stablecast.core.inputs import Input
-from stablecast.trace.rules import Rule
-from stablecast.trace.watching import WITHIN
+from typing import Any
+
+from stablecast.core.effects import Broadcast, Effect, Notify, Send
+from stablecast.core.inputs import Arrived, Input
+from stablecast.trace.asking import Rule
 
 
 def ask(rule: Rule, record: Input | Effect) -> str | None:
     """What a rule says of an input or effect."""
-    inner = WITHIN.get(type(record))
-    what = record if inner is None else inner(record)
-    heard = isinstance(record, Input)
-    if type(what) not in (rule.hears if heard else rule.tells):
-        return None
-    return rule.on_input(what) if heard else rule.on_effect(what)
+    what: Any = record
+    if isinstance(record, Arrived | Send | Broadcast):
+        what = record.message
+    elif isinstance(record, Notify):
+        what = record.event
+    asked = (rule.hears if isinstance(record, Input) else rule.tells).get(type(what))
+    return None if asked is None else asked(what)

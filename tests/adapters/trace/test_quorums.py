@@ -24,5 +24,5 @@ def naive(stores: Acknowledged, first: int, stop: int) -> tuple[int, list[int]] 
 def test_what_is_lacking_is_what_too_few_hold(steps: list[tuple[int, tuple[int, int], tuple[int, int]]]) -> None:
     stores = Acknowledged(LIFE, [([0, 1, 2], 2)], 1, 40, [RangeSet() for _ in range(3)])
     for store, (first, last), (low, stop) in steps:
-        stores.take(StableAck(store, LIFE, first, last))
+        stores.on_acked(StableAck(store, LIFE, first, last))
         assert stores.lacking(low, stop) == naive(stores, low, stop)

@@ -161,7 +161,7 @@ class DeliveryWindow:
 
     def on_consumed(self, start: int, stop: int) -> None:
         """The application is done with [start, stop)."""
-        self.consumed.add(max(start, self.acked + 1), stop)
+        self.consumed.add(start if start > self.acked else self.acked + 1, stop)
 
     def claim(self, number: int) -> None:
         """The application acknowledges everything up to `number` that was delivered (P-347)."""

@@ -128,7 +128,9 @@ class StabilityWindow:
         """Store number `store` holds [start, stop)."""
         if stop <= self.trail:
             return
-        news = self.acked[store].add(max(start, self.trail), min(stop, self.next))
+        if start < self.trail or stop > self.next:
+            start, stop = self.retained(start, stop)
+        news = self.acked[store].add(start, stop)
         if not news:
             return
         if self.lost[store].ranges:

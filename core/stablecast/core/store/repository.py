@@ -376,7 +376,8 @@ class Repository:
         resumed, acked, trail = self.life.resume_point, self.acked, self.window.trail
         if resumed is None or start >= acked or not self.window.terms.keeps:
             return
-        start, stop = max(start, resumed), min(stop, acked)
+        if start < resumed or stop > acked:
+            start, stop = max(start, resumed), min(stop, acked)
         if start < trail:
             for low, high in self.filling.lost.missing(start, min(stop, trail)):
                 self.acks.add(low, high, now, out)

@@ -96,7 +96,9 @@ class Window:
         terms = self.terms
         if not terms.size_limit and not terms.paced:
             return True
-        messages = sum([high - low for low, high in parts])
+        messages = 0
+        for low, high in parts:
+            messages += high - low
         size = data.payload_bytes * messages // data.count + terms.overhead * messages
         if terms.size_limit and self.bytes(self.memory) + size > terms.size_limit:
             self._uncache(terms.size_limit - size, None, out)
@@ -159,8 +161,9 @@ class Window:
 
         What is not on disk yet stays until it is, or it could never be acknowledged.
         """
-        terms = self.terms
-        number = max(self.trail, self.lead + 1 - MAX_NUMBERS)
+        terms, number, ranges = self.terms, self.trail, self.held.ranges
+        if ranges and ranges[-1][1] - MAX_NUMBERS > number:
+            number = ranges[-1][1] - MAX_NUMBERS
         if terms.written:
             kept, limit, horizon = self.disk, terms.disk_limit, None
         else:
@@ -232,11 +235,11 @@ class Window:
     def _uncache(self, most: int | None, horizon: int | None, out: list[Effect]) -> None:
         """What is on disk leaves the memory, the oldest first, while there are more bytes or it came by `horizon`."""
         memory, overhead, number = self.memory, self.terms.overhead, None
-        while self.terms.written and memory.runs:
+        while memory.runs and self.terms.written:
             oldest, size = memory.runs[0], memory.payload_bytes + overhead * memory.messages
             if (most is None or size <= most) and (horizon is None or oldest.at > horizon):
                 break
-            if not self._may_leave(oldest):
+            if self.synced.contiguous_from(oldest.first) < oldest.stop:
                 break
             number = oldest.stop
             memory.forget(number)
