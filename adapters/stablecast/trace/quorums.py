@@ -77,7 +77,7 @@ class Acknowledged:
         low, high = self._met
         if low <= first and stop <= high:
             return None
-        if not self.suffice([store for store in range(len(self.acked)) if self.holds(store, first, stop)]):
+        if not self.suffice([store for store, held in enumerate(self.acked) if held.contiguous_from(first) >= stop]):
             for number, holders in self.pieces(first, stop):
                 if not self.suffice(holders):
                     return number, holders
