@@ -1,16 +1,16 @@
 """Directions of TCP connections: each puts segments in order, reads messages, and says what became of each frame."""
 
-import attrs
-
+from stablecast.capture.brief import BriefReader
 from stablecast.capture.ip import Segment
 from stablecast.capture.layers import Decoded, Layer, Problem
 from stablecast.capture.ports import Kind
 from stablecast.capture.streams import FrameReader, Item, MessageReader, Reader
 from stablecast.capture.tcp import Chunk, HalfStream
 from stablecast.capture.verdicts import Verdict, gravest
+from stablecast.core.records import record
 
 
-@attrs.frozen
+@record
 class Progress:
     """What a segment, or the end, brings.
 
@@ -28,11 +28,19 @@ class Progress:
 
 
 class Direction:
-    """One direction of a connection."""
+    """One direction of a connection.
 
-    def __init__(self, kind: Kind, roundtrip: bool, start: int | None = None) -> None:
+    Args:
+        kind: What is spoken there.
+        roundtrip: Whether to encode everything again and compare.
+        start: The first sequence number, if it is known otherwise than by a SYN.
+        brief: Whether messages that are alike make one layer.
+    """
+
+    def __init__(self, kind: Kind, roundtrip: bool, start: int | None = None, brief: bool = False) -> None:
         self.kind = kind
         self._roundtrip = roundtrip
+        self._brief = brief
         self._half = HalfStream(start)
         self._reader: Reader | None = None
         self._lost = 0
@@ -45,6 +53,8 @@ class Direction:
 
     def take(self, segment: Segment, *frames: int) -> Progress:
         """Takes the next segment of the capture, and the frames that it came in; the last one stands for all."""
+        if not segment.payload and not segment.missing and not segment.syn and len(frames) == 1:
+            return Progress((), (), {frames[0]: Verdict.DECODED})  # an acknowledgement of TCP: every second frame
         *earlier, frame = frames
         if earlier:
             self._earlier[frame] = earlier
@@ -69,7 +79,8 @@ class Direction:
         items = []
         for chunk in chunks:
             if self._reader is None:
-                reader = FrameReader if self.kind is Kind.SRS else MessageReader
+                messages = BriefReader if self._brief else MessageReader
+                reader = FrameReader if self.kind is Kind.SRS else messages
                 self._reader = reader(self._half.whole, self._roundtrip)
             if chunk.lost:
                 self._lost += chunk.lost
@@ -79,18 +90,27 @@ class Direction:
 
     def _progress(self, items: list[Item]) -> Progress:
         for item in items:
-            verdicts = [problem.verdict for problem in item.decoded.problems]
-            for frame in item.frames:
-                self._open[frame] = gravest([self._open.get(frame, Verdict.DECODED), *verdicts])
-        waiting = self._half.frames if self._reader is None else self._half.frames | self._reader.frames
-        settled = {frame: verdict for frame, verdict in self._open.items() if frame not in waiting}
-        for frame, verdict in list(settled.items()):
-            del self._open[frame]
-            settled.update(dict.fromkeys(self._earlier.pop(frame, []), verdict))
-        layers = tuple(layer for item in items for layer in item.decoded.layers)
-        problems = tuple(problem for item in items for problem in item.decoded.problems)
+            if item.decoded.problems:
+                verdicts = [problem.verdict for problem in item.decoded.problems]
+                for frame in item.frames:
+                    self._open[frame] = gravest([self._open.get(frame, Verdict.DECODED), *verdicts])
+        layers = tuple([layer for item in items for layer in item.decoded.layers])
+        problems = tuple([problem for item in items for problem in item.decoded.problems])
         lost, self._lost = self._lost, 0
-        return Progress(layers, problems, settled, lost)
+        return Progress(layers, problems, self._settled(), lost)
+
+    def _settled(self) -> dict[int, Verdict]:
+        """Frames of which nothing waits any more."""
+        if self._half.idle and (self._reader is None or self._reader.idle):
+            settled, self._open = self._open, {}
+        else:
+            waiting = self._half.frames if self._reader is None else self._half.frames | self._reader.frames
+            settled = {frame: verdict for frame, verdict in self._open.items() if frame not in waiting}
+            for frame in settled:
+                del self._open[frame]
+        for frame in [*settled] if self._earlier else ():
+            settled.update(dict.fromkeys(self._earlier.pop(frame, []), settled[frame]))
+        return settled
 
 
 def _cut(segment: Segment, frame: int) -> Item:

@@ -9,11 +9,13 @@ of TCP streams finds its first messages by itself, but misses those that begin b
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
 
 from stablecast.capture import layers
+from stablecast.capture.brief import messages
 from stablecast.capture.connections import Direction, Progress
 from stablecast.capture.errors import CutError
 from stablecast.capture.files import Frame, Mark, frames
@@ -21,16 +23,21 @@ from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Segment, Whole
 from stablecast.capture.large import LargeMessages
 from stablecast.capture.layers import Decoded, Layer, Problem
 from stablecast.capture.network import Network, content
-from stablecast.capture.ports import Kind, Plan, TransportKey
+from stablecast.capture.ports import PROTOCOLS, Kind, Plan, TransportKey
 from stablecast.capture.sessions import session_name, transport_of
 from stablecast.capture.surveying import survey
 from stablecast.capture.verdicts import Verdict, gravest
+from stablecast.core.records import record
 
 MAX_DIRECTIONS = 1 << 16
 """Directions of TCP connections that are followed; the one silent for longest is given up for a new one."""
+SKEW_NS = 1_000_000_000
+"""What is captured at several places may come in another order, but not from further apart than this."""
+MAX_NAMES = 1 << 16
+"""Flows and sessions whose kinds and names are kept rather than looked up for each packet."""
 
 
-@attrs.frozen
+@record
 class Packet:
     """What one frame says, or at the end of a stream what is left of it.
 
@@ -65,7 +72,12 @@ class Packet:
 
 
 def packets(
-    path: Path, plan: Plan | None = None, start: Mark | None = None, stop: int | None = None, roundtrip: bool = False
+    path: Path,
+    plan: Plan | None = None,
+    start: Mark | None = None,
+    stop: int | None = None,
+    roundtrip: bool = False,
+    brief: bool = False,
 ) -> Iterator[Packet]:
     """The packets of a capture, or of the part of it that begins at `start` and before the offset `stop`.
 
@@ -75,11 +87,12 @@ def packets(
         start: The first frame; default: the first one of the file.
         stop: See `frames`.
         roundtrip: Whether to encode everything again and compare.
+        brief: Whether messages that are alike make one layer (`stablecast.capture.brief`), as who judges wants it.
 
     Raises:
         CaptureError: See `frames`. Of a file that was cut all packets come before.
     """
-    decoder = Decoder(survey(path) if plan is None else plan, roundtrip)
+    decoder = Decoder(survey(path) if plan is None else plan, roundtrip, brief)
     try:
         for frame in frames(path, start, stop):
             yield from decoder.take(frame)
@@ -89,26 +102,42 @@ def packets(
     yield from decoder.close()
 
 
-_DATAGRAMS: dict[Kind, Callable[[bytes, bool], Decoded]] = {
+_READERS: dict[Kind, Callable[[bytes, bool], Decoded]] = {
     Kind.LBMR: layers.resolution,
     Kind.LBTRM: layers.multicast,
     Kind.LBTRU: layers.unicast,
+}
+_BRIEF_READERS = {
+    **_READERS,
+    Kind.LBTRM: partial(layers.multicast, inside=messages),
+    Kind.LBTRU: partial(layers.unicast, inside=messages),
 }
 
 
 class Decoder:
     """Decodes frames one by one."""
 
-    def __init__(self, plan: Plan, roundtrip: bool = False) -> None:
+    def __init__(self, plan: Plan, roundtrip: bool = False, brief: bool = False) -> None:
         self._plan = plan
         self._roundtrip = roundtrip
+        self._brief = brief
+        self._readers = _BRIEF_READERS if brief else _READERS
+        self._kinds: dict[tuple[int, Endpoint, Endpoint], Kind | None] = {}
+        self._lines: dict[tuple[Endpoint, Endpoint], TransportKey | None] = {}
+        self._names: dict[tuple[Kind, TransportKey], str] = {}
         self._network = Network(plan.checking)
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
         self._large = LargeMessages()
+        self._now_ns = 0
+        self._starts = plan.starts
         self._last = Frame(0, 0, 0, 0, b"", 0)
 
     def take(self, frame: Frame) -> Iterator[Packet]:
         """What a frame brings: its packet, and perhaps what is left of a stream that it ends."""
+        if frame.time_ns < self._now_ns - SKEW_NS:  # another capture begins, or the clock was set
+            yield from self.close()
+            self._now_ns, self._starts = 0, {}
+        self._now_ns = max(self._now_ns, frame.time_ns)
         self._last = frame
         carried = self._network.take(frame)
         if carried is None:
@@ -127,14 +156,14 @@ class Decoder:
                 yield self._packet(Verdict.OTHER, number=frame.number, settles=_earlier(carried.frames, Verdict.OTHER))
 
     def close(self) -> Iterator[Packet]:
-        """No more frames come."""
+        """No more frames come, of this capture at least."""
         for whole in self._network.close():
             yield self._abandoned(whole)
         while self._directions:
             yield from self._close(next(iter(self._directions)))
 
     def _datagram(self, datagram: Datagram, numbers: tuple[int, ...]) -> Packet:
-        kind = self._plan.kind(UDP, datagram.source, datagram.target)
+        kind = self._kind(UDP, datagram.source, datagram.target)
         if kind is None:
             settles = _earlier(numbers, Verdict.OTHER)
             return self._packet(Verdict.OTHER, number=numbers[-1], settles=settles)
@@ -169,11 +198,40 @@ class Decoder:
         if datagram.missing:
             text = f"{datagram.missing} bytes of the datagram were not captured"
             return Decoded(problems=(Problem(Verdict.INCOMPLETE, text),))
-        return _DATAGRAMS[kind](datagram.payload, self._roundtrip)
+        return self._readers[kind](datagram.payload, self._roundtrip)
+
+    def _kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
+        """What is spoken there; a plan does not change while it is followed."""
+        flow = protocol, source, target
+        if flow not in self._kinds:
+            if len(self._kinds) >= MAX_NAMES:
+                self._kinds.clear()
+            self._kinds[flow] = self._plan.kind(*flow)
+        return self._kinds[flow]
+
+    def _transport(
+        self, kind: Kind | None, ends: tuple[Endpoint, Endpoint], found: tuple[Layer, ...]
+    ) -> TransportKey | None:
+        if kind is None or PROTOCOLS[kind] == UDP:
+            return transport_of(self._plan, kind, *ends, found)
+        if ends not in self._lines:
+            if len(self._lines) >= MAX_NAMES:
+                self._lines.clear()
+            self._lines[ends] = transport_of(self._plan, kind, *ends, found)
+        return self._lines[ends]
+
+    def _name(self, kind: Kind | None, transport: TransportKey | None) -> str:
+        if kind is None or transport is None:
+            return ""
+        if (kind, transport) not in self._names:
+            if len(self._names) >= MAX_NAMES:
+                self._names.clear()
+            self._names[kind, transport] = session_name(self._plan, kind, transport)
+        return self._names[kind, transport]
 
     def _segment(self, segment: Segment, numbers: tuple[int, ...]) -> Iterator[Packet]:
         ends = (segment.source, segment.target)
-        kind = self._plan.kind(TCP, *ends)
+        kind = self._kind(TCP, *ends)
         number = numbers[-1]
         if kind is None:
             yield self._packet(Verdict.OTHER, number=number, settles=_earlier(numbers, Verdict.OTHER))
@@ -183,7 +241,8 @@ class Decoder:
             yield from self._close(ends)
             direction = None
         if direction is None:
-            direction = self._directions[ends] = Direction(kind, self._roundtrip, self._plan.starts.get(ends))
+            start = self._starts.get(ends)
+            direction = self._directions[ends] = Direction(kind, self._roundtrip, start, self._brief)
             if len(self._directions) > MAX_DIRECTIONS:
                 yield from self._close(next(iter(self._directions)))
         self._directions.move_to_end(ends)
@@ -226,7 +285,7 @@ class Decoder:
     ) -> Packet:
         source, target = ends or (None, None)
         found = found or Decoded()
-        transport = transport_of(self._plan, kind, *ends, found.layers) if ends else None
+        transport = self._transport(kind, ends, found.layers) if ends else None
         return Packet(
             number=number,
             offset=self._last.offset,
@@ -235,8 +294,8 @@ class Decoder:
             target=target,
             kind=kind,
             transport=transport,
-            session=session_name(self._plan, kind, transport),
-            layers=self._large.take(ends, found.layers) if ends else found.layers,
+            session=self._name(kind, transport),
+            layers=self._large.take(ends, found.layers) if ends and not self._brief else found.layers,
             verdict=verdict,
             problems=found.problems,
             settles=settles,

@@ -9,20 +9,24 @@ import gzip
 import lzma
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from io import SEEK_CUR, BufferedReader
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Protocol, TypeVar
 
 import attrs
 import zstandard
 
 from stablecast.capture.errors import CaptureError, CutError
+from stablecast.core.records import record
 
 MAX_FRAME = 1 << 24
 """Bytes of a frame or block that are believed; more is a damaged file."""
 NS = 1_000_000_000
+WATCHED: Final = 1 << 12
+"""Frames after which somebody who waits hears of them."""
 
 _PCAP_MAGICS = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1}
 """The magic numbers of pcap, and how many nanoseconds the second half of a time counts."""
@@ -43,7 +47,7 @@ _BLOCK = 12
 """Bytes of a block without its body: type, length, and the length again at the end."""
 
 
-@attrs.frozen
+@record
 class Frame:
     """One captured frame.
 
@@ -70,6 +74,25 @@ class Mark:
 
     offset: int
     number: int = 1
+
+
+class Placed(Protocol):
+    """What has a place in a file."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes before it."""
+
+
+PlacedT = TypeVar("PlacedT", bound=Placed)
+
+
+def watched(items: Iterable[PlacedT], watch: Callable[[int], None] | None) -> Iterator[PlacedT]:
+    """The same frames or packets; `watch` hears now and then how many bytes of the file were before them."""
+    for count, item in enumerate(items):
+        if watch is not None and not count % WATCHED:
+            watch(item.offset)
+        yield item
 
 
 def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> Iterator[Frame]:
@@ -132,14 +155,14 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
         raise CutError(f"{path} ends in the middle of its header")
     link = struct.unpack_from(f"{order}I", head, 20)[0] & _LINK_MASK
     unit = _PCAP_MAGICS[_magic(head, order)]
-    record = struct.Struct(f"{order}IIII")
+    layout = struct.Struct(f"{order}IIII")
     if start is not None:
         _skip(file, start.offset - 24)
     number, offset = (start.number, start.offset) if start else (1, 24)
-    while head := file.read(record.size):
-        if len(head) < record.size:
+    while head := file.read(layout.size):
+        if len(head) < layout.size:
             raise CutError(f"{path} ends in the middle of frame {number}")
-        seconds, fraction, captured, length = record.unpack(head)
+        seconds, fraction, captured, length = layout.unpack(head)
         if captured > MAX_FRAME:
             raise CaptureError(f"{path} is damaged: frame {number} would have {captured} bytes")
         octets = file.read(captured)
@@ -147,7 +170,7 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
             raise CutError(f"{path} ends in the middle of frame {number}")
         yield Frame(number, offset, seconds * NS + fraction * unit, link, octets, length)
         number += 1
-        offset += record.size + captured
+        offset += layout.size + captured
 
 
 def is_capture(path: Path) -> bool:
@@ -166,6 +189,11 @@ def _looks_like(head: bytes) -> str:
     if not head:
         return "it is empty"
     return "it starts like neither pcap nor pcapng"
+
+
+@lru_cache
+def _layout(order: str, form: str) -> struct.Struct:
+    return struct.Struct(order + form)
 
 
 @attrs.frozen
@@ -220,7 +248,7 @@ class _Pcapng:
             head += magic
         if len(head) < 8:
             raise CutError(self._ends())
-        kind, length = struct.unpack_from(f"{self._order}II", head)
+        kind, length = _layout(self._order, "II").unpack_from(head)
         if length < _BLOCK or length % 4 or length > MAX_FRAME:
             raise CaptureError(self._damaged(f"a block would have {length} bytes"))
         return kind, length, head
@@ -273,7 +301,7 @@ class _Pcapng:
         return self._interfaces[interface]
 
     def _unpack(self, form: str, body: bytes) -> tuple[int, ...]:
-        layout = struct.Struct(f"{self._order}{form}")
+        layout = _layout(self._order, form)
         if len(body) < layout.size:
             raise CaptureError(self._damaged("a block is too short"))
         return layout.unpack_from(body)

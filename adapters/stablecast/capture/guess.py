@@ -66,11 +66,20 @@ def _holds_messages(payload: bytes) -> bool:
     return bool(found.layers) and not found.problems
 
 
-def guess_stream(octets: bytes) -> Kind | None:
-    """What a connection is of which these are the first bytes, or those of any segment: whole messages or frames."""
+def guess_stream(octets: bytes, least: int = 1) -> Kind | None:
+    """What a connection is of which these are the first bytes, or those of any segment: whole messages or frames.
+
+    There must be so many of them (`least`): bytes that were put together until they fit are no proof.
+    """
     messages = MessageReader(whole=True, roundtrip=False)
     scan = messages.scan(octets)
-    if scan.count and not scan.broken and not messages.decode(octets[: messages.size(octets, 0)]).problems:
+    if scan.count >= least and not scan.broken and not messages.decode(octets[: messages.size(octets, 0)]).problems:
         return Kind.LBTTCP
     scan = FrameReader(whole=True, roundtrip=False).scan(octets)
-    return Kind.SRS if scan.count and scan.end == len(octets) else None
+    return Kind.SRS if scan.count >= least and scan.end == len(octets) else None
+
+
+def may_go_on(octets: bytes) -> bool:
+    """Whether these may be the first bytes of a connection of ours, and more of them would tell."""
+    readers = (kind(whole=True, roundtrip=False) for kind in (MessageReader, FrameReader))
+    return not all(reader.scan(octets).broken for reader in readers)

@@ -2,10 +2,13 @@
 
 import struct
 from collections import OrderedDict
+from functools import lru_cache
+from typing import ClassVar
 
 import attrs
 
-from stablecast.transports.wire.fields import dotted
+from stablecast.core.records import record
+from stablecast.transports.wire import fields
 
 UDP = 17
 TCP = 6
@@ -15,6 +18,9 @@ MAX_HELD = 4096
 _IPV4 = struct.Struct(">BBHHHBBH4s4s")
 _UDP = struct.Struct(">HHH2x")
 _TCP = struct.Struct(">HHIIBBH4x")
+_FLOW = slice(12, 24)
+"""Addresses and ports in an IPv4 packet whose header has no options."""
+_PLAIN = 0x45
 _CHECKS = {UDP: 6, TCP: 16}
 """Where the checksum stands."""
 _ONES = 0xFFFF
@@ -22,11 +28,16 @@ _ONES = 0xFFFF
 _MORE = 0x2000
 _OFFSET = 0x1FFF
 
+MAX_CACHED = 1 << 12
+"""Addresses whose text is kept."""
+
+dotted = lru_cache(MAX_CACHED)(fields.dotted)
+
 Endpoint = tuple[str, int]
 """IPv4 address and port."""
 
 
-@attrs.frozen
+@record
 class Packet:
     """An IPv4 packet.
 
@@ -80,6 +91,12 @@ def parse(octets: bytes, length: int) -> Packet | None:
     )
 
 
+def flow_of(octets: bytes) -> bytes:
+    """What all packets of a flow of TCP have in common; nothing for pieces, headers with options and other packets."""
+    plain = len(octets) >= _FLOW.stop and octets[0] == _PLAIN and octets[9] == TCP and not octets[6] & 0x3F
+    return octets[_FLOW] if plain and not octets[7] else b""
+
+
 def intact(packet: Packet) -> bool | None:
     """Whether the checksums of a whole packet are right; None if the one of its datagram or segment says nothing.
 
@@ -104,7 +121,7 @@ def _octets(address: str) -> bytes:
     return bytes(map(int, address.split(".")))
 
 
-@attrs.frozen
+@record
 class Datagram:
     """A UDP datagram.
 
@@ -132,7 +149,7 @@ def parse_udp(packet: Packet) -> Datagram | None:
     return Datagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
 
 
-@attrs.frozen
+@record
 class Segment:
     """A TCP segment.
 
@@ -141,9 +158,9 @@ class Segment:
         missing: Bytes that the capture cut off.
     """
 
-    SYN = 0x02
-    FIN = 0x01
-    RST = 0x04
+    SYN: ClassVar[int] = 0x02
+    FIN: ClassVar[int] = 0x01
+    RST: ClassVar[int] = 0x04
     source: Endpoint
     target: Endpoint
     sequence: int

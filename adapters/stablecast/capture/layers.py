@@ -13,7 +13,9 @@ import attrs
 from stablecast.capture import names
 from stablecast.capture.verdicts import Verdict
 from stablecast.core.messages import Message as CoreMessage
+from stablecast.core.records import record
 from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbmr_gateway, lbtrm, lbtru, properties, rsocket, srs
 from stablecast.transports.wire.errors import WireError
@@ -36,6 +38,7 @@ Record = (
     | lbtrm.Packet
     | lbtru.Packet
     | lbmc.Message
+    | Run
     | Large
     | properties.Properties
     | CoreMessage
@@ -45,7 +48,7 @@ Record = (
 )
 
 
-@attrs.frozen
+@record
 class Layer:
     """One layer.
 
@@ -67,7 +70,7 @@ class Layer:
         return f"{self.protocol} {self.kind}"
 
 
-@attrs.frozen
+@record
 class Problem:
     """What keeps a frame from being decoded."""
 
@@ -75,7 +78,7 @@ class Problem:
     text: str
 
 
-@attrs.frozen
+@record
 class Decoded:
     """The layers of some bytes, from the outermost inwards, and what is wrong with them."""
 
@@ -186,26 +189,30 @@ def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[Problem]:
 # The reliable transports.
 
 
-def multicast(octets: bytes, roundtrip: bool) -> Decoded:
+Inside = Callable[[bytes, bool], Decoded]
+"""Reads the messages of a datagram."""
+
+
+def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
     """A datagram of LBT-RM with its messages."""
     try:
         packet = lbtrm.decode(octets)
     except WireError as error:
         return malformed(error)
     options = tuple(Problem(Verdict.UNKNOWN, f"option {option.code} of LBT-RM") for option in packet.options)
-    inner = messages(packet.payload, roundtrip) if isinstance(packet, lbtrm.Data) else Decoded()
+    inner = (inside or messages)(packet.payload, roundtrip) if isinstance(packet, lbtrm.Data) else Decoded()
     layer = Layer("LBT-RM", names.LBTRM[type(packet)], packet)
     decoded = Decoded((layer, *inner.layers), options + inner.problems)
     return decoded.checked(octets, lambda: lbtrm.encode(packet)) if roundtrip else decoded
 
 
-def unicast(octets: bytes, roundtrip: bool) -> Decoded:
+def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
     """A datagram of LBT-RU with its messages."""
     try:
         packet = lbtru.decode(octets)
     except WireError as error:
         return malformed(error)
-    inner = messages(packet.payload, roundtrip) if isinstance(packet, lbtru.Data) else Decoded()
+    inner = (inside or messages)(packet.payload, roundtrip) if isinstance(packet, lbtru.Data) else Decoded()
     decoded = Decoded((Layer("LBT-RU", names.LBTRU[type(packet)], packet), *inner.layers), inner.problems)
     return decoded.checked(octets, lambda: lbtru.encode(packet)) if roundtrip else decoded
 
@@ -218,15 +225,18 @@ def messages(octets: bytes, roundtrip: bool) -> Decoded:
     found = Decoded()
     at = 0
     while at < len(octets):
-        try:
-            end = min(at + _length(octets, at), len(octets))
-        except WireError as error:
-            end, one = len(octets), malformed(error)
-        else:
-            one = message(octets[at:end], roundtrip)
+        one, at = first_of(octets, at, roundtrip)
         found = Decoded(found.layers + one.layers, found.problems + one.problems)
-        at = end
     return found
+
+
+def first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:
+    """The message that begins at `at` in a datagram, and where the next one is tried."""
+    try:
+        end = min(at + _length(octets, at), len(octets))
+    except WireError as error:
+        return malformed(error), len(octets)
+    return message(octets[at:end], roundtrip), end
 
 
 def _length(octets: bytes, at: int) -> int:

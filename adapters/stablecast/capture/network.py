@@ -2,8 +2,6 @@
 
 from collections.abc import Container
 
-import attrs
-
 from stablecast.capture.files import Frame
 from stablecast.capture.ip import (
     MAX_HELD,
@@ -20,9 +18,10 @@ from stablecast.capture.ip import (
     parse_udp,
 )
 from stablecast.capture.link import ipv4_packet
+from stablecast.core.records import record
 
 
-@attrs.frozen
+@record
 class Carried:
     """What a frame brings: a datagram or a segment, or nothing of ours; `frames` are all those that it came in.
 

@@ -5,14 +5,17 @@ with a message whose length cannot be believed; then it looks for a place from w
 A capture that begins in the middle of a stream begins like that, too.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Iterable
 
 import attrs
 
 from stablecast.capture import layers, names
 from stablecast.capture.layers import Decoded, Problem
 from stablecast.capture.verdicts import Verdict
+from stablecast.core.records import record
 from stablecast.transports.wire import lbmc, rsocket
 from stablecast.transports.wire.errors import WireError
 
@@ -39,13 +42,19 @@ _CARRIERS = frozenset(
 )
 _KINDS = frozenset(map(int, rsocket.FrameKind))
 _FIRST = names.HEADERS.keys() | {lbmc.PAYLOAD_FOLLOWS, lbmc.NOTHING_FOLLOWS}
+_KIND, _CODE = (
+    b"[" + b"".join(re.escape(bytes((one,))) for one in sorted(some)) + b"]"
+    for some in (set(map(int, lbmc.MessageKind)), _FIRST)
+)
+_PLACES = re.compile(b"(?=" + _KIND + _CODE + rb"(?!\x00[\x00-\x03]))", re.DOTALL)
+"""The first bytes of any message: kind, code, and a length that is not shorter than these."""
 TLS = b"\x16\x03"
 """What a stream begins with that is encrypted: a handshake of any version."""
 _SURE = 2
 """Whole messages that make a place believable in the middle of a frame."""
 
 
-@attrs.frozen
+@record
 class Item:
     """Something that was found.
 
@@ -91,10 +100,24 @@ class Reader(ABC):
     def decode(self, octets: bytes) -> Decoded:
         """The layers of one whole message."""
 
+    def places(self, octets: bytes) -> Iterable[int]:
+        """Where a message may begin behind the start; `scan` looks closer."""
+        return range(1, len(octets))
+
+    def one(self, octets: bytes, at: int) -> tuple[Decoded, int] | None:
+        """The layers of what begins at `at`, and where that ends; None if it is not whole, WireError if it is none."""
+        size = self.size(octets, at)
+        return None if size is None or at + size > len(octets) else (self.decode(octets[at : at + size]), at + size)
+
     @property
     def frames(self) -> set[int]:
         """The frames that what comes later settles."""
         return {frame for frame, _ in self._frames}.union(self._strays)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there are none."""
+        return not self._frames and not self._strays
 
     def feed(self, octets: bytes, frame: int) -> list[Item]:
         """Takes bytes in order; returns what they complete."""
@@ -137,20 +160,25 @@ class Reader(ABC):
         at = 0
         while at < len(self._pending):
             try:
-                size = self.size(self._pending, at)
+                one = self.one(self._pending, at)
             except WireError as error:
                 self._pending = self._pending[at:]
                 self._aligned = False
                 return [*found, Item(layers.malformed(error), self._drop())]
-            if size is None or at + size > len(self._pending):
+            if one is None:
                 break
-            found.append(Item(self.decode(self._pending[at : at + size]), self._take(size)))
-            at += size
+            decoded, end = one
+            found.append(Item(decoded, self._take(end - at)))
+            at = end
         self._pending = self._pending[at:]
         return found
 
     def _take(self, size: int) -> tuple[int, ...]:
         """The frames of the next `size` pending bytes."""
+        frame, there = self._frames[0]
+        if size < there:  # as a rule: a frame has many messages
+            self._frames[0] = frame, there - size
+            return (frame,)
         taken = []
         while size:
             frame, there = self._frames.popleft()
@@ -196,7 +224,7 @@ class Reader(ABC):
         first = self.scan(octets)
         if first.count or not first.broken:
             return 0
-        for start in range(1, len(octets)):
+        for start in self.places(octets):
             inner = self.scan(octets, start)
             if inner.count >= _SURE and not inner.broken:
                 return start
@@ -224,6 +252,10 @@ class MessageReader(Reader):
     def decode(self, octets: bytes) -> Decoded:
         """See `Reader`."""
         return layers.message(octets, self._roundtrip)
+
+    def places(self, octets: bytes) -> Iterable[int]:
+        """See `Reader`: of some ten thousand bytes few may be a kind, the code of a first header and a length."""
+        return (found.start() for found in _PLACES.finditer(octets, 1))
 
 
 class FrameReader(Reader):

@@ -4,6 +4,8 @@ from bisect import insort
 
 import attrs
 
+from stablecast.core.records import record
+
 MAX_WAITING = 1 << 20
 """Bytes behind a gap that are kept; with more the gap is given up, its bytes were not captured."""
 MAX_SEGMENTS = 1024
@@ -12,7 +14,7 @@ _WRAP = 1 << 32
 _HALF = 1 << 31
 
 
-@attrs.frozen
+@record
 class Chunk:
     """Bytes of the stream in order: the frame that brought them, and how many bytes before them are lost."""
 
@@ -63,6 +65,11 @@ class HalfStream:
             self._started, self._opened, self._next = True, sequence, sequence + 1
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing waits behind a gap."""
+        return not self._waiting
+
+    @property
     def frames(self) -> set[int]:
         """The frames whose bytes wait behind a gap."""
         return {waiting.frame for waiting in self._waiting}
@@ -73,6 +80,10 @@ class HalfStream:
             self._started = True
             near = self._start is not None and (sequence - self._start) % _WRAP < MAX_WAITING
             self._next = self._start if near and self._start is not None else sequence
+        if not self._waiting and not missing and octets and sequence == self._next % _WRAP:  # as a rule
+            lost, self._lost = self._lost, 0
+            self._next += len(octets)
+            return [Chunk(octets, frame, lost)]
         start = self._next + ((sequence - self._next + _HALF) % _WRAP) - _HALF
         insort(self._waiting, _Waiting(start, octets, frame, missing))
         found = self._in_order()

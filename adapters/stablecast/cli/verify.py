@@ -16,7 +16,7 @@ def run(
     paper, wanted = Paper(), Wanted(as_json, master, report, parquet)
     statuses = []
     if captures:
-        statuses.append(run_judge(captures, ports, as_json, paper))
+        statuses.append(run_judge(captures, ports, as_json, paper, master))
     if traces or not captures:
         statuses.append(run_verify(traces, wanted, paper))
     else:

@@ -1,15 +1,16 @@
-"""Traces and captures on Spark: data sources, and the job that judges traces on a cluster.
+"""Traces and captures on Spark: data sources, and the jobs that judge them on a cluster.
 
 `register(spark)` makes `spark.read.format("stablecast")`, `spark.readStream.format("stablecast")` and
 `spark.read.format("stablecast-capture")` known; `connect` starts a session for this machine or finds the cluster's;
-`verify_on` judges traces in it. `source` and `captures` are the data sources, `rows` the columns of traces, `pieces`
-what a task does with a run of frames, `sql` the rules, `job` puts them together.
+`verify_on` judges traces in it, `judge_on` captures. `source` and `captures` are the data sources, `rows` the columns
+of traces, `pieces` what a task does with a run of frames, `sql` the rules, `job` puts them together.
 
 This package needs the spark extra and a Java; nothing else imports it before it is asked for.
 """
 
 from stablecast.spark.formats import register
 from stablecast.spark.job import Outcome, verify_on
+from stablecast.spark.judging import judge_on
 from stablecast.spark.session import SparkError, connect
 
-__all__ = ["Outcome", "SparkError", "connect", "register", "verify_on"]
+__all__ = ["Outcome", "SparkError", "connect", "judge_on", "register", "verify_on"]

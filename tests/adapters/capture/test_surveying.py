@@ -102,6 +102,30 @@ def test_a_flow_of_others_is_soon_left_alone(tmp_path: Path, others: int, kind: 
     assert survey(of(tmp_path, *packets)).kind(TCP, A, B) is kind
 
 
+def tiny(octets: bytes, size: int) -> list[bytes]:
+    return [segment(A, B, 1 + at, octets[at : at + size]) for at in range(0, len(octets), size)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 10])
+def test_segments_smaller_than_messages_are_read_together(tmp_path: Path, size: int) -> None:
+    assert survey(of(tmp_path, *tiny(GREETING + MESSAGE, size))).kind(TCP, A, B) is Kind.LBTTCP
+    assert survey(of(tmp_path, *tiny(MESSAGE[:12], 3))).kind(TCP, A, B) is None
+
+
+def test_bytes_that_fit_once_they_are_put_together_are_no_proof(tmp_path: Path) -> None:
+    others = bytes.fromhex("0000 000c") + b"12345678"  # lengths of four bytes are usual elsewhere, too
+    assert survey(of(tmp_path, *tiny(others, 5))).kind(TCP, A, B) is None
+    assert survey(of(tmp_path, *tiny(others + b"\xff" * 12, 5))).kind(TCP, A, B) is None
+
+
+def test_what_is_settled_is_passed_over(tmp_path: Path) -> None:
+    """A flow of which everything is known, and then a new connection between the same endpoints."""
+    packets = [segment(A, B, 1 + at, GREETING) for at in range(0, 200 * len(GREETING), len(GREETING))]
+    plan = survey(of(tmp_path, *packets, segment(A, B, 9, b"", 0x02), segment(B, A, 7, MESSAGE)))
+    assert plan.kind(TCP, A, B) is Kind.LBTTCP
+    assert plan.starts == {(A, B): 1, (B, A): 7}
+
+
 def test_the_flows_that_are_looked_at_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stablecast.capture.surveying.MAX_LEARNED", 1)
     packets = [datagram(A, B, b"nonsense"), segment(A, B, 1, GREETING), datagram(A, B, b"nonsense")]

@@ -116,7 +116,7 @@ class StreamDecoder:
     __slots__ = ("_failed", "_needed", "_other", "_pending")
 
     def __init__(self, series: bool = False) -> None:
-        self._other = _series if series else _other
+        self._other = retransmissions if series else _other
         self._pending = bytearray()
         self._needed = 0  # bytes at which the pending ones can be decoded further
         self._failed = False
@@ -175,7 +175,7 @@ def _split(
             found.append(item)
         else:
             start = position
-            topic, first, count, position = _run(data, start)
+            topic, first, count, position = plain_run(data, start)
             if not count:
                 break
             block = data if position - start == size else memoryview(data)[start:position]
@@ -194,10 +194,14 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
     return decode(data, position)
 
 
-def _series(data: bytes, position: int) -> tuple[Run | Message | None, int]:
-    """The same; of retransmissions of plain messages that follow each other, for and of the same lives, one series.
+def retransmissions(data: bytes, position: int) -> tuple[Run | Message | None, int]:
+    """What begins here and is no plain message, and where it ends; None if it is not whole.
 
-    An acknowledgement is not taken apart.
+    Retransmissions of plain messages that follow each other, for and of the same lives, are one series. An
+    acknowledgement is not taken apart.
+
+    Raises:
+        WireError: If it is malformed.
     """
     if data[position + 1] == Ack.CODE and (known := acknowledgement(data, position)) is not None:
         return known, position + known.size
@@ -231,7 +235,7 @@ def _extended(data: bytes, place: tuple[int, int, int], contents: list[bytes]) -
     return end
 
 
-def _run(data: bytes, position: int) -> tuple[int, int, int, int]:
+def plain_run(data: bytes, position: int) -> tuple[int, int, int, int]:
     """Topic, first number, count and end of the run of whole plain messages that begins here; the count may be 0."""
     unpack, shortest, longest, mask = _PLAIN.unpack_from, DATA_HEADER.size, MAX_MESSAGE, _LAST
     size = len(data)

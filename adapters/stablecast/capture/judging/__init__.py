@@ -8,41 +8,64 @@ to that, and `forms` to the packets themselves. `findings` has the rules and the
     findings.standings    # (rule, whose) -> fine, cannot tell, broken
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Final
 
-from stablecast.capture.decoding import Packet, packets
-from stablecast.capture.errors import CutError
+from stablecast.capture.decoding import SKEW_NS, Packet, packets
+from stablecast.capture.errors import CaptureError, CutError
+from stablecast.capture.files import watched
 from stablecast.capture.judging.findings import RULES, Finding, Findings, Standing
 from stablecast.capture.judging.forms import Forms
-from stablecast.capture.judging.multicast import Multicast
-from stablecast.capture.judging.persistence import SKEW_NS, Persistence
-from stablecast.capture.judging.statements import Datagram, Gap, Reader
+from stablecast.capture.judging.multicast import JITTER_NS, Multicast
+from stablecast.capture.judging.persistence import Persistence
+from stablecast.capture.judging.statements import DATAGRAMS, Datagram, Gap, Reader
 from stablecast.capture.ports import Kind
 from stablecast.capture.surveying import survey
 
-__all__ = ["RULES", "Finding", "Findings", "Standing", "judge"]
+__all__ = ["RULES", "Finding", "Findings", "Standing", "judge", "judged"]
+
+Watch = Callable[[str, int], None]
+"""Hears now and then what is done, "survey" or "judge", and how many bytes of the file were read for it."""
 
 
-def judge(path: Path, told: Iterable[str] = ()) -> Findings:
+def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings | str:
+    """See `judge`; what is wrong with a file that cannot be judged is a sentence."""
+    try:
+        return judge(path, told, watch)
+    except CaptureError as error:
+        return str(error)
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+
+
+def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings:
     """Judges a capture. If it was cut, its whole frames are judged, and the findings say so.
 
     Args:
         path: The file.
         told: What the caller knows of its ports, as `kind=port` and `kind=low-high`.
+        watch: Hears how far it is.
 
     Raises:
         CaptureError: If the file is no capture or is damaged, or if `told` cannot be read.
         OSError: If the file cannot be read.
     """
-    plan, judges = survey(path, told), _Judges(Findings())
+    watches = [watch and partial(watch, what) for what in ("survey", "judge")]
+    plan, judges = survey(path, told, watches[0]), _Judges(Findings())
     try:
-        for packet in packets(path, plan):
+        for packet in watched(packets(path, plan, brief=True), watches[1]):
             judges.take(packet)
     except CutError as error:
         judges.findings.cut = str(error)
     judges.close()
     return judges.findings
+
+
+DISORDER: Final = 4
+LATENESS: Final = 100
+"""Where one of so many steps of time goes back, or one of so many packets is late, nobody knows what came first."""
 
 
 class _Judges:
@@ -51,6 +74,7 @@ class _Judges:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self._forms = Forms(findings)
+        self._last_ns, self._back, self._forth, self._late, self._count = 0, 0, 0, 0, 0
         self._begin()
 
     def _begin(self) -> None:
@@ -59,23 +83,33 @@ class _Judges:
 
     def take(self, packet: Packet) -> None:
         """The next packet."""
+        self._back += packet.time_ns < self._last_ns
+        self._forth += packet.time_ns > self._last_ns
+        self._last_ns = packet.time_ns
         if packet.time_ns < self._now_ns - SKEW_NS:
             self._settle()
             self._begin()
+        self._late += packet.time_ns < self._now_ns - JITTER_NS
+        self._count += 1
         self.findings.now_ns = self._now_ns = max(self._now_ns, packet.time_ns)
+        if not (packet.layers or packet.problems or packet.lost):
+            return
         self._forms.take(packet)
         for statement in self._reader.read(packet):
             if isinstance(statement, Datagram):
                 self._multicast.take(statement)
-            elif isinstance(statement, Gap) and packet.kind is Kind.LBTRM:
+                continue
+            if isinstance(statement, Gap) and packet.kind in DATAGRAMS:
                 self._multicast.miss(statement.at.ends)
-            else:
+            if not isinstance(statement, Gap) or packet.kind is not Kind.LBTRM:
                 self._persistence.take(statement)
 
     def close(self) -> None:
         """The capture ends."""
         self._settle()
         self._forms.close()
+        if DISORDER * self._back > self._back + self._forth or LATENESS * self._late > self._count:
+            self.findings.doubt("or frames are not in the order of their times: `reordercap` puts them in order")
 
     def _settle(self) -> None:
         self._persistence.close(self._now_ns)

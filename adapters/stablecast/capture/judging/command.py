@@ -1,19 +1,22 @@
 """`stablecast verify` for captures: what it prints and how it ends."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from stablecast.capture.errors import CaptureError
 from stablecast.capture.files import frames
-from stablecast.capture.judging import judge
+from stablecast.capture.judging import judged
 from stablecast.capture.judging.findings import RULES, Findings, Standing
 from stablecast.capture.judging.report import points_of, summary_of
 from stablecast.capture.link import is_ipv6, is_read
+from stablecast.core.errors import StablecastError
 from stablecast.trace.command import Paper
 
 CLEAN: Final = 0
@@ -21,24 +24,56 @@ BROKEN: Final = 1
 UNREADABLE: Final = 2
 """Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
 
+MEGABYTE: Final = 1 << 20
+
 LOOKED_AT: Final = 100
 """Frames that are looked at to find out why nothing in a capture can be judged."""
 
 
-def run_judge(paths: Iterable[Path], told: list[str], as_json: bool, paper: Paper | None = None) -> int:
-    """Judges captures, prints the verdicts, and returns the gravest exit status. `paper` gets what a page shows."""
+def run_judge(
+    paths: Sequence[Path], told: list[str], as_json: bool, paper: Paper | None = None, master: str | None = None
+) -> int:
+    """Judges captures, prints the verdicts, and returns the gravest exit status.
+
+    `paper` gets what a page shows; `master` names a Spark, where each file is a task.
+    """
     paper = Paper() if paper is None else paper
-    statuses = [_run(path, told, as_json, paper) for path in paths]
+    try:
+        outcomes = _here(paths, told, as_json) if master is None else _on_spark(paths, told, master)
+        statuses = [_say(path, found, as_json, paper) for path, found in zip(paths, outcomes, strict=True)]
+    except StablecastError as error:
+        return _fail(str(error))
     return max(statuses, key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
 
 
-def _run(path: Path, told: list[str], as_json: bool, paper: Paper) -> int:
+def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[Findings | str]:
+    """One after the other; on a terminal somebody sees how far it is."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}, {task.completed:.0f} MB"), TimeElapsedColumn())
+    for path in paths:
+        quiet = as_json or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+            task = progress.add_task(str(path), total=None)
+
+            def show(what: str, offset: int, task: TaskID = task, path: Path = path, bar: Progress = progress) -> None:
+                bar.update(task, description=f"{what} {path}", completed=offset / MEGABYTE)
+
+            found = judged(path, told, show)
+        yield found
+
+
+def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[Findings | str]:
     try:
-        findings = judge(path, told)
-    except CaptureError as error:
-        return _fail(str(error))
-    except OSError as error:
-        return _fail(f"{path}: {error.strerror or error}")
+        from stablecast.spark import connect, judge_on  # noqa: PLC0415 - an extra that others do not need
+    except ModuleNotFoundError as error:
+        missing = f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)"
+        raise CaptureError(missing) from error
+    return judge_on(connect(master), paths, told)
+
+
+def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> int:
+    if isinstance(findings, str):
+        return _fail(findings)
     paper.add(summary_of(path, findings), points_of(path, findings))
     if as_json:
         typer.echo(json.dumps({"file": str(path), **as_object(findings)}))

@@ -22,12 +22,12 @@ RULES: Final = {
     "R1": "a RegID at a store has one live holder",
     "C1": "a source keeps a message until it is stable",
     "P2": "a store that its receivers pace keeps a message until they have consumed it",
-    "M1": "LBT-RM: a number is sent again only when the ignore interval is over",
-    "M2": "LBT-RM: a NAK is answered by the datagram, an NCF, or a trail that has passed it",
-    "M3": "LBT-RM: what is asked for or refused was sent",
-    "M4": "LBT-RM: a source stays until its receivers have recovered",
-    "M5": "LBT-RM: what a session message says was sent can be had, the last datagrams, too",
-    "M6": "LBT-RM: a number is new once, and numbers are sent in order",
+    "M1": "LBT-RM, LBT-RU: a number is sent again only when the ignore interval is over",
+    "M2": "LBT-RM, LBT-RU: a NAK is answered by the datagram, an NCF, or a trail that has passed it",
+    "M3": "LBT-RM, LBT-RU: what is asked for or refused was sent",
+    "M4": "LBT-RM, LBT-RU: a source stays until its receivers have recovered",
+    "M5": "LBT-RM, LBT-RU: what a session message says was sent can be had, the last datagrams, too",
+    "M6": "LBT-RM, LBT-RU: a number is new once, and numbers are sent in order",
     "W1": "what an endpoint sends can be read",
 }
 """Every rule; the ids of the first ones are those of traces and of the simulator."""
@@ -83,10 +83,10 @@ class Findings:
     strange: int = 0
     cut: str = ""
 
-    def fine(self, rule: str, whose: str) -> None:
-        """The rule was applied and holds."""
+    def fine(self, rule: str, whose: str, times: int = 1) -> None:
+        """The rule was applied so often, and holds."""
         key = rule, whose
-        self.asked[key] = self.asked.get(key, 0) + 1
+        self.asked[key] = self.asked.get(key, 0) + times
         self.standings.setdefault(key, Standing.FINE)
 
     def broken(self, rule: str, whose: str, frame: int, text: str) -> None:
@@ -108,6 +108,17 @@ class Findings:
         self.listed[key] = self.listed.get(key, 0) + 1
         if self.listed[key] <= MAX_FINDINGS:
             self.found.append(finding)
+
+    def doubt(self, why: str) -> None:
+        """Whatever breaks a rule may be explained by `why`."""
+        broken = Standing.BROKEN
+        self.found = [
+            attrs.evolve(one, standing=Standing.CANNOT_TELL, text=f"{one.text}, {why}")
+            if one.standing is broken
+            else one
+            for one in self.found
+        ]
+        self.standings = {key: min(standing, Standing.CANNOT_TELL) for key, standing in self.standings.items()}
 
     def counts(self) -> dict[str, int]:
         """How many pairs of a rule and an endpoint have each verdict."""

@@ -1,4 +1,4 @@
-"""The rules of LBT-RM: M1 to M6 (`findings.RULES`), one judge for each session.
+"""The rules of LBT-RM and LBT-RU: M1 to M6 (`findings.RULES`), one judge for each session, LBT-RU: and client.
 
 Intervals are options that no packet tells, so they are bounded by what is seen. An NCF *ignored* says that the ignore
 interval is longer than the time since the last retransmission, a retransmission that it is not: if no interval explains
@@ -10,13 +10,15 @@ from typing import Final
 
 import attrs
 
+from stablecast.capture.ip import Endpoint
 from stablecast.capture.judging.findings import Findings, Standing
-from stablecast.capture.judging.statements import At, Datagram, Ends
+from stablecast.capture.judging.statements import At, Datagram, Ends, Reliable, is_repair
+from stablecast.capture.ports import TransportKey
 from stablecast.core import serial
 from stablecast.core.ranges import RangeSet
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.transports.reliable.settings import SourceSettings
-from stablecast.transports.wire import lbtrm
+from stablecast.transports.wire import lbtrm, lbtru
 
 MAX_NUMBERS: Final = 1 << 16
 """Datagrams of a session that are remembered, and of those that are asked for in vain."""
@@ -42,6 +44,9 @@ PAUSE_NS: Final = 60 * SECOND
 MAX_COPIES: Final = 1 << 10
 """Datagrams that are remembered, to know them again."""
 
+
+MAX_SESSIONS: Final = 1 << 12
+"""Sessions that are followed; the first one is settled for a new one."""
 
 MAX_ACCUSED: Final = 1 << 10
 """What looks wrong and is settled in the end."""
@@ -89,24 +94,28 @@ class Session:
     beats: int | None = None
     accused: list[tuple[str, int | None, int, int, str]] = attrs.field(factory=list)
 
-    def take(self, at: At, packet: lbtrm.Packet) -> None:
+    def take(self, at: At, packet: Reliable) -> None:
         """The next datagram."""
         match packet:
-            case lbtrm.Data():
+            case lbtrm.Data() | lbtru.Data():
                 self._heard(at, packet.trail)
                 number = self._number(packet.sqn)
-                if packet.flags & lbtrm.Data.RETRANSMISSION:
+                if is_repair(packet):
                     self._on_again(at, number)
                 else:
                     self._on_new(at, number)
-            case lbtrm.SessionMessage():
+            case lbtru.SessionMessage(flags=flags) if flags & lbtru.SessionMessage.SYN:
+                self._heard(at, packet.trail)  # of what was sent before, a client that is new gets nothing
+                number = self._number(packet.lead)
+                self.newest = number if self.newest is None else max(self.newest, number)
+            case lbtrm.SessionMessage() | lbtru.SessionMessage():
                 self._heard(at, packet.trail)
                 self._beat(packet.sm_sqn)
                 self._reach(self._number(packet.lead) + 1)
-            case lbtrm.Nak():
+            case lbtrm.Nak() | lbtru.Nak():
                 for sqn in packet.sqns:
                     self._on_nak(at, self._number(sqn))
-            case lbtrm.Ncf():
+            case lbtrm.Ncf() | lbtru.Ncf():
                 self._heard(at, packet.trail)
                 for sqn in packet.sqns:
                     self._on_ncf(at, self._number(sqn), packet.reason)
@@ -146,11 +155,12 @@ class Session:
 
     def _heard(self, at: At, trail: int) -> None:
         """The source is there; what its trail has passed it cannot send again."""
-        self.trail = max(self.trail, self._number(trail))
         self.ended_ns = at.time_ns
-        for number in [number for number in self.asked if number < self.trail]:
-            del self.asked[number]
-            self.findings.fine("M2", self.name)
+        if (number := self._number(trail)) > self.trail:
+            self.trail = number
+            for passed in [one for one in self.asked if one < number]:
+                del self.asked[passed]
+                self.findings.fine("M2", self.name)
         self._overdue(at.time_ns)
 
     def _reach(self, stop: int) -> None:
@@ -282,24 +292,31 @@ class Session:
             self.findings.cannot_tell("M3", self.name, at.frame, f"{text} before it is seen")
 
 
+def _name(session: TransportKey, client: Endpoint | None) -> str:
+    address, port, number = session
+    name = f"{address}:{port}:{number or 0:08x}"
+    return f"LBTRM:{name}" if client is None else f"LBTRU:{name}:{client[0]}:{client[1]}"
+
+
 @attrs.define
 class Multicast:
     """All sessions of a capture."""
 
     findings: Findings
-    sessions: dict[tuple[str, int, int | None], Session] = attrs.field(factory=dict)
+    sessions: dict[tuple[TransportKey, Endpoint | None], Session] = attrs.field(factory=dict)
     now_ns: int = 0
-    recent: dict[tuple[Ends, lbtrm.Packet], int] = attrs.field(factory=dict)
+    recent: dict[tuple[Ends, Reliable], int] = attrs.field(factory=dict)
 
     def take(self, datagram: Datagram) -> None:
         """The next datagram."""
         if self._copied(datagram):
             return
         self._resume(datagram.at.time_ns)
-        address, port, session_id = key = datagram.session
+        key = datagram.session, datagram.client
         if key not in self.sessions:
-            name = f"LBTRM:{address}:{port}:{session_id or 0:08x}"
-            self.sessions[key] = Session(name, self.findings)
+            if len(self.sessions) >= MAX_SESSIONS:
+                self.sessions.pop(next(iter(self.sessions))).close(self.now_ns)
+            self.sessions[key] = Session(_name(*key), self.findings)
         self.sessions[key].take(datagram.at, datagram.packet)
 
     def _resume(self, now_ns: int) -> None:
@@ -311,7 +328,7 @@ class Multicast:
 
     def miss(self, ends: Ends) -> None:
         """A datagram between these could not be read: it is of the sessions of one of them."""
-        for (address, _, _), session in self.sessions.items():
+        for ((address, _, _), _), session in self.sessions.items():
             session.lossy |= address in (ends[0][0], ends[1][0])
 
     def _copied(self, datagram: Datagram) -> bool:

@@ -5,10 +5,12 @@ registrations, receivers from what they register and acknowledge. A capture may 
 packets: then what is not there may have been, and a rule is broken only if it is in every case.
 """
 
+from collections import deque
 from typing import Any, Final
 
 import attrs
 
+from stablecast.capture.decoding import SKEW_NS
 from stablecast.capture.ip import Endpoint
 from stablecast.capture.judging.findings import Findings, Standing
 from stablecast.capture.judging.holders import Holders
@@ -30,11 +32,11 @@ from stablecast.core.messages import (
     StableAck,
 )
 
-SKEW_NS: Final = 1_000_000_000
-"""What is captured at several places may come in another order, but not from further apart than this."""
-
 MAX_KNOWN: Final = 1 << 16
 """Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are forgotten for new ones."""
+
+EACH: Final = 1 << 10
+"""Statements after which it is looked at whether something has to be forgotten."""
 
 _LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
 """How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
@@ -69,7 +71,10 @@ class Persistence:
         consumed: What was acknowledged last on a connection, by RegID and life.
         kin: Lives that had the same RegID at a store, in order.
         granted: Stores and RegIDs of each life.
-        claims: What may still turn out.
+        claims: What may still turn out, in order.
+        claimed: The highest number of them, by rule, endpoint and life.
+        unproved: Those of them that the next message of their life proves, or clears, by life.
+        taken: Statements so far.
         releases: What sources do not keep any more, and was not stable yet.
     """
 
@@ -81,7 +86,10 @@ class Persistence:
     consumed: dict[tuple[Ends, int, Incarnation], int] = attrs.field(factory=dict)
     kin: dict[tuple[Address, int], list[Incarnation]] = attrs.field(factory=dict)
     granted: dict[Incarnation, set[tuple[Address, int]]] = attrs.field(factory=dict)
-    claims: list[Claim] = attrs.field(factory=list)
+    claims: deque[Claim] = attrs.field(factory=deque)
+    claimed: dict[tuple[str, str, Incarnation], int] = attrs.field(factory=dict)
+    unproved: dict[Incarnation, list[Claim]] = attrs.field(factory=dict)
+    taken: int = 0
     releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
     holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
 
@@ -92,13 +100,18 @@ class Persistence:
                 self._on_sent(statement)
             case Again():
                 life = self._life(statement.life)
-                life.reach(life.extended(statement.wire_number))
+                life.reach(life.extended(statement.wire_number) + statement.count - 1)
             case Gap(at=at):
                 self._on_gap(at.ends)
             case Said(at=at, message=message):
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
         self.releases.settle(statement.at.time_ns - SKEW_NS)
+        self.taken += 1
+        if not self.taken % EACH:
+            self._forget()
+
+    def _forget(self) -> None:
         for table in (self.lives, self.stores, self.processes, self.following, self.consumed, self.kin, self.granted):
             forget_oldest(table, MAX_KNOWN)
         forget_oldest(self.holders.grants, MAX_KNOWN)
@@ -109,28 +122,32 @@ class Persistence:
         self.releases.close(now_ns)
 
     def _life(self, incarnation: Incarnation) -> Life:
-        return self.lives.setdefault(incarnation, Life(incarnation))
+        life = self.lives.get(incarnation)
+        if life is None:
+            life = self.lives[incarnation] = Life(incarnation)
+        return life
 
     def _on_sent(self, sent: Sent) -> None:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
         number, whose = life.extended(sent.wire_number), _name(sent.at.ends[0])
+        last = number + sent.count - 1
         if sent.stream:
             expected = self.following.get(key)
-            self.following[key] = number + 1
-            if number == expected:
-                for claim in self.claims:
-                    claim.proved |= claim.life is life and number <= claim.number
+            self.following[key] = last + 1
+            if number == expected and sent.life in self.unproved:
+                for claim in self.unproved.pop(sent.life):
+                    claim.proved |= number <= claim.number
             if expected in (None, number):
-                self.findings.fine("D1", whose)
+                self.findings.fine("D1", whose, sent.count)
             else:
                 self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
-            self._reuse(sent, whose, number)
-        self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, number)
-        life.payload += sent.size if life.newest is None or number > life.newest else 0
+            self._reuse(sent, whose, number, last)
+        self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, last)
+        life.payload += sent.size if life.newest is None or last > life.newest else 0
         life.first = number if life.first is None else life.first
-        life.reach(number)
+        life.reach(last)
 
-    def _reuse(self, sent: Sent, whose: str, number: int) -> None:
+    def _reuse(self, sent: Sent, whose: str, first: int, last: int) -> None:
         """S2: no older life of this source has this number stable."""
         for key in self.granted.get(sent.life, ()):
             lives = self.kin.get(key, [])
@@ -138,11 +155,13 @@ class Persistence:
                 continue
             for older in lives[: lives.index(sent.life)]:
                 one = self._life(older)
-                if not any(number in held for held in one.acked.values()):
-                    self.findings.fine("S2", whose)
+                had = [number for held in one.acked.values() for number, _ in held.within(first, last + 1)]
+                if not had:
+                    self.findings.fine("S2", whose, sent.count)
                     continue
-                text = f"life {sent.life:#x} sends number {number}, which life {older:#x} had"
-                if one.stable(number, number + 1) is Standing.FINE:
+                sure = [number for number in had if one.stable(number, number + 1) is Standing.FINE]
+                text = f"life {sent.life:#x} sends number {min(sure or had)}, which life {older:#x} had"
+                if sure:
                     self.findings.broken("S2", whose, sent.at.frame, f"{text} acknowledged by all stores")
                 else:
                     self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
@@ -184,8 +203,9 @@ class Persistence:
     def _on_information(self, info: SourceInfo) -> None:
         life = self._life(info.incarnation)
         life.inform(info)
-        for claim in self.claims:
-            claim.proved |= claim.life is life and life.extended(info.high) < claim.number
+        high = life.extended(info.high)
+        for claim in self.unproved.get(info.incarnation, ()):
+            claim.proved |= high < claim.number
 
     def _store(self, life: Incarnation, index: int) -> Address:
         return self.stores.get((life, index), f"store {index} of life {life:#x}")
@@ -233,18 +253,26 @@ class Persistence:
     def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
         if life.newest is not None and number <= life.newest:
             self.findings.fine(rule, whose)
-        elif not any(
-            one.rule == rule and one.whose == whose and one.life is life and one.number >= number for one in self.claims
-        ):
-            self.claims.append(Claim(rule, whose, at, life, number))
+        elif number > self.claimed.get((rule, whose, life.incarnation), number - 1):
+            claim = Claim(rule, whose, at, life, number)
+            self.claims.append(claim)
+            self.unproved.setdefault(life.incarnation, []).append(claim)
+            self.claimed[rule, whose, life.incarnation] = number
 
     def _settle(self, now: int | None) -> None:
         """What was claimed long ago, or, at the end, ever."""
         while self.claims and (now is None or now - self.claims[0].at.time_ns > SKEW_NS):
-            claim = self.claims.pop(0)
-            self._conclude(claim)
+            self._conclude(self.claims.popleft())
 
     def _conclude(self, claim: Claim) -> None:
+        key = claim.rule, claim.whose, claim.life.incarnation
+        if self.claimed.get(key) == claim.number:
+            del self.claimed[key]
+        waiting = self.unproved.get(claim.life.incarnation, [])
+        if waiting and waiting[0] is claim:
+            del waiting[0]
+        if not waiting:
+            self.unproved.pop(claim.life.incarnation, None)
         newest, text = claim.life.newest, f"number {claim.number} is acknowledged"
         if newest is None or claim.number > newest:
             if claim.proved:

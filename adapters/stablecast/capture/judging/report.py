@@ -39,7 +39,7 @@ def points_of(path: Path, findings: Findings) -> list[Point]:
 
 def _report(path: Path, whose: str, drawn: dict[str, str], findings: Findings) -> FileReport:
     endpoint = whose.removeprefix(RECEIVER)
-    role = "session" if whose.startswith("LBTRM:") else drawn.get(endpoint, "endpoint")
+    role = "session" if whose.startswith(("LBTRM:", "LBTRU:")) else drawn.get(endpoint, "endpoint")
     standings = {rule: standing for (rule, one), standing in findings.standings.items() if one == whose}
     return FileReport(
         path,

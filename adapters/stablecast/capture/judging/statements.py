@@ -16,17 +16,22 @@ from stablecast.capture.ports import Kind, TransportKey
 from stablecast.capture.verdicts import Verdict
 from stablecast.core import messages as core
 from stablecast.core.messages import Incarnation
+from stablecast.core.records import record
 from stablecast.transports import codec
+from stablecast.transports.lbttcp import Run, Series
 from stablecast.transports.wire import lbmc, lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
 
 Ends = tuple[Endpoint, Endpoint]
 
 _GAPS: Final = (Verdict.INCOMPLETE, Verdict.MALFORMED)
-_DATAGRAMS: Final = (Kind.LBTRM, Kind.LBTRU)
+DATAGRAMS: Final = (Kind.LBTRM, Kind.LBTRU)
+"""What is spoken in datagrams with numbers."""
+Reliable = lbtrm.Packet | lbtru.Data | lbtru.SessionMessage | lbtru.Nak | lbtru.Ncf
+"""Datagrams that make a transport reliable."""
 
 
-@attrs.frozen
+@record
 class At:
     """Where something was seen: the frame, when, and between whom."""
 
@@ -35,27 +40,29 @@ class At:
     ends: Ends
 
 
-@attrs.frozen
+@record
 class Sent:
-    """A message of a stream, sent for the first time there."""
+    """So many messages (`count`) with consecutive numbers, sent for the first time on their stream; `size`: of all."""
 
     at: At
     life: Incarnation
     wire_number: int
+    count: int
     size: int
     stream: bool
 
 
-@attrs.frozen
+@record
 class Again:
-    """A message that is sent again, to one endpoint or as a part of a datagram."""
+    """Messages with consecutive numbers that are sent again, to one endpoint or as a part of a datagram."""
 
     at: At
     life: Incarnation
     wire_number: int
+    count: int
 
 
-@attrs.frozen
+@record
 class Said:
     """A message between endpoints."""
 
@@ -63,16 +70,17 @@ class Said:
     message: core.Message
 
 
-@attrs.frozen
+@record
 class Datagram:
-    """A datagram of LBT-RM and its session."""
+    """A datagram of a session of LBT-RM, or of a session of LBT-RU with a `client`."""
 
     at: At
     session: TransportKey
-    packet: lbtrm.Packet
+    packet: Reliable
+    client: Endpoint | None = None
 
 
-@attrs.frozen
+@record
 class Gap:
     """Bytes of a direction are missing in the capture, or cannot be read."""
 
@@ -80,6 +88,15 @@ class Gap:
 
 
 Statement = Sent | Again | Said | Datagram | Gap
+
+
+def is_repair(packet: Reliable) -> bool:
+    """Whether a datagram is sent again."""
+    match packet:
+        case lbtrm.Data() | lbtru.Data():
+            return bool(packet.flags & packet.RETRANSMISSION)
+        case _:
+            return False
 
 
 @attrs.define
@@ -94,20 +111,25 @@ class Reader:
             return
         at = At(packet.number, packet.time_ns, (packet.source, packet.target))
         doubtful = packet.lost > 0 or any(problem.verdict in _GAPS for problem in packet.problems)
-        doubtful |= packet.verdict is Verdict.DAMAGED and packet.kind in _DATAGRAMS  # a segment comes again
+        doubtful |= packet.verdict is Verdict.DAMAGED and packet.kind in DATAGRAMS  # a segment comes again
         if doubtful:
             yield Gap(at)
         repair = False
         for layer in packet.layers:
-            if doubtful and layer.protocol == "LBMC":
+            if doubtful:
                 yield Gap(at)  # where in between the bytes are missing is not known
             match layer.record:
-                case lbtru.Data() as record:
-                    repair = bool(record.flags & lbtru.Data.RETRANSMISSION)
+                case Run() as run:
+                    yield from self._sent(at, packet, run, repair)
                 case lbtrm.Data() | lbtrm.SessionMessage() | lbtrm.Nak() | lbtrm.Ncf() as record:
-                    repair = isinstance(record, lbtrm.Data) and bool(record.flags & lbtrm.Data.RETRANSMISSION)
+                    repair = is_repair(record)
                     if packet.transport is not None:
                         yield Datagram(at, packet.transport, record)
+                case lbtru.Data() | lbtru.SessionMessage() | lbtru.Nak() | lbtru.Ncf() as record:
+                    repair = is_repair(record)
+                    if packet.transport is not None:
+                        client = packet.source if isinstance(record, lbtru.Nak) else packet.target
+                        yield Datagram(at, packet.transport, record, client)
                 case lbmc.Message() as message:
                     yield from self._carried(at, packet, message, repair)
                 case record if layer.protocol == "UMP":
@@ -122,15 +144,19 @@ class Reader:
                 recovered = codec.decode_recovered(message)
             except WireError:
                 return
-            yield Again(at, recovered.incarnation, recovered.wire_number)
+            count = len(message.payloads) if isinstance(message, Series) else 1
+            yield Again(at, recovered.incarnation, recovered.wire_number, count)
         elif message.kind is lbmc.MessageKind.DATA:
-            life = self._life(at.ends, packet, message.topic_index)
-            if life is not None and repair:
-                yield Again(at, life, message.sequence)
-            elif life is not None:
-                yield Sent(at, life, message.sequence, len(message.payload), packet.kind is Kind.LBTTCP)
+            run = Run(message.topic_index, message.sequence, 1, len(message.payload), message.payload)
+            yield from self._sent(at, packet, run, repair)
 
-    def _life(self, ends: Ends, packet: Packet, index: int) -> Incarnation | None:
+    def _sent(self, at: At, packet: Packet, run: Run, repair: bool) -> Iterator[Statement]:
         session = packet.transport[2] if packet.transport else None
-        session = self.sessions.get(ends) if session is None else session
-        return None if session is None else codec.join(session, index)
+        session = self.sessions.get(at.ends) if session is None else session
+        if session is None:
+            return
+        life = codec.join(session, run.topic_index)
+        if repair:
+            yield Again(at, life, run.first, run.count)
+        else:
+            yield Sent(at, life, run.first, run.count, run.payload_bytes, packet.kind is Kind.LBTTCP)

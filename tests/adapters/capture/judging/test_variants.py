@@ -95,6 +95,65 @@ def noisy(frames: Frames) -> Frames:
     return found
 
 
+def resized(packet: bytes, ahead: int, payload: bytes) -> bytes:
+    """A segment with another payload, which begins so many bytes later (before: negative)."""
+    sequence = (int.from_bytes(packet[24:28]) + ahead) % (1 << 32)
+    lengths = struct.pack(">H", 40 + len(payload))
+    return packet[:2] + lengths + packet[4:24] + sequence.to_bytes(4) + packet[28:40] + payload
+
+
+def tiny(size: int) -> Callable[[Frames], Frames]:
+    """Segments of so many bytes."""
+    return lambda frames: [
+        (at, resized(packet, start, packet[40 + start : 40 + start + size]))
+        for at, packet in frames
+        for start in range(0, max(len(packet) - 40, 1), size)
+    ]
+
+
+def overlapping(frames: Frames) -> Frames:
+    """Each segment begins with the last bytes of the one before it on its connection."""
+    found, before = Frames(), dict[bytes, bytes]()
+    for at, packet in frames:
+        old, payload = before.get(packet[12:24], b"")[-7:], packet[40:]
+        found.append((at, resized(packet, -len(old), old + payload) if payload else packet))
+        before[packet[12:24]] = payload
+    return found
+
+
+def retransmitted(frames: Frames) -> Frames:
+    random = Random(3)
+    return sorted(frames + [(at + random.randrange(10**8), packet) for at, packet in frames if random.random() < 0.2])
+
+
+def kept_alive(frames: Frames) -> Frames:
+    """Behind each segment the last byte before the next one again, as a host sends that hears nothing."""
+    found = Frames()
+    for at, packet in frames:
+        found.append((at, packet))
+        if len(packet) > 40:
+            found.append((at, resized(packet, len(packet) - 41, b"\0")))
+    return found
+
+
+def in_blocks(size: int) -> Callable[[Frames], Frames]:
+    """Blocks of so many frames in any order."""
+
+    def shuffle(frames: Frames) -> Frames:
+        blocks = [frames[at : at + size] for at in range(0, len(frames), size)]
+        Random(2).shuffle(blocks)
+        return [one for block in blocks for one in block]
+
+    return shuffle
+
+
+def at_other_ports(frames: Frames) -> Frames:
+    """At ports that nobody knows."""
+    others = {14371: 33_111, 14391: 33_222, 14567: 33_333}
+    moved = [struct.pack(">HH", *(others.get(port, port) for port in ports(packet))) for _, packet in frames]
+    return [(at, packet[:20] + new + packet[24:]) for (at, packet), new in zip(frames, moved, strict=True)]
+
+
 CHANGES: dict[str, Callable[[Frames], Frames]] = {
     "as it is": lambda frames: frames,
     "each frame twice": lambda frames: [one for one in frames for _ in range(2)],
@@ -120,6 +179,16 @@ CHANGES: dict[str, Callable[[Frames], Frames]] = {
     "what stores say": only(lambda _, target: target == 14391),
     "without SYN": lambda frames: [one for one in frames if not one[1][33] & 2],
     **{f"{share:.0%} lost, {seed}": lossy(share, seed) for share in (0.01, 0.1, 0.4, 0.8) for seed in (1, 2)},
+    "in reversed order": lambda frames: frames[::-1],
+    "in reversed order, at one instant": lambda frames: [(0, packet) for _, packet in frames[::-1]],
+    "in reversed order from the middle": lambda frames: frames[:150] + frames[150:][::-1],
+    "the second half first": lambda frames: frames[len(frames) // 2 :] + frames[: len(frames) // 2],
+    "every second frame behind the others": lambda frames: frames[::2] + frames[1::2],
+    "at two places, one behind the other": lambda frames: sorted(
+        frames + [(at + 9 * 10**7, one) for at, one in frames]
+    ),
+    "in a thousandth of the time": lambda frames: [(at // 1000, packet) for at, packet in frames],
+    **{f"in blocks of {size} in any order": in_blocks(size) for size in (1, 5, 20, 100)},
     **{f"swapped, {seed}": swapped(seed) for seed in range(4)},
 }
 
@@ -140,6 +209,39 @@ LINKS: dict[str, tuple[int, bytes]] = {
 def test_nobody_is_blamed_for_how_it_was_captured(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
     findings = judge(written(tmp_path / "a.pcap", change(FRAMES)))
     assert [one for one in findings.found if one.standing is Standing.BROKEN] == []
+
+
+SAME: dict[str, Callable[[Frames], Frames]] = {
+    "overlapping": overlapping,
+    "retransmitted": retransmitted,
+    "kept alive": kept_alive,
+    "at other ports": at_other_ports,
+    **{f"in segments of {size}": tiny(size) for size in (1, 3, 30)},
+    **{
+        f"in segments of {size} at other ports": lambda frames, size=size: tiny(size)(at_other_ports(frames))
+        for size in (3, 40)
+    },
+}
+
+
+@pytest.mark.parametrize("change", SAME.values(), ids=SAME)
+def test_what_tcp_does_makes_no_difference(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
+    standings = judge(written(tmp_path / "a.pcap", change(FRAMES))).standings
+    assert {rule for rule, _ in standings} == {"P1", "A1", "D1", "R1"}
+    assert set(standings.values()) == {Standing.FINE}
+
+
+def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
+    world = settled(World())
+    world.ack(1, 39, 4_000)
+    world.wait(2_000)
+    world.send(40)
+    frames = [(at * 1_000_000, packet) for at, packet in world.talk.packets]
+    assert judge(written(tmp_path / "a.pcap", frames)).gravest is Standing.BROKEN
+    pairs = [one for at in range(0, len(frames), 2) for one in reversed(frames[at : at + 2])]
+    findings = judge(written(tmp_path / "b.pcap", pairs))
+    assert findings.gravest is Standing.CANNOT_TELL
+    assert any(one.text.endswith("`reordercap` puts them in order") for one in findings.found)
 
 
 @pytest.mark.parametrize(("link", "header"), LINKS.values(), ids=LINKS)
