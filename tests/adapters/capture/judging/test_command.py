@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.capture.files import watched
+from stablecast.capture.judging import judge
 from tests.adapters.capture.judging.talk import STORES, World, settled
 from tests.adapters.trace.traced import TracedWorld, play, tapping
 from tests.support import captures
@@ -42,6 +44,13 @@ def test_machines_read_json(bad: Path) -> None:
     assert (status, found["broken"], found["file"]) == (1, 1, str(bad))
     assert {"rule": "P1", "whose": STORES[1], "verdict": "broken", "times": 41} in found["verdicts"]
     assert [one["rule"] for one in found["findings"]] == ["P1"]
+
+
+def test_who_waits_hears_how_far_it_is(clean: Path) -> None:
+    heard: list[tuple[str, int]] = []
+    judge(clean, watch=lambda what, offset: heard.append((what, offset)))
+    assert heard == [("survey", 24), ("judge", 24)]
+    assert [*watched([], None)] == []
 
 
 def test_ports_of_ones_own(tmp_path: Path) -> None:
