@@ -102,12 +102,13 @@ def packets(
     yield from decoder.close()
 
 
-_READERS: dict[Kind, Callable[[bytes, bool], Decoded]] = {
+_Readers = dict[Kind, Callable[[bytes, bool], Decoded]]
+_READERS: _Readers = {
     Kind.LBMR: layers.resolution,
     Kind.LBTRM: layers.multicast,
     Kind.LBTRU: layers.unicast,
 }
-_BRIEF_READERS = {
+_BRIEF_READERS: _Readers = {
     **_READERS,
     Kind.LBTRM: partial(layers.multicast, inside=messages),
     Kind.LBTRU: partial(layers.unicast, inside=messages),

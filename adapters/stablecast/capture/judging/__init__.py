@@ -52,7 +52,7 @@ def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> F
         CaptureError: If the file is no capture or is damaged, or if `told` cannot be read.
         OSError: If the file cannot be read.
     """
-    watches = [watch and partial(watch, what) for what in ("survey", "judge")]
+    watches = [partial(watch, what) if watch else None for what in ("survey", "judge")]
     plan, judges = survey(path, told, watches[0]), _Judges(Findings())
     try:
         for packet in watched(packets(path, plan, brief=True), watches[1]):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.capture.files import watched
 from stablecast.capture.judging import judge
 from tests.adapters.capture.judging.talk import STORES, World, settled
 from tests.adapters.trace.traced import TracedWorld, play, tapping
@@ -50,7 +49,6 @@ def test_who_waits_hears_how_far_it_is(clean: Path) -> None:
     heard: list[tuple[str, int]] = []
     judge(clean, watch=lambda what, offset: heard.append((what, offset)))
     assert heard == [("survey", 24), ("judge", 24)]
-    assert [*watched([], None)] == []
 
 
 def test_ports_of_ones_own(tmp_path: Path) -> None:

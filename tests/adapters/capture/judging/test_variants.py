@@ -217,10 +217,8 @@ SAME: dict[str, Callable[[Frames], Frames]] = {
     "kept alive": kept_alive,
     "at other ports": at_other_ports,
     **{f"in segments of {size}": tiny(size) for size in (1, 3, 30)},
-    **{
-        f"in segments of {size} at other ports": lambda frames, size=size: tiny(size)(at_other_ports(frames))
-        for size in (3, 40)
-    },
+    "in segments of 3 at other ports": lambda frames: tiny(3)(at_other_ports(frames)),
+    "in segments of 40 at other ports": lambda frames: tiny(40)(at_other_ports(frames)),
 }
 
 
