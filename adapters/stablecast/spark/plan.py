@@ -8,6 +8,7 @@ import attrs
 
 from stablecast.trace import container
 from stablecast.trace.errors import TraceError
+from stablecast.trace.frames import unread_frames
 
 PIECE_BYTES: Final = 1 << 20
 """Compressed bytes of a piece, at least one frame. A task holds one frame at a time, however long its piece."""
@@ -34,7 +35,7 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
         TraceError: If something is wrong with it and it must be `whole`.
     """
     try:
-        offsets = container.offsets(path, start)
+        offsets = sound_offsets(path, start) if whole else container.offsets(path, start)
     except TraceError:
         if whole:
             raise
@@ -45,6 +46,18 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
             pieces.append(Piece(str(path), begin, offset))
             begin = offset
     return pieces
+
+
+def sound_offsets(path: Path, start: int = 0) -> list[int]:
+    """Where frames begin from `start` on, and where the last one ends; of a beginning, too, that this core wrote it.
+
+    Raises:
+        TraceError: If something is wrong with the file that can be told without reading all of it.
+    """
+    offsets = container.offsets(path, start)
+    if not start:
+        next(unread_frames(path), None)
+    return offsets
 
 
 def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[Piece]:

@@ -16,6 +16,7 @@ how far it was read.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,9 +35,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.spark.plan import PIECE_BYTES, Piece, plan
+from stablecast.spark.plan import PIECE_BYTES, Piece, plan, sound_offsets
 from stablecast.spark.rows import CHEAP, COLUMNS, SCHEMA, Bounds, batches
-from stablecast.trace import container
 from stablecast.trace.errors import TraceError
 from stablecast.trace.names import find
 
@@ -139,8 +139,11 @@ class TraceStreamReader(DataSourceStreamReader):
         return known | {str(path): self._end(path, known.get(str(path), 0)) for path in found}
 
     def _end(self, path: Path, start: int) -> int:
+        with suppress(OSError):  # which is told below
+            if not path.stat().st_size:
+                return start  # its writer is about to begin
         try:
-            return container.offsets(path, start)[-1]
+            return sound_offsets(path, start)[-1]
         except TraceError:
             if self.on_error == FAIL:
                 raise

@@ -30,8 +30,9 @@ from stablecast.spark.source import (
     names_of,
     narrow,
 )
+from stablecast.trace import container
 from stablecast.trace.errors import TraceError
-from tests.adapters.trace.traced import records, take_apart
+from tests.adapters.trace.traced import put_together, records, take_apart
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -81,6 +82,33 @@ def test_a_stream_reads_what_comes(spark: SparkSession, whole_world: Path, tmp_p
     assert rows() == count
     shutil.copy(second, live)
     assert rows() == count + sum(len(lines) - 2 for lines in take_apart(second))
+
+
+def test_a_stream_reads_while_a_trace_is_written(spark: SparkSession, whole_world: Path, tmp_path: Path) -> None:
+    """One query: it sees a file that has nothing yet, its frames as they are finished, and a file that comes."""
+    live = tmp_path / "live"
+    live.mkdir()
+    first, second, *_ = sorted(whole_world.glob("store-*"))
+    frames = [text for text in container.texts(first) if text.count(b"\n") > 2]
+    seen: list[int] = []
+    stream = spark.readStream.format("stablecast").load(str(live)).select("record", "endpoint")
+    query = stream.writeStream.foreachBatch(lambda rows, _: seen.append(rows.count())).start()
+    try:
+        query.processAllAvailable()
+        assert sum(seen) == 0
+        with (live / first.name).open("wb", buffering=0) as file:
+            query.processAllAvailable()
+            end = written = 0
+            for text in frames[:3]:
+                end = container.append(file.fileno(), end, text)
+                written += text.count(b"\n") - 2
+                query.processAllAvailable()
+                assert sum(seen) == written
+        shutil.copy(second, live)
+        query.processAllAvailable()
+        assert sum(seen) == written + sum(len(lines) - 2 for lines in take_apart(second))
+    finally:
+        query.stop()
 
 
 def test_partitions_are_runs_of_frames_and_can_be_sent(whole_world: Path) -> None:
@@ -136,9 +164,14 @@ def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_wor
 def test_what_cannot_be_read_is_told_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
     """What a task raises comes with a page of Java."""
     source = next(whole_world.glob("source-*"))
+    frames = take_apart(source)
+    frames[0][0]["version"] = 3
+    older = put_together(tmp_path / "changed", frames)
     for name, data, sentence in (
         ("cut.sct", source.read_bytes()[:-1], "is truncated at byte"),
         ("foreign.sct", b"nobody would take this for a trace", "is not a trace file"),
+        ("older.sct", older.read_bytes(), "is of version 3 and this program reads version 4"),
+        ("empty.sct", b"", "is empty, it holds no trace"),
         ("none.sct", None, "cannot be read: No such file"),
     ):
         path = tmp_path / name
@@ -179,6 +212,8 @@ def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path
     end = stream.latestOffset(start)
     assert end == {str(live): len(whole)}
     assert len(read(stream, list(stream.partitions(start, end)))) == len(list(records(take_apart(source))))
+    assert stream.partitions(end, stream.latestOffset(end)) == []
+    (tmp_path / "begun.sct").touch()
     assert stream.partitions(end, stream.latestOffset(end)) == []
     live.write_bytes(whole + b"what is that?")
     with pytest.raises(TraceError, match="no frame begins there"):

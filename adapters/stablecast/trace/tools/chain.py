@@ -12,9 +12,10 @@ import attrs
 
 from stablecast.core.messages import Incarnation
 from stablecast.trace.converter import decode_effects, decode_input, restore
-from stablecast.trace.facts import Book, gatherer
-from stablecast.trace.frames import Frame, frames_from
+from stablecast.trace.facts import Book, StoreFacts, gatherer
+from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.names import find, traces_of
+from stablecast.trace.tools.mentions import Mentions
 from stablecast.trace.verify import owner_of
 from stablecast.trace.watching import Watch, unjudged
 
@@ -74,27 +75,44 @@ class _Noting(Book):
 
 def why(paths: Iterable[Path], number: int) -> list[Step]:
     """What traces tell of the message with this sequence number, of every life that sent one. Raises TraceError."""
+    if number < 0:
+        return []
     steps = [step for parts in traces_of(find(paths)) for step in _of_trace(parts, number)]
     order = list(STEPS)
     return sorted(steps, key=lambda step: (step.life, order.index(step.kind), step.time))
 
 
 def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
-    seen: set[tuple[str, Incarnation, str]] = set()
+    """Frames are read until the first record that is to tell it, and decoded where they may tell something new."""
+    mentions, seen = Mentions(number), set[tuple[str, Incarnation, str]]()
+    begin, waits = None, False
     for path in parts:
-        for at, (frame, _) in enumerate(frames_from(path)):
+        for frame, _ in unread_frames(path):
+            before, begin = begin, frame.head.first + frame.foot.records
+            follows = before == frame.head.first
+            if follows and not waits and not mentions.ranges_in(frame) and not _consumed_anew(mentions, frame, seen):
+                continue
             noting = _Noting(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
-            _gather(frame, noting, fresh=path == parts[0] and at == 0)
+            waits = _gather(frame, noting, fresh=before is None)
             role, endpoint = owner_of(frame)
             for kind, record, time, life, peer in noting.steps:
                 yield Step(kind, role, endpoint, record, time, life, peer, path)
 
 
-def _gather(frame: Frame, book: _Noting, *, fresh: bool) -> None:
-    """The facts of a frame, without judging it. Raises SchemaError."""
+def _consumed_anew(mentions: Mentions, frame: Frame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
+    """Whether somebody says that he consumed it, of whom nothing was seen."""
+    tails = {(life, peer.rpartition("/")[2]) if kind == "heard" else (life, peer) for kind, life, peer in seen}
+    return any(one not in tails for one in mentions.acks_in(frame))
+
+
+def _gather(frame: Frame, book: _Noting, *, fresh: bool) -> bool:
+    """The facts of a frame, without judging it. Returns whether the message waits for the disk. Raises SchemaError."""
     role = frame.head.role
-    watch = Watch([], gatherer(restore(role, frame.head.snapshot), book, fresh=fresh), book, unjudged)
+    facts = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
+    watch = Watch([], facts, book, unjudged)
     book.begun = True
     for line in frame.records:
         effects = decode_effects(role, line["out"])
         watch.judge([(line["n"], line["t"], decode_input(role, line["in"]), effects)])
+    waiting = facts.waiting if isinstance(facts, StoreFacts) else []
+    return any(first <= book.number < stop for *_, first, stop in waiting)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
+import msgspec
 
 from stablecast.core.units import SECOND
 from stablecast.trace.converter import Json
@@ -154,7 +155,10 @@ def _pretty(state: Json, field: str) -> Iterator[str]:
             known = ", ".join(value) if isinstance(value, dict) else "none"
             raise WrongWordError(f"there is no field '{name}' in it; there are: {known}")
         value = value[name]
-    yield shown(value) if isinstance(value, dict) and any(kinds(value)) else json.dumps(value, indent=1)
+    if isinstance(value, dict) and any(kinds(value)):
+        yield shown(value)
+    else:
+        yield msgspec.json.format(json.dumps(value), indent=1)  # the library's own indents in Python, 20 ms of a store
 
 
 def _whole(text: str) -> int:

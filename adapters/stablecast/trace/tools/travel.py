@@ -22,8 +22,9 @@ from stablecast.trace.reading import reader
 from stablecast.trace.tools.records import Record, of_line
 from stablecast.trace.verify import owner_of
 
-SPACING: Final = 256
-"""Records from one kept state of a frame to the next: what a step back replays at most."""
+SPACING: Final = 512
+"""Records from one kept state of a frame to the next: what a step back replays at most. To keep one costs as much as
+to replay 50 records."""
 
 
 @attrs.frozen
