@@ -104,8 +104,8 @@ def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     judged = spark.range(0, len(pieces), 1, job.tasks_for(pieces)).mapInArrow(judge_with(pieces), SCHEMA).persist()
     rows = judged.count()
     replayed = time.perf_counter()
-    with job.tuned(spark, job.LIGHT if rows < job.FEW else {}):
-        summary = job.summarize(spark, judged, files)
+    with job.at_ease(judged) as few:
+        summary = job.summarize(spark, few, files)
     ended = time.perf_counter()
     return {
         "records": summary.records,
@@ -142,10 +142,10 @@ def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
         once.crossJoin(spark.range(copies).withColumnRenamed("id", "copy")).withColumns(others).drop("copy").persist()
     )
     rows, every = told.count(), [Path(f"/{number}{path}") for number in range(copies) for path in files]
-    with job.tuned(spark, job.LIGHT if rows < job.FEW else {}):
-        job.summarize(spark, told, every)  # the first time compiles what the second runs
+    with job.at_ease(told) as few:
+        job.summarize(spark, few, every)  # the first time compiles what the second runs
         began = time.perf_counter()
-        summary = job.summarize(spark, told, every)
+        summary = job.summarize(spark, few, every)
         took = time.perf_counter() - began
     rate = round(summary.records / took)
     return {"records": summary.records, "clean": summary.clean, "rows": rows, "rules_s": round(took, 2), "per_s": rate}

@@ -135,12 +135,24 @@ def verify_on(
     tasks = tasks_for(pieces)
     judged = spark.range(0, len(pieces), 1, tasks).mapInArrow(judge_with(pieces), SCHEMA).persist()
     try:
-        with tuned(spark, LIGHT if judged.count() < FEW else {}):
-            summary = summarize(spark, judged, files)
+        with at_ease(judged) as rows:
+            summary = summarize(spark, rows, files)
             points = [_point(row) for row in spark.sql(_POINTS).collect()] if timeline else []
     finally:
         judged.unpersist()
     return Outcome(summary, violations_table(spark, summary), points)
+
+
+@contextmanager
+def at_ease(judged: DataFrame) -> Iterator[DataFrame]:
+    """What was judged as the queries do best with it, and the session's settings so: few rows are one partition.
+
+    A partition is a task in every scan of every query, and replay leaves as many as it had; from one there is nothing
+    to shuffle either.
+    """
+    few = judged.count() < FEW
+    with tuned(judged.sparkSession, LIGHT if few else {}):
+        yield judged.coalesce(1) if few else judged
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stablecast.spark import sql
-from stablecast.spark.job import LIGHT, tuned, verify_on
+from stablecast.spark.job import LIGHT, at_ease, tuned, verify_on
 from stablecast.trace.names import find
 from stablecast.trace.page import render
 from stablecast.trace.reports import TABLE, FileReport, Summary
@@ -111,6 +111,17 @@ def test_many_rows_are_judged_as_few_are(
     """Compiled queries and more partitions give the same."""
     monkeypatch.setattr("stablecast.spark.job.FEW", 0)
     assert verify_on(spark, find([whole_world])).summary.clean
+
+
+def test_few_rows_are_one_partition(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan of what replay left in many would be as many tasks, each of which costs more than its rows."""
+    many = spark.range(0, 100, 1, 7)
+    with at_ease(many) as rows:
+        assert (rows.rdd.getNumPartitions(), rows.count()) == (1, 100)
+        assert spark.conf.get("spark.sql.shuffle.partitions") == LIGHT["spark.sql.shuffle.partitions"]
+    monkeypatch.setattr("stablecast.spark.job.FEW", 100)
+    with at_ease(many) as rows:
+        assert rows.rdd.getNumPartitions() == 7
 
 
 def test_settings_of_the_session_come_back(spark: SparkSession) -> None:
