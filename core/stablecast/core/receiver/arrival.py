@@ -105,7 +105,7 @@ class Arrivals:
         """
         window, lives, life = self.window, self.lives, self.config.incarnation
         at = window.next
-        if at is None or window.high != at - 1 or event.wire_first != at % serial.MODULUS or at < self.resume_point:
+        if at is None or window.high != at - 1 or event.wire_first != at % serial.MODULUS:
             return False
         if event.incarnation != life or event.session != life or event.recovered:
             return False
@@ -196,6 +196,7 @@ class Arrivals:
         """What must hold between inputs (used by tests). `goes_on` counts on it."""
         window, cared = self.window, self.requests.cared
         window.check_invariants()
+        assert window.high is None or window.high >= self.resume_point - 1
         assert not cared or (cared.last or 0) <= self.high
         if window.next is not None and not window.behind:
             assert not any((window.held, window.have, window.known, window.lost))
