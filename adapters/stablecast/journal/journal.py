@@ -349,8 +349,9 @@ class Journal(Reading):
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return
         self._life = _Life.FAILED
+        why = (error.strerror if isinstance(error, OSError) else None) or error
         self._failure = JournalError(
-            f"the journal in {self._directory} cannot be written: {error}; make room or replace the disk, then restart"
+            f"the journal in {self._directory} cannot be written: {why}; make room or replace the disk, then restart"
         )
         self._failure.__cause__ = error
         self.on_failed(self._failure)

@@ -166,7 +166,7 @@ def _report(found: Recovered, path: Path, gap: Gap) -> None:
     if gap.torn:
         found.reports.append(
             f"{path} ended in {length} bytes of an unfinished write at {gap.offset}, which were cut; "
-            "nothing in them was reported stable"
+            "unless others shortened the file, nothing in them was reported stable"
         )
         return
     found.damaged = True

@@ -197,7 +197,7 @@ async def test_a_full_disk_ends_the_store_and_nothing_is_acknowledged(
         assert len(events.of(RegistrationComplete)) == 1
     assert caplog.records == []
     assert str(failure) == (
-        f"the journal in {tmp_path} cannot be written: [Errno 28] No space left on device; "
+        f"the journal in {tmp_path} cannot be written: No space left on device; "
         "make room or replace the disk, then restart"
     )
     async with serving(tmp_path) as store, Context(session_id=1) as context:
