@@ -48,7 +48,7 @@ REGISTRATION_SECONDS = 30.0
 
 
 class Context:
-    """Use it inside `async with`; leaving closes every source and receiver and leaves nothing running."""
+    """What sources and receivers share, for use inside `async with`; leaving closes them and leaves nothing running."""
 
     def __init__(
         self,
