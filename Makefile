@@ -50,7 +50,7 @@ COVERED := --cov --cov-report=
 test: lint types tools  ## lint, types, all tests with branch coverage (the models without)
 	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory -j2 -Otarget pure daemons
-	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
+	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
 
 pure: models
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports

@@ -44,20 +44,25 @@ def counts() -> dict[str, int]:
 
 
 def _of(role: str) -> int:
-    _total(role, 1)  # compiles what is imported, so that no run that counts does
+    _run((), role, 1)  # compiles what is imported, so that no run that counts does
     more, fewer = _total(role, MORE_RUNS), _total(role, FEWER_RUNS)
     return (more - fewer) // ((MORE_RUNS - FEWER_RUNS) * RUN_MESSAGES)
 
 
 def _total(role: str, runs: int) -> int:
-    places = os.pathsep.join([str(ROOT), *(str(ROOT / layer) for layer in LAYERS)])
-    command = [*VALGRIND, sys.executable, "-c", PROGRAM, role, str(runs)]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": places, "PYTHONHASHSEED": "0"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found = COUNTED.search(done.stderr)
+    told = _run(VALGRIND, role, runs)
+    found = COUNTED.search(told)
     if found is None:
-        raise RuntimeError(f"valgrind did not say how many instructions there were: {done.stderr}")
+        raise RuntimeError(f"valgrind did not say how many instructions there were: {told}")
     return int(found[1].replace(",", ""))
+
+
+def _run(counter: Sequence[str], role: str, runs: int) -> str:
+    """What is said on standard error."""
+    places = os.pathsep.join([str(ROOT), *(str(ROOT / layer) for layer in LAYERS)])
+    command = [*counter, sys.executable, "-c", PROGRAM, role, str(runs)]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": places, "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
 
 
 def recorded() -> Mapping[str, int] | None:

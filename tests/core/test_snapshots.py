@@ -35,6 +35,7 @@ def copy(machine: Any) -> Any:
     return plain.structure(json.loads(text), type(machine))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("pause", [MILLISECOND // 3, 5 * MILLISECOND, 2 * SECOND])
 def test_a_copy_is_equal_and_goes_on_alike(pause: int) -> None:
     """Looked at in the middle of everything: runs in flight, a store away, a gap, a second life of the source."""

@@ -262,6 +262,7 @@ def test_a_frozen_source_does_no_harm() -> None:
     cluster.check()
 
 
+@pytest.mark.no_cover
 def test_a_slow_application_is_not_flooded_by_its_history() -> None:
     """P-432, P-434: what is recovered waits for the application; so no more is asked for than it may hold, until it has
     caught up.

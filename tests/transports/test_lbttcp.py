@@ -211,6 +211,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("stream", HOSTILE.values(), ids=HOSTILE.keys())
 def test_memory_is_bounded_by_the_input(stream: bytes) -> None:
     decoder = StreamDecoder()

@@ -207,6 +207,7 @@ def test_plans_marks_and_packets_travel_between_processes(tmp_path: Path) -> Non
     assert pickle.loads(pickle.dumps(sent)) == sent
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.sampled_from(OURS).flatmap(mutations), max_size=12))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 def test_mutated_frames_never_raise_and_are_all_counted(tmp_path: Path, frames: list[bytes]) -> None:

@@ -193,6 +193,7 @@ async def test_a_source_leaves_while_a_receiver_recovers(net: Network) -> None:
     assert not receiver._finished
 
 
+@pytest.mark.no_cover
 async def test_a_new_life_ends_the_recovery_of_the_old_one(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the old session still gets, the new one delivers."""
     monkeypatch.setattr(module, "DRAIN_SECONDS", 0.0)

@@ -8,6 +8,7 @@ from stablecast.prove.world import Deed, Kind, World
 from tests.adapters.prove.proving import play, search
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "steps"),
     [
@@ -28,6 +29,7 @@ def test_documented_a_stable_message_loses_its_number(name: str, steps: int) -> 
     assert world.loss(play(world, result.loss.run[:-1])) is None
 
 
+@pytest.mark.no_cover
 def test_documented_a_store_acknowledges_what_it_never_stored() -> None:
     """P-440: formal design, 7.3; the consensus of release 6.17 is the highest."""
     _, result = search("one_group_of_three", "6.17")
@@ -46,6 +48,7 @@ def test_round_robin_loses_what_one_store_has() -> None:
         assert [action[0] for action in result.loss.run] == [Deed.BEGIN, Deed.SEND, Deed.SYNC, Deed.LEAVE]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("name", "bounds"),
     [
@@ -60,6 +63,7 @@ def test_repaired_nothing_is_lost_and_nothing_stalls(name: str, bounds: Bounds) 
     assert (result.verdict, result.complete) == (Verdict.NONE, True)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["one_group_of_five", "three_groups_five_stores"])
 def test_five_stores_as_far_as_the_bound_lets_look(name: str) -> None:
     _, result = search(name, "safe", bounds=Bounds(states=3000))
@@ -73,6 +77,7 @@ def test_a_lost_disk_is_a_loss_even_so() -> None:
     assert Deed.WIPE in [action[0] for action in result.loss.run]
 
 
+@pytest.mark.no_cover
 def test_holes_that_nobody_fills_stall_the_source() -> None:
     """T15: formal design, 7.5."""
     name = "one_group_of_three"

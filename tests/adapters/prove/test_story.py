@@ -1,5 +1,7 @@
 """Runs as people follow them."""
 
+import pytest
+
 from stablecast.prove import story
 from stablecast.prove.instance import Bounds, instance
 from stablecast.prove.search import Found
@@ -77,6 +79,7 @@ def test_what_helps_is_found_by_trying() -> None:
     ]
 
 
+@pytest.mark.no_cover
 def test_a_remedy_may_be_not_to_start() -> None:
     """P-526."""
     world, result = search("backup_stores", "5.3")
@@ -85,6 +88,7 @@ def test_a_remedy_may_be_not_to_start() -> None:
     assert last.startswith("profile safe: the source does not start, group 0 of size 3 lists 5 stores")
 
 
+@pytest.mark.no_cover
 def test_groups_and_rotation_have_remedies_of_their_own() -> None:
     """P-505, P-523, P-525; formal design, 7.2."""
     world, result = search("three_groups_all_active", "5.3")

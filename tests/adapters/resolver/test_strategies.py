@@ -27,6 +27,7 @@ def check(topics: int, wanted: int) -> None:
     assert CHAPTER.read_text(encoding="utf-8") == wished
 
 
+@pytest.mark.no_cover
 def test_the_table_of_a_small_network() -> None:
     """T-311, T-303 to T-310."""
     check(10, 10)

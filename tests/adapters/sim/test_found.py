@@ -124,6 +124,7 @@ FOUND = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_stays_mended(name: str) -> None:
     assert run(FOUND[name]).violations == ()

@@ -35,6 +35,7 @@ ELSEWHERE = {"PARK"}
 """What no world has: nobody takes turns."""
 
 
+@pytest.mark.no_cover
 def test_sixty_worlds_keep_all_rules() -> None:
     """S1 to X1, in plain worlds and others; every chart is walked about in."""
     coverage, counts, setups = Coverage(), Counter[str](), 0
@@ -72,11 +73,13 @@ def test_same_seed_same_transcript_whatever_the_hash_seed() -> None:
     assert outputs.pop().count(b"\n") == 3
 
 
+@pytest.mark.no_cover
 def test_a_wiped_disk_is_survived_by_what_its_quorum_survives() -> None:
     for seed in range(15):
         assert not run(draw(seed, wipe=True)).violations, f"seed {seed}"
 
 
+@pytest.mark.no_cover
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1_000_000))
 def test_a_world_happens_the_same_way_every_time(seed: int) -> None:

@@ -88,6 +88,7 @@ def firsts(summary: Summary) -> set[tuple[str, int, str]]:
     }
 
 
+@pytest.mark.no_cover
 @pytest.mark.timeout(180)
 def test_three_judges_blame_the_same_endpoint_and_record_for_every_lie(spark: SparkSession, tmp_path: Path) -> None:
     """The checkers see the rule broken; both judges of traces name the record, and no other endpoint's machine."""

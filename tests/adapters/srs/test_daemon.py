@@ -87,6 +87,7 @@ async def test_statistics_are_logged_as_json_when_they_change(here: Place) -> No
     assert told()[-1] == {} or "frames" in told()[-1]
 
 
+@pytest.mark.no_cover
 async def test_a_client_that_does_not_read_is_cut_off(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bound: the queue to a slow client; it is logged, and the others are served."""
     monkeypatch.setattr(daemon, "MAX_QUEUED_BYTES", 20_000)

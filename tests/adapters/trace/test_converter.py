@@ -64,6 +64,7 @@ class Doubted:
         return getattr(self.machine, name)
 
 
+@pytest.mark.no_cover
 def test_a_restored_machine_equals_and_behaves_like_the_original() -> None:
     play(TracedWorld(wrap=lambda role, node: Doubted(role, node.machine)))
 
@@ -72,6 +73,7 @@ def new_source() -> SourceEndpoint:
     return SourceEndpoint.create(SourceConfig("orders", 1, "a:1", "a:2"))
 
 
+@pytest.mark.no_cover
 def test_a_snapshot_does_not_change_with_its_machine() -> None:
     snapshots: list[tuple[Json, str]] = []
 

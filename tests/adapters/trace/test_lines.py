@@ -3,6 +3,7 @@
 import json
 from typing import Any, get_args
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def test_inputs_are_written_as_the_converter_writes_them(event: Input) -> None:
     assert input_text(event) == text_of(encode_input(event))
 
 
+@pytest.mark.no_cover
 @settings(max_examples=400)
 @given(st.lists(any_of(Effect), max_size=3))
 def test_effects_are_written_as_the_converter_writes_them(effects: list[Effect]) -> None:

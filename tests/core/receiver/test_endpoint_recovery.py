@@ -264,6 +264,7 @@ def test_a_number_that_ends_the_wrap_is_followed_by_0_on_the_wire() -> None:
     assert driver.asked() == [(3, 3)]
 
 
+@pytest.mark.no_cover
 @given(
     st.sampled_from(Ordering),
     st.sampled_from(AckMode),

@@ -5,6 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,6 +92,7 @@ class Both:
                     self.feed(Withdraw())
 
 
+@pytest.mark.no_cover
 @given(
     st.sampled_from(Ordering),
     st.sampled_from(REPAIRS),

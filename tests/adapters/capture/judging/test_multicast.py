@@ -184,6 +184,7 @@ def test_a_number_that_was_ignored_at_once_is_not_awaited(tmp_path: Path) -> Non
     assert CANNOT_TELL not in found.values()
 
 
+@pytest.mark.no_cover
 def test_what_is_remembered_is_bounded() -> None:
     one = Session("a", Findings())
     for sqn in range(MAX_NUMBERS + 10):

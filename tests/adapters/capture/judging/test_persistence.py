@@ -340,6 +340,7 @@ def test_what_is_remembered_is_bounded() -> None:
     assert [*table] == [1, 2]
 
 
+@pytest.mark.no_cover
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0), st.integers(0), st.integers(0, 255)), min_size=1, max_size=30))
 def test_no_capture_makes_it_fail(tmp_path: Path, spoils: list[tuple[int, int, int]]) -> None:

@@ -41,6 +41,7 @@ def test_windows_are_named() -> None:
     assert Seen("its", "a", frozenset(), "b", first=3, stop=6).window == "its numbers 3 to 5"
 
 
+@pytest.mark.no_cover
 def test_what_is_kept_was_cut_from_the_graphs() -> None:
     """Every step of the small graphs is there; the large ones are in `stablecast model views --record`."""
     kept = edges.load(MODELS)

@@ -18,6 +18,7 @@ CONSTANTS: dict[str, Value] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
     [{}, {"Faults": frozenset({"suspect"})}, {"Repaired": False}, {"Stores": 1, "Lives": 2, "Values": 2}],

@@ -37,6 +37,7 @@ def after(actions: list[Action], **changes: Value) -> World:
     return world
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
     [

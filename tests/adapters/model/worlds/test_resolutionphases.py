@@ -22,6 +22,7 @@ CONSTANTS: dict[str, Value] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
     [

@@ -46,6 +46,7 @@ def seen(made: World, variable: str, field: str) -> Value:
     return whole[field]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "changes",
     [
