@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test pure daemons models lint types tools trace-rows mutants bench compiled soak clean
+.PHONY: help .venv demo test pure daemons models outside lint types tools trace-rows mutants bench compiled soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,12 +42,16 @@ $(STAMP): pyproject.toml
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-# The tests in two halves that take about as long, for machines have two cores: what has no sockets, and what has.
+# The tests in two halves that take about as long, for machines have two cores: what has no sockets, and what has. To
+# record coverage makes code three times slower and each start of a process twice: of both halves a part goes without,
+# and so do single tests that run what others cover (`no_cover`).
 PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/,capture model prove sim trace whatif)
+OUTSIDE := tests/bench tests/e2e tests/examples $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
 
-test: lint types tools  ## lint, types, all tests with branch coverage (the models without)
+# Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
+test: lint types tools  ## lint, types, all tests with branch coverage of what they show
 	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory -j2 -Otarget pure daemons
 	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
@@ -55,11 +59,15 @@ test: lint types tools  ## lint, types, all tests with branch coverage (the mode
 pure: models
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
 
-daemons:
-	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) --ignore=tests/models $(PURE:%=--ignore=%) tests adapters
+daemons: outside
+	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) \
+	    $(addprefix --ignore=,tests/models $(PURE) $(OUTSIDE)) tests adapters
 
 models:
 	@$(PYTEST) --no-cov tests/models
+
+outside:
+	@$(PYTEST) --no-cov $(OUTSIDE)
 
 lint: .venv  ## ruff: rules and format
 	@$(BIN)/ruff check .
