@@ -42,24 +42,24 @@ $(STAMP): pyproject.toml
 demo: .venv  ## the documented failure runs, live, on loopback
 	@$(BIN)/stablecast demo
 
-# The tests in two halves that take about as long, for machines have two cores: what has no sockets, and what has. To
-# record coverage makes code three times slower and each start of a process twice: of both halves a part goes without,
-# and so do single tests that run what others cover (`no_cover`).
+# Machines have two cores, so two parts of the tests run at a time: what has no sockets (`pure`) and what has (`daemons`),
+# with coverage. To record it makes code three times slower and each start of a process twice: two parts go without, and
+# so do single tests that run what others cover (`no_cover`).
 PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/,capture model prove sim trace whatif)
 OUTSIDE := tests/bench tests/e2e tests/examples $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
 
 # Only what is finished is combined: helpers of `multiprocessing` outlive pytest and may be writing what they have.
-test: lint types tools  ## lint, types, all tests with branch coverage of what they show
+test: lint tools  ## lint, types, all tests with branch coverage of what they show
 	@rm -f .coverage .coverage.*
-	@$(MAKE) --no-print-directory -j2 -Otarget pure daemons
+	@$(MAKE) --no-print-directory -j2 -Otarget outside types models daemons pure
 	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
 
-pure: models
+pure:
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports
 
-daemons: outside
+daemons: outside  # one after the other: groups and ports of the host are the same
 	@COVERAGE_FILE=.coverage.daemons $(PYTEST) $(COVERED) \
 	    $(addprefix --ignore=,tests/models $(PURE) $(OUTSIDE)) tests adapters
 
