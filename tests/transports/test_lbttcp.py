@@ -3,11 +3,13 @@
 import tracemalloc
 from collections.abc import Iterator
 from itertools import chain, pairwise
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.transports import lbttcp
 from stablecast.transports.lbttcp import MAX_PENDING, Run, StreamDecoder, build, payloads, span
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
@@ -126,6 +128,23 @@ def test_broken_streams_end_like_the_naive_decoder(stream: bytes, data: st.DataO
 
 def plain(count: int, size: int, first: int = 0) -> bytes:
     return b"".join(encode(Message(MessageKind.DATA, 7, (first + n) & LAST, (), bytes(size))) for n in range(count))
+
+
+@given(st.one_of(STREAMS.map(lambda messages: b"".join(map(encode, messages))), st.binary(max_size=80)), st.data())
+def test_a_short_read_is_walked_to_the_same_end(stream: bytes, data: st.DataObject) -> None:
+    """What is tried first with a short read finds what the long way finds, or nothing."""
+    cut = data.draw(st.integers(0, len(stream)))
+    with patch.object(lbttcp, "_SHORT", 0):
+        long = _fed(stream[:cut])
+    assert _fed(stream[:cut]) == long
+
+
+def _fed(octets: bytes) -> tuple[list[Run | Message], int] | str:
+    decoder = StreamDecoder()
+    try:
+        return decoder.feed(octets), decoder.pending
+    except WireError as error:
+        return str(error)
 
 
 def test_the_numbers_of_a_run_wrap() -> None:

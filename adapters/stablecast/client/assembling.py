@@ -16,12 +16,10 @@ class Assembled(Batch):
 
     def __init__(self, wholes: list[Whole], run: Run, delivered: Deliver, incarnation: int, owner: Owner) -> None:
         """The messages that `run` completed, at least one."""
-        super().__init__(run, delivered, incarnation, owner)
+        recovered = any(whole.recovered for whole in wholes)
+        super().__init__(run, 0, len(wholes), wholes[0].first, incarnation, owner, recovered, delivered.otr)
         self._block = b""
         self._wholes = wholes
-        self.count = len(wholes)
-        self.first = wholes[0].first
-        self.recovered = any(whole.recovered for whole in wholes)
 
     @property
     def size(self) -> int:

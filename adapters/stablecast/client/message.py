@@ -5,7 +5,6 @@ from typing import Protocol
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.effects import Deliver
 from stablecast.transports.lbttcp import Run, payloads
 from stablecast.transports.wire.properties import Value
 
@@ -45,16 +44,26 @@ class Batch:
 
     __slots__ = ("_block", "_owner", "_skip", "count", "first", "incarnation", "otr", "recovered", "reported")
 
-    def __init__(self, run: Run, delivered: Deliver, incarnation: int, owner: Owner) -> None:
-        """The part of `run` that is delivered; `incarnation` sent it."""
+    def __init__(
+        self,
+        run: Run,
+        skip: int,
+        count: int,
+        first: int,
+        incarnation: int,
+        owner: Owner,
+        recovered: bool = False,
+        otr: bool = False,
+    ) -> None:
+        """`count` messages of `run` from the `skip`th on, with numbers from `first` on; `incarnation` sent them."""
         self._block = run.block
-        self._skip = delivered.skip
+        self._skip = skip
         self._owner = owner
-        self.count = delivered.count
-        self.first = delivered.first
+        self.count = count
+        self.first = first
         self.incarnation = incarnation
-        self.recovered = delivered.recovered
-        self.otr = delivered.otr
+        self.recovered = recovered
+        self.otr = otr
         self.reported = 0
 
     def __len__(self) -> int:

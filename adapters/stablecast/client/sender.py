@@ -54,6 +54,11 @@ MAX_CUT = 32 * 1024 * 1024
 PROMPT_MESSAGES = 4
 """Messages that leave at once in a turn of the loop: a source that has more to say gains more by blocks."""
 
+TELL_SECONDS = 0.01
+"""What left at once is told to the machine before whatever else it hears, an acknowledgement as a rule, at the latest
+after so long: a receiver that the kernel has woken on this core need not wait for that. What is recorded is told at the
+end of the turn, so that nothing is delivered for long which the trace of its source does not have."""
+
 NO_LIMIT = 1 << 62
 
 _PLAIN = struct.Struct(">III").pack
@@ -74,7 +79,10 @@ class Sender(ABC):
         self._on_event = on_event
         self._machine = SourceEndpoint.create(config)
         recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
-        self._driver = Driver[SourceInput, fx.SourceEffect](Driven(self._machine, recording), self._perform)
+        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
+        self._driver = Driver(driven, self._perform, self._tell_rest)
+        self._tells_late = recording is None
+        self._telling: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._blocking = bool(config.stores) and config.flight_behavior is FlightBehavior.BLOCK
         self._out = Outgoing(config.incarnation)
@@ -190,8 +198,7 @@ class Sender(ABC):
             self._flush_planned = bool(self._batches)
         if self._out.parts or self._out.pieces:
             self._emit(self._out.collected())
-        if self._untold:
-            self._tell()
+        self._tell_rest()
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -338,9 +345,21 @@ class Sender(ABC):
         if self._prompt and self.courtesy is not None:
             self.courtesy.give_way()
         self._prompt = 0
-        if not self._batches:
-            self._flush_planned = False
+        if self._batches:
+            return
+        self._flush_planned = False
+        if self._out.parts or self._out.pieces or not self._tells_late:
             self.flush()
+        elif self._untold and self._telling is None:
+            self._telling = self._loop.call_later(TELL_SECONDS, self._told_late)
+
+    def _told_late(self) -> None:
+        self._telling = None
+        self._tell_rest()
+
+    def _tell_rest(self) -> None:
+        if self._untold:
+            self._tell()
 
     def _granted(self) -> tuple[int, int]:
         """Messages and payload bytes that the machine grants, less what it has not been told of yet."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
 from stablecast.core import effects as fx
+from stablecast.core import serial
 from stablecast.core.events import DeregistrationComplete, UnrecoverableLoss
 from stablecast.core.inputs import (
     Acknowledge,
@@ -58,6 +59,7 @@ class Session:
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
         self._machine = ReceiverSession.create(config)
+        self._goes_on = self._machine.arrivals.goes_on
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
         )
@@ -96,7 +98,29 @@ class Session:
         self._driver.feed(event)
 
     def on_run(self, run: Run) -> None:
-        """Live data."""
+        """Live data. What simply goes on is handed over at once: `feed_run` would come to the same.
+
+        Then nothing was lost before it, to deliver it is all that the machine would want (`Arrivals.goes_on`), and
+        nobody records what it is fed. Where little is sent every call costs, and this spares nine of them.
+        """
+        first, stream, life = run.first, self._stream, self.incarnation
+        if (
+            self._driver.idle
+            and not (run.chained or self._pieces.partials or self._stopped)
+            and (stream is None or stream.next.get(life) == first)
+        ):
+            count = run.count
+            at = self._goes_on(first, count)
+            if at is not None:
+                if stream is not None:
+                    stream.next[life] = (first + count) % serial.MODULUS
+                self.waiting += count
+                self._driver.during(self._receiver.deliver, Batch(run, 0, count, at, life, self))
+                return
+        self.feed_run(run)
+
+    def feed_run(self, run: Run) -> None:
+        """Live data that the machine is to judge."""
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
         lost = None if self._stream is None else self._stream.check(incarnation, run)
@@ -164,7 +188,9 @@ class Session:
                     self._pieces.settle(effect.first, effect.first + effect.count)
                     self._pass()
                 self.waiting += effect.count
-                self._receiver.deliver(Batch(run, effect, sender, self))
+                self._receiver.deliver(
+                    Batch(run, effect.skip, effect.count, effect.first, sender, self, effect.recovered, effect.otr)
+                )
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Discard():

@@ -107,6 +107,8 @@ class Source(Sender):
         self.flush()
         self._closed = True
         self._credit = 0
+        if self._telling is not None:
+            self._telling.cancel()
         self._driver.close()
         self._end(self._farewell)
         self._changed.set()
@@ -142,8 +144,7 @@ class Source(Sender):
 
     def receive(self, event: SourceInput) -> None:
         """Feed the machine (called by the context)."""
-        if self._untold:
-            self._tell()
+        self._tell_rest()
         self._driver.feed(event)
 
     def greeting(self) -> bytes:

@@ -13,6 +13,7 @@ from stablecast.trace import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
 EffectT = TypeVar("EffectT", bound=Effect)
+T = TypeVar("T")
 
 _TICK = Tick()
 
@@ -31,11 +32,15 @@ class Driver(Generic[EventT_contra, EffectT]):
         perform: Callable[[EffectT], None],
         before: Callable[[], None] | None = None,
     ) -> None:
-        """Drive a machine and hand its effects to `perform`; `before` the timer is set, what was put off may be fed."""
+        """Drive a machine and hand its effects to `perform`.
+
+        `before` its timer is set, and before it rings, what was put off may be fed.
+        """
         self._driven = driven
         self._perform = perform
         self._loop = asyncio.get_running_loop()
         self._inputs: deque[EventT_contra] = deque()
+        self.idle = self._unseen = driven.recorder is None
         self._busy = False
         self._closed = False
         self._before = before
@@ -50,19 +55,41 @@ class Driver(Generic[EventT_contra, EffectT]):
         if self._busy:
             self._inputs.append(event)
             return
-        self._busy = True
+        self._busy, self.idle = True, False
         try:
             for effect in self._driven.feed(event, time.monotonic_ns()):
                 self._perform(effect)
-            while self._inputs:
-                for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
-                    self._perform(effect)
+            if self._inputs:
+                self._feed_waiting()
         finally:
-            self._busy = False
-            if self._closed:
-                self._driven.close()  # type: ignore[unreachable]  # an effect may have closed us
+            self._end()
         if not self._settling:
             self.settle_soon()
+
+    def during(self, act: Callable[[T], None], what: T) -> None:
+        """Do what follows from a question to the machine, as if it were an effect; only while we are `idle`.
+
+        Idle: nothing is being done, and nobody records what is fed. The timer stays as it is.
+        """
+        self._busy, self.idle = True, False
+        try:
+            act(what)
+            if self._inputs:
+                self._feed_waiting()
+                self.settle_soon()
+        finally:
+            self._end()
+
+    def _feed_waiting(self) -> None:
+        while self._inputs:
+            for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
+                self._perform(effect)
+
+    def _end(self) -> None:
+        self._busy = False
+        self.idle = self._unseen and not self._closed
+        if self._closed:
+            self._driven.close()  # an effect may have closed us
 
     def feed_all(self, events: Iterable[EventT_contra]) -> None:
         """Feed several inputs."""
@@ -73,7 +100,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         """Take no more inputs, and end the recording once those taken before are done with."""
         if self._closed:
             return
-        self._closed = True
+        self._closed, self.idle = True, False
         self._rearm()
         if not self._busy:
             self._driven.close()
@@ -108,6 +135,8 @@ class Driver(Generic[EventT_contra, EffectT]):
 
     def _wake(self) -> None:
         self._timer = None
+        if self._before is not None:
+            self._before()
         due = self._driven.machine.next_timeout()
         if due is not None and time.monotonic_ns() < due:
             self._rearm()

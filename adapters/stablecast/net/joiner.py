@@ -7,6 +7,7 @@ one of the connection only: the joiner joins again, never more often than once i
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from stablecast.net import tls
 from stablecast.net.address import parse
@@ -37,7 +38,6 @@ class Joiner:
         self._on_items = on_items
         self._on_end = on_end
         self._reader: StreamReader | None = None
-        self._greeted = False
         self._over = False
         self._paused = False
         self._bytes = self._messages = 0
@@ -57,8 +57,10 @@ class Joiner:
 
     def statistics(self) -> dict[str, int]:
         """What came since it was joined for the first time."""
-        reader = self._reader
-        return {"bytes_rcved": self._bytes + (reader.bytes_rcved if reader else 0), "lbmc_msgs_rcved": self._messages}
+        octets, messages = self._bytes, self._messages
+        if self._reader is not None:
+            octets, messages = octets + self._reader.bytes_rcved, messages + self._reader.messages_rcved
+        return {"bytes_rcved": octets, "lbmc_msgs_rcved": messages}
 
     async def close(self) -> None:
         """Leave, and wait until nothing is left running."""
@@ -68,6 +70,8 @@ class Joiner:
     def abandon(self) -> None:
         """Leave; neither `on_items` nor `on_end` is called any more."""
         self._over = True
+        if self._reader is not None:
+            self._reader.abort()
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -81,8 +85,8 @@ class Joiner:
 
     async def _stay_joined(self, host: str, port: int) -> None:
         """One connection, from its beginning to its end."""
-        reader = self._reader = StreamReader(self._on_read)
-        self._greeted = connected = False
+        reader = self._reader = StreamReader(self._on_greeting)
+        connected = False
         try:
             await asyncio.get_running_loop().create_connection(lambda: reader, host, port, ssl=tls.client())
             connected = True
@@ -96,34 +100,28 @@ class Joiner:
         finally:
             self._reader = None
             self._bytes += reader.bytes_rcved
+            self._messages += reader.messages_rcved
             reader.abort()
             if connected:  # A connection cancelled while it was made may never report its end.
                 await reader.ended.wait()
         if not self._over:
             self._on_end(False)
 
-    def _on_read(self, items: list[Item]) -> None:
-        for item in items:
-            self._messages += item.count if isinstance(item, Run) else 1
-        if not self._greeted:
-            if not self._greet(items[0]):
-                return
-            items = items[1:]
-        if items and not self._over and self._expected is not None:
-            self._on_items(self._expected, items)
-
-    def _greet(self, first: Item) -> bool:
-        """Whether the life that listens there is the one that was meant; if not, the joiner is over."""
-        session_id = None if isinstance(first, Run) else codec.session_of(first)
+    def _on_greeting(self, items: list[Item]) -> None:
+        """Hear from now on the life that listens there, if it is the one that was meant."""
+        reader = self._reader
+        if reader is None:
+            return
+        session_id = None if isinstance(items[0], Run) else codec.session_of(items[0])
         if session_id is not None and self._expected in (None, session_id):
             self._expected = session_id
-            self._greeted = True
-            return True
-        if self._reader is not None:
-            self._reader.abort()
+            reader.on_items = partial(self._on_items, session_id)
+            if items[1:]:
+                reader.on_items(items[1:])
+            return
+        reader.abort()
         if session_id is not None:
             self._finish()
-        return False
 
     def _finish(self) -> None:
         if not self._over:

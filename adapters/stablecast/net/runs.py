@@ -16,14 +16,14 @@ class Continuity:
     """Which number comes next on each stream. A stream over TCP loses nothing but what is sent while it is broken."""
 
     def __init__(self) -> None:
-        """Nothing was heard yet: a stream may begin anywhere."""
-        self._next: dict[Incarnation, int] = {}
+        """Nothing was heard yet: a stream may begin anywhere. `next` is what comes next by the life it is of."""
+        self.next: dict[Incarnation, int] = {}
 
     def check(self, incarnation: Incarnation, run: Run) -> Lost | None:
         """What was lost right before a run of this life's stream, if anything."""
         first = run.first
-        expected = self._next.get(incarnation, first)
-        self._next[incarnation] = (first + run.count) % serial.MODULUS
+        expected = self.next.get(incarnation, first)
+        self.next[incarnation] = (first + run.count) % serial.MODULUS
         if first == expected:
             return None
         missing = serial.wire(first - expected)
@@ -31,7 +31,7 @@ class Continuity:
 
     def forget(self, incarnation: Incarnation) -> None:
         """Its stream is over."""
-        self._next.pop(incarnation, None)
+        self.next.pop(incarnation, None)
 
 
 class Tokens:

@@ -202,18 +202,18 @@ class StreamServer:
 class StreamReader(asyncio.Protocol):
     """Decodes what arrives on a connection and hands it over; used for streams and for request ports.
 
-    `on_items` gets the runs and messages of one read, in order. `ended` is set with the end of the connection, `error`
-    says what was wrong if it was us who ended it.
+    `on_items` gets the runs and messages of one read, in order; it may be changed. `ended` is set with the end of the
+    connection, `error` says what was wrong if it was us who ended it.
     """
 
     def __init__(self, on_items: Callable[[list[Item]], None], series: bool = False) -> None:
         """A connection that is not made yet; retransmissions that come on it may be put into `Series`."""
-        self._on_items = on_items
+        self.on_items = on_items
         self._decoder = StreamDecoder(series)
         self._closing = False
         self._transport: asyncio.Transport | None = None
         self.error = ""
-        self.bytes_rcved = 0
+        self.bytes_rcved = self.messages_rcved = 0
         self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
@@ -232,8 +232,10 @@ class StreamReader(asyncio.Protocol):
             self.error = str(error)
             self.abort()
             return
+        for item in items:
+            self.messages_rcved += item.count if isinstance(item, Run) else 1
         if items and not self._closing:
-            self._on_items(items)
+            self.on_items(items)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side left, or we did."""

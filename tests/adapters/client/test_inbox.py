@@ -10,7 +10,6 @@ from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import BATCH_BYTES, Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.core import serial
-from stablecast.core.effects import Deliver
 from stablecast.core.errors import MisuseError
 from stablecast.transports.lbttcp import Run
 from tests.adapters.net.peers import data
@@ -33,7 +32,7 @@ class Told:
 def batch_of(count: int, first: int = 0, told: Told | None = None, skip: int = 0) -> Batch:
     block = b"".join(data(serial.wire(first - skip + place)) for place in range(skip + count))
     run = Run(7, serial.wire(first - skip), skip + count, skip + count, block)
-    return Batch(run, Deliver(1, skip, count, first, recovered=False, done=True), 99, told or Told())
+    return Batch(run, skip, count, first, 99, told or Told())
 
 
 async def test_first_in_first_out() -> None:

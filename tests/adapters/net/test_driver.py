@@ -105,6 +105,46 @@ async def test_inputs_that_arise_wait_for_the_effects() -> None:
     assert performed == ["1", "2", "3"]
 
 
+async def test_what_is_fed_during_what_follows_from_a_question_waits_for_it() -> None:
+    """As if it were an effect: also what is fed before closing."""
+    machine, performed = Machine(), list[str]()
+
+    def act(what: str) -> None:
+        driver.feed_all([Ended(2), Ended(3)])
+        driver.close()
+        driver.feed(Ended(4))
+        performed.append(what)
+        assert machine.inputs == []
+        assert not driver.idle
+
+    driver = driver_of(machine, lambda effect: performed.append(text(effect)))
+    assert driver.idle
+    driver.during(performed.append, "0")
+    assert driver.idle
+    driver.during(act, "1")
+    assert performed == ["0", "1", "2", "3"]
+    assert not driver.idle
+
+
+async def test_what_fails_during_that_leaves_the_driver_idle() -> None:
+    driver = driver_of(Machine(), lambda _: None)
+
+    def fail(what: str) -> None:
+        raise ValueError(what)
+
+    with pytest.raises(ValueError, match="why"):
+        driver.during(fail, "why")
+    assert driver.idle
+
+
+async def test_a_driver_that_records_is_never_idle() -> None:
+    driver = driver_of(Machine(), lambda _: None, Recorder())
+    assert not driver.idle
+    driver.feed(Ended(1))
+    assert not driver.idle
+    driver.close()
+
+
 async def test_a_machine_that_fails_can_be_fed_again() -> None:
     machine, failing = Machine(), [True]
 

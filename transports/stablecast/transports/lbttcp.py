@@ -27,6 +27,10 @@ _PLAIN = struct.Struct(">III")
 _LENGTH = struct.Struct(">2xH")
 """The length of a message, where it begins (`PREFIX` without its first half)."""
 _LAST = 0xFFFF_FFFF
+_HEADER = DATA_HEADER.size
+_unpack = _PLAIN.unpack_from
+_SHORT = 2048
+"""Bytes of a read that are walked before anything else is tried: if they are one run, that is all there is to do."""
 _AGAIN = frozenset({MessageKind.RETRANSMISSION, MessageKind.PROACTIVE})
 _AGAIN_HEADERS = 2
 """Headers of a retransmission of a plain message: for whom, and whose it was."""
@@ -83,7 +87,7 @@ def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
     if count >= alike.MANY and (length := alike.size(block, skip + count)):
         return alike.payloads(block, DATA_HEADER.size, length, skip * length, count)
     octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
-    length_at, header = _LENGTH.unpack_from, DATA_HEADER.size
+    length_at, header = _LENGTH.unpack_from, _HEADER
     found: list[bytes] = []
     offset = span(octets, skip, 0)[0] if skip else 0
     for _ in range(count):
@@ -142,10 +146,17 @@ class StreamDecoder:
                 self._pending += data
                 return []
             data = b"".join((self._pending, data))
-        elif len(data) >= DATA_HEADER.size:
-            length, topic, first = _PLAIN.unpack_from(data)
-            if length == len(data) <= MAX_MESSAGE:  # one plain message: as a rule, where little is sent
-                return [Run(topic, first, 1, length - DATA_HEADER.size, data)]
+        elif (size := len(data)) >= _HEADER and size <= _SHORT:  # a few plain messages, as a rule, where little is sent
+            end, topic, first = _unpack(data)
+            count = 1
+            while _HEADER <= end <= size - _HEADER:
+                length, index, number = _unpack(data, end)
+                if index != topic or number != first + count & _LAST or length < _HEADER:
+                    break
+                end += length
+                count += 1
+            if end == size:
+                return [Run(topic, first, count, size - count * _HEADER, data)]
         try:
             found, end = _split(data, self._other)
             if self._pending or end < len(data):

@@ -13,7 +13,7 @@
 import attrs
 
 from stablecast.core import serial
-from stablecast.core.effects import Deliver, Discard, Effect, Notify
+from stablecast.core.effects import Discard, Effect, Notify
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import Oddity, SteppedBack
 from stablecast.core.inputs import Consumed, Data, Lost
@@ -96,28 +96,29 @@ class Arrivals:
         self.window.learn(high)
         return min(start_number(low, self.high, self.config.request_maximum, low), self.first_live)
 
-    def goes_on(self, event: Data, out: list[Effect]) -> bool:
-        """Take a run of this life that simply goes on: live, the next number, and nothing before it is missing.
+    def goes_on(self, wire_first: int, count: int) -> int | None:
+        """Take a live run of this life that simply goes on: the next number, and nothing before it is missing.
 
         Nothing is held, lost or known of then, nothing asked for that it could be (see `check_invariants`), and to
-        deliver it is all that follows. False for every other run, and nothing was done: that is for `on_data`, which
-        would come to the same here.
+        deliver it is all that follows, at the number returned. None for every other run, and nothing was done: that is
+        for `on_data`, which would come to the same here.
         """
-        window, lives, life = self.window, self.lives, self.config.incarnation
+        window, lives = self.window, self.lives
         at = window.next
-        if at is None or window.high != at - 1 or event.wire_first != at % serial.MODULUS:
-            return False
-        if event.incarnation != life or event.session != life or event.recovered:
-            return False
-        name = life if lives.told_apart else ANY_LIFE
+        if at is None or window.high != at - 1 or wire_first != at % serial.MODULUS:
+            return None
+        name = self.config.incarnation if lives.told_apart else ANY_LIFE
         seen, consumed = lives.seen.get(name), lives.consumed.get(name)
         if seen is None or (consumed is not None and consumed.ranges and consumed.ranges[-1][1] > at):
-            return False
-        stop = at + event.count
-        seen.add(at, stop)
+            return None
+        stop = at + count
+        ranges = seen.ranges
+        if ranges and ranges[-1][1] == at:  # what `add` does then
+            ranges[-1] = (ranges[-1][0], stop)
+        else:
+            seen.add(at, stop)
         window.high, window.next = stop - 1, stop
-        out.append(Deliver(event.token, 0, event.count, at, False, True, False))
-        return True
+        return at
 
     def on_data(self, event: Data, out: list[Effect]) -> bool:
         """A run of this session; returns whether some of it was consumed in an earlier one."""

@@ -25,7 +25,7 @@ from statemachine.states import States
 
 from stablecast.core import serial
 from stablecast.core.chart import Chart, fire, lower
-from stablecast.core.effects import Discard, Effect, Notify, ReceiverEffect
+from stablecast.core.effects import Deliver, Discard, Effect, Notify, ReceiverEffect
 from stablecast.core.enrollment import Enrollment
 from stablecast.core.events import Oddity, RegistrationError
 from stablecast.core.inputs import (
@@ -125,8 +125,7 @@ class ReceiverSession:
         """Feed one input. Raises MisuseError for messages consumed or acknowledged that were not delivered."""
         match event:
             case Data():
-                if not self.arrivals.goes_on(event, self.outbox):
-                    self._on_data(event, now)
+                self._on_data(event, now)
             case Consumed():
                 self._on_consumed(event, now)
             case Arrived():
@@ -187,13 +186,16 @@ class ReceiverSession:
     # Data.
 
     def _on_data(self, event: Data, now: int) -> None:
-        if self.info is None or event.session != self.config.incarnation:
+        plain = event.session == self.config.incarnation == event.incarnation and not event.recovered
+        if plain and (at := self.arrivals.goes_on(event.wire_first, event.count)) is not None:
+            self.outbox.append(Deliver(event.token, 0, event.count, at, False, True))
+        elif self.info is None or event.session != self.config.incarnation:
             self.outbox.append(Discard(event.token))
             self._odd("early-data", f"{event.count} messages from {event.wire_first} of session {event.session:#x}")
-            return
-        if self.arrivals.on_data(event, self.outbox):
-            self._plan_ack(now)
-        self._recover(now)
+        else:
+            if self.arrivals.on_data(event, self.outbox):
+                self._plan_ack(now)
+            self._recover(now)
 
     def _on_lost(self, event: Lost, now: int) -> None:
         if self.info is not None and event.session == self.config.incarnation:

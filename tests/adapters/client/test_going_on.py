@@ -1,0 +1,141 @@
+"""A run that simply goes on is handed over without an input: all comes to the same as if the machine were fed."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.client.callbacks import handing_over
+from stablecast.client.message import Message
+from stablecast.client.session import Session
+from stablecast.core.effects import AskLow, AskRegId
+from stablecast.core.events import Event
+from stablecast.core.messages import StoreEntry
+from stablecast.core.serial import MODULUS, wire
+from stablecast.core.settings import AckMode
+from stablecast.transports import codec
+from stablecast.transports.codec.identity import TOPIC_BITS
+from stablecast.transports.lbttcp import Run, build
+from tests.core.drivers import ReceiverDriver
+from tests.core.samples import LIFE, info, registered
+
+START = MODULUS - 9
+"""The numbers of the wire wrap on the way."""
+
+TOPIC_INDEX = LIFE % (1 << TOPIC_BITS)
+LOCAL = "127.0.0.1"
+CLOSING = b"close"
+ACKING = b"ack"
+
+STEP = st.one_of(
+    st.tuples(st.just("live"), st.just(0), st.integers(1, 3), st.sampled_from([b"", b"", ACKING])),
+    st.tuples(st.sampled_from(["live", "recovered"]), st.integers(-5, 5), st.integers(1, 3), st.just(b"")),
+    st.tuples(st.sampled_from(["stop", "broken"]), st.just(0), st.just(1), st.just(b"")),
+    st.tuples(st.just("live"), st.just(0), st.just(2), st.just(CLOSING)),
+)
+
+
+@attrs.define
+class Side:
+    """What stands around a session: an application that acknowledges or closes, and a pool that notes what is said."""
+
+    told: list[object] = attrs.field(factory=list)
+    session: Session = attrs.field(init=False)
+
+    def deliver(self, batch: Any) -> None:
+        handing_over(self.on_message, "receiver")(batch)
+
+    def on_message(self, message: Message) -> None:
+        self.told.append((message.sequence_number, message.payload, message.recovered, message.incarnation))
+        if message.payload == ACKING:
+            message.ack()
+        elif message.payload == CLOSING:
+            self.session.close()
+
+    def on_notify(self, event: Event) -> None:
+        self.told.append(event)
+
+    def choose_reg_id(self, question: AskRegId, transport: str) -> int:
+        return 0
+
+    def choose_low(self, question: AskLow) -> int:
+        return question.low
+
+    def send(self, address: str, message: bytes) -> None:
+        self.told.append((address, message))
+
+
+def session_of(side: Side, trace: Path | None = None) -> Session:
+    """It delivers from `START` on."""
+    places = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
+    config = attrs.evolve(ReceiverDriver().machine.config, ack_mode=AckMode.EXPLICIT, **places)
+    side.session = Session(side, config, side, trace, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
+    side.session.start({})
+    store = StoreEntry(0, 0, f"{LOCAL}:3", 50, 1)
+    side.session.on_message(info(1, stores=(store,), request=f"{LOCAL}:2", high=wire(START - 1)))
+    side.session.on_message(registered(store_index=0, generation=1, low=wire(START), high=wire(START - 1)))
+    return side.session
+
+
+def step(session: Session, kind: str, place: int, run: Run, short: bool) -> None:
+    """One thing that happens, `place` numbers from where the stream goes on."""
+    match kind:
+        case "live" if short:
+            session.on_run(run)
+        case "live":
+            session.feed_run(run)
+        case "recovered":
+            contents = [b"x"] * run.count
+            session.on_recovered([codec.RecoveredRun(LIFE, LIFE, run.first, contents)])
+        case "stop":
+            session.stop()
+        case "broken" if session._stream is not None:
+            session._stream.forget(LIFE)
+
+
+async def both(steps: list[tuple[str, int, int, bytes]]) -> None:
+    short, long = Side(), Side()
+    sessions = session_of(short), session_of(long)
+    for kind, place, count, content in steps:
+        first = sessions[0]._machine.arrivals.high + 1 + place
+        block = build(TOPIC_INDEX, wire(first), [content or b"x"] * count)
+        run = Run(TOPIC_INDEX, wire(first), count, count * len(content or b"x"), block)
+        for session, is_short in zip(sessions, (True, False), strict=True):
+            step(session, kind, place, run, is_short)
+            session._tell_consumed()
+        one, other = (session._machine for session in sessions)
+        assert short.told == long.told
+        assert one.abstract() == other.abstract()
+        assert (one.lives, one.window.acked, one.arrivals.high) == (
+            other.lives,
+            other.window.acked,
+            other.arrivals.high,
+        )
+        assert sessions[0].waiting == sessions[1].waiting
+        assert sessions[0]._stream is not None is not sessions[1]._stream
+        assert sessions[0]._stream.next == sessions[1]._stream.next
+    for session in sessions:
+        session.close()
+    assert short.told == long.told
+
+
+@given(st.lists(STEP, max_size=12))
+def test_handed_over_at_once_or_fed(steps: list[tuple[str, int, int, bytes]]) -> None:
+    """With gaps, repeats, what is recovered, a stream that breaks, and an application that acknowledges and closes."""
+    asyncio.run(both(steps))
+
+
+async def test_what_goes_on_is_no_input_but_where_it_is_recorded(tmp_path: Path) -> None:
+    """Who records sees every run; else the machine is fed the first, for a stream may begin anywhere."""
+    for trace, fed in ((None, 1), (tmp_path, 3)):
+        side = Side()
+        session = session_of(side, trace)
+        for number in range(START, START + 3):
+            session.on_run(Run(TOPIC_INDEX, wire(number), 1, 1, build(TOPIC_INDEX, wire(number), [b"x"])))
+        taken = [(wire(number), b"x", False, LIFE) for number in range(START, START + 3)]
+        assert side.told[-3:] == taken
+        assert session._tokens._last == fed
+        session.close()
