@@ -6,6 +6,7 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.transports.lbttcp import Run, payloads
+from stablecast.transports.wire.lbmc import DATA_HEADER
 from stablecast.transports.wire.properties import Value
 
 
@@ -42,7 +43,7 @@ class Batch:
     by the application's own data, P-427), `otr` that they were missing on the stream of a receiver that was running.
     """
 
-    __slots__ = ("_block", "_owner", "_skip", "count", "first", "incarnation", "otr", "recovered", "reported")
+    __slots__ = ("_alone", "_block", "_owner", "_skip", "count", "first", "incarnation", "otr", "recovered", "reported")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Batch:
         """`count` messages of `run` from the `skip`th on, with numbers from `first` on; `incarnation` sent them."""
         self._block = run.block
         self._skip = skip
+        self._alone = run.count == 1
         self._owner = owner
         self.count = count
         self.first = first
@@ -82,6 +84,8 @@ class Batch:
 
     def payloads(self) -> list[bytes]:
         """The payloads in order."""
+        if self._alone:
+            return [bytes(self._block[DATA_HEADER.size :])]
         return payloads(self._block, self._skip, self.count)
 
     def consumed(self, count: int | None = None) -> None:

@@ -87,12 +87,11 @@ def payloads(block: bytes | memoryview, skip: int, count: int) -> list[bytes]:
     if count >= alike.MANY and (length := alike.size(block, skip + count)):
         return alike.payloads(block, DATA_HEADER.size, length, skip * length, count)
     octets = bytes(block)  # slices of bytes cost a third of slices of a view that are copied one by one
-    length_at, header = _LENGTH.unpack_from, _HEADER
     found: list[bytes] = []
     offset = span(octets, skip, 0)[0] if skip else 0
     for _ in range(count):
-        stop = offset + length_at(octets, offset)[0]
-        found.append(octets[offset + header : stop])
+        stop = offset + _unpack(octets, offset)[0]
+        found.append(octets[offset + _HEADER : stop])
         offset = stop
     return found
 
