@@ -70,7 +70,7 @@ class Side:
 
 def session_of(side: Side, trace: Path | None = None) -> Session:
     """It delivers from `START` on."""
-    places = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
+    places: dict[str, Any] = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
     config = attrs.evolve(ReceiverDriver().machine.config, ack_mode=AckMode.EXPLICIT, **places)
     side.session = Session(side, config, side, trace, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
     side.session.start({})
@@ -115,8 +115,9 @@ async def both(steps: list[tuple[str, int, int, bytes]]) -> None:
             other.arrivals.high,
         )
         assert sessions[0].waiting == sessions[1].waiting
-        assert sessions[0]._stream is not None is not sessions[1]._stream
-        assert sessions[0]._stream.next == sessions[1]._stream.next
+        streams = [session._stream for session in sessions]
+        nexts = [stream.next for stream in streams if stream is not None]
+        assert nexts == [nexts[0]] * 2
     for session in sessions:
         session.close()
     assert short.told == long.told

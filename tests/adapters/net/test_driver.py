@@ -118,12 +118,13 @@ async def test_what_is_fed_during_what_follows_from_a_question_waits_for_it() ->
         assert not driver.idle
 
     driver = driver_of(machine, lambda effect: performed.append(text(effect)))
-    assert driver.idle
+    idle = [driver.idle]
     driver.during(performed.append, "0")
-    assert driver.idle
+    idle.append(driver.idle)
     driver.during(act, "1")
+    idle.append(driver.idle)
     assert performed == ["0", "1", "2", "3"]
-    assert not driver.idle
+    assert idle == [True, True, False]
 
 
 async def test_what_fails_during_that_leaves_the_driver_idle() -> None:
@@ -139,9 +140,10 @@ async def test_what_fails_during_that_leaves_the_driver_idle() -> None:
 
 async def test_a_driver_that_records_is_never_idle() -> None:
     driver = driver_of(Machine(), lambda _: None, Recorder())
-    assert not driver.idle
+    idle = [driver.idle]
     driver.feed(Ended(1))
-    assert not driver.idle
+    idle.append(driver.idle)
+    assert idle == [False, False]
     driver.close()
 
 
