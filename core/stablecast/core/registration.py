@@ -235,7 +235,7 @@ class Registration:
     def on_traffic(self, now: int) -> None:
         """Anything else came from the store."""
         if self.state is RegistrationState.REGISTERED:
-            self.timers.set(RegistrationTimer.SILENCE, now + self.times.silence_ns)
+            self._heard(now)
 
     def keepalive(self, respond: bool) -> Keepalive:
         """The client's sign of life for this store."""

@@ -239,7 +239,7 @@ class Window:
             oldest, size = memory.runs[0], memory.payload_bytes + overhead * memory.messages
             if (most is None or size <= most) and (horizon is None or oldest.at > horizon):
                 break
-            if self.synced.contiguous_from(oldest.first) < oldest.stop:
+            if not self._may_leave(oldest):
                 break
             number = oldest.stop
             memory.forget(number)
