@@ -116,8 +116,8 @@ class Joiner:
         if session_id is not None and self._expected in (None, session_id):
             self._expected = session_id
             reader.on_items = partial(self._on_items, session_id)
-            if items[1:]:
-                reader.on_items(items[1:])
+            if rest := items[1:]:
+                reader.on_items(rest)
             return
         reader.abort()
         if session_id is not None:

@@ -112,11 +112,7 @@ class Arrivals:
         if seen is None or (consumed is not None and consumed.ranges and consumed.ranges[-1][1] > at):
             return None
         stop = at + count
-        ranges = seen.ranges
-        if ranges and ranges[-1][1] == at:  # what `add` does then
-            ranges[-1] = (ranges[-1][0], stop)
-        else:
-            seen.add(at, stop)
+        seen.add(at, stop)
         window.high, window.next = stop - 1, stop
         return at
 
