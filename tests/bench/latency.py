@@ -44,7 +44,7 @@ OVERHEAD_US: Final = 300
 """What may pass until a message is stable: so many flushes of that disk, and this."""
 
 PLAIN_TCP, PLAIN_STREAMS, RAW, DISK = "plain TCP", "uvloop streams", "plain TCP, with a store", "disk"
-OURS, NOT_PROMPT, STOPPED = "stablecast, prompt", "by default", "prompt, store stopped"
+OURS, NOT_PROMPT, STOPPED = "stablecast", "not prompt", "store stopped"
 
 WARM: Final = PER_S // 4
 """Messages that are not counted: connections and caches get warm."""
@@ -286,7 +286,7 @@ KEPT = {"source": raw_source, "store": raw.store, "receiver": raw_receiver}
 
 
 def measured(
-    roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path, prompt: bool = False
+    roles: Mapping[str, Role], pause_s: float, options: Options, directory: Path, prompt: bool = True
 ) -> Figures:
     """Run roles once, long enough for the pause."""
     pause_s = min(pause_s, options.messages / MESSAGES_A_PAUSED_S)
@@ -331,14 +331,14 @@ def latency(_: Options) -> Scenario:
     return Scenario(
         "latency",
         f"{PER_S:,} messages a second, from the call on; the store stopped for {PAUSE_S:g} s (--fast: 2)",
-        "stable = fdatasync returned; delivery waits for no store; prompt: asked for by the context",
+        "stable = fdatasync returned; delivery waits for no store; not prompt: contexts were told so",
         {
             PLAIN_TCP: partial(measured, PLAIN, 0.0),
             PLAIN_STREAMS: partial(measured, STREAMS, 0.0),
             RAW: partial(measured, KEPT, 0.0),
-            OURS: partial(measured, ROLES, 0.0, prompt=True),
-            NOT_PROMPT: partial(measured, ROLES, 0.0),
-            STOPPED: partial(measured, ROLES, PAUSE_S, prompt=True),
+            OURS: partial(measured, ROLES, 0.0),
+            NOT_PROMPT: partial(measured, ROLES, 0.0, prompt=False),
+            STOPPED: partial(measured, ROLES, PAUSE_S),
             DISK: disk,
         },
         {

@@ -46,7 +46,7 @@ class Work:
     per_s: int = 0
     pause_s: float = 0.0
     sync_ns: int = 0
-    prompt: bool = False
+    prompt: bool = True
 
 
 @attrs.define

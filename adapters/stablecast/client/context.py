@@ -85,7 +85,8 @@ class Context:
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
-        self.prompt = False  # True before it is opened: messages are handed over sooner (`stablecast.net.prompt`)
+        self.prompt = True  # False before it is used: the kernel is asked for nothing (`stablecast.net.prompt`)
+        self._courtesy = Courtesy()
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
         self._context_id = secrets.randbits(64)
@@ -101,8 +102,6 @@ class Context:
         """Open the request port and meet the resolver. Raises PortError, ResolverError."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
-        if self.prompt:
-            short_slices()
         listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
         self.pool = Pool(
@@ -198,7 +197,7 @@ class Context:
         except (TraceError, ConfigError):
             berth.give_up()
             raise
-        source.courtesy = Courtesy() if self.prompt else None
+        source.courtesy = self._courtesy if self.prompt else None
         self._sources[config.incarnation] = source
         source.on_close = lambda: self._forget_source(config.incarnation)
         try:
@@ -263,6 +262,8 @@ class Context:
         transport, options = transport_of(options, self._defaults.transport)
         receiver = Receiver(self, self._with("receiver", template, options), on_event, reg_id, start_at, on_message)
         receiver.transport = transport
+        if self.prompt and not self._receivers:
+            short_slices()
         self._receivers[topic] = receiver
         if where is None:
             assert self._resolver is not None

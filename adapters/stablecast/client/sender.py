@@ -91,7 +91,8 @@ class Sender(ABC):
         self._least = FLUSH_BYTES
         self._span_ns = 0
         self._batches = 0
-        self._prompt = self._emitted = self._untold = self._untold_bytes = 0
+        self._prompt = self._emitted = self._turn_began = self._untold = self._untold_bytes = 0
+        self._calm = True  # the last turn said no more than leaves at once
         self._timer: asyncio.TimerHandle | None = None
         self._flush_planned = False
         self._changed = asyncio.Event()
@@ -144,6 +145,8 @@ class Sender(ABC):
         header = _PLAIN(length, out.topic_index, number & 0xFFFF_FFFF)
         if not self._flush_planned and self._at_once():
             self._emit((header + payload, number, 1, size, ()))
+            if self._calm and self.courtesy is not None:
+                self.courtesy.give_way()
             return number
         out.parts += (header, payload)
         out.parts_bytes += length
@@ -337,13 +340,13 @@ class Sender(ABC):
             return False
         if not self._prompt:
             self._loop.call_soon(self._planned_flush)
+            self._turn_began = self._emitted
         self._prompt += 1
         self._flush_planned = self._prompt == PROMPT_MESSAGES
         return True
 
     def _planned_flush(self) -> None:
-        if self._prompt and self.courtesy is not None:
-            self.courtesy.give_way()
+        self._calm = self._out.next - self._turn_began <= PROMPT_MESSAGES
         self._prompt = 0
         if self._batches:
             return

@@ -64,7 +64,9 @@ def check(source: Source, receiver: Receiver, store: Store, size: int) -> None:
     if isinstance(stream, ReliableStream):
         assert len(stream._waiting) <= MAX_WAITING
         window = stream._sources.machine.sessions[stream._session].window
-        assert window.payload_bytes <= WINDOW
+        held_up = sum(len(payload) for number, payload in window.datagrams.items() if number > window.sent)
+        assert held_up <= MAX_BLOCK_BYTES  # by the rate limit, which a quick machine reaches
+        assert window.payload_bytes - held_up <= WINDOW
     assert source._machine.window.retained_bytes <= 2 * RETAINED
     assert sum(len(block) for _, _, block, _ in source._out.retained._blocks) <= 2 * RETAINED + MAX_BLOCK_BYTES
     for repository in store.repositories.values():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Closed, Context, RegistrationFailed
+from stablecast.client.sender import PROMPT_MESSAGES
 from stablecast.config.options import OptionError
 from stablecast.config.stores import StoreListError
 from stablecast.core.errors import MisuseError, StablecastError
@@ -24,20 +25,38 @@ from tests.support.traffic import send, source_of, take
 
 
 @pytest.mark.parametrize("prompt", [True, False])
-async def test_a_context_is_prompt_only_where_it_was_asked_for(
+async def test_a_context_is_prompt_unless_it_is_told_not_to_be(
     net: Network, monkeypatch: pytest.MonkeyPatch, prompt: bool
 ) -> None:
-    done: set[str] = set()
-    monkeypatch.setattr("stablecast.client.context.short_slices", lambda: done.add("asked"))
-    monkeypatch.setattr(Courtesy, "give_way", lambda _: done.add("gave way"))
-    receiver = (await net.context(session_id=2)).receiver("orders")
-    context = Context(resolver=[net.relays[0].address], session_id=3)
-    context.prompt = prompt
-    async with context:
-        source = await context.source("orders", stores=[await net.store()])
+    """Its sources give way, once it has receivers its thread asks for short slices, never for a source."""
+    done: list[str] = []
+    monkeypatch.setattr("stablecast.client.context.short_slices", lambda: done.append("asked"))
+    monkeypatch.setattr(Courtesy, "give_way", lambda _: done.append("gave way"))
+    await net.context()
+    sending, taking = Context(resolver=[net.relays[0].address]), Context(resolver=[net.relays[0].address])
+    sending.prompt = taking.prompt = prompt
+    async with sending, taking:
+        receiver = taking.receiver("orders")
+        assert done == ["asked"] * prompt
+        source = await sending.source("orders", stores=[await net.store()])
         source.try_send(b"0")
         assert await take(receiver, 1) == [0]
-    assert done == ({"asked", "gave way"} if prompt else set())
+    assert done == ["asked", "gave way"] * prompt
+
+
+async def test_a_source_that_says_much_gives_way_to_nobody(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a turn lasts it knows of the one before: so of much the first time too."""
+    given: list[int] = []
+    monkeypatch.setattr(Courtesy, "give_way", lambda _: given.append(1))
+    context = await net.context()
+    source = await context.source("orders", stores=[await net.store()])
+    few, much = PROMPT_MESSAGES, PROMPT_MESSAGES + 1
+    for messages, times in ((few, few), (1, 1), (much, few), (much, 0), (1, 0), (1, 1)):
+        for _ in range(messages):
+            source.try_send(b"x")
+        await source.wait_stable_through(source.next_number - 1)
+        assert len(given) == times
+        given.clear()
 
 
 async def test_a_context_leaves_nothing(net: Network) -> None:

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from stablecast.net import prompt as module
-from stablecast.net.prompt import LONG_NS, PAUSE_NS, Courtesy, short_slices
+from stablecast.net.prompt import LONG_NS, PAUSE, Courtesy, short_slices
 
 
 @attrs.define
@@ -36,11 +36,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_who_had_to_wait_long_gives_way_no_more_for_a_while(clock: Clock) -> None:
+    """A hundred times as long as the wait was: a hundredth of the time is what such waits take at most."""
     courtesy = Courtesy()
     for clock.cost in (0, LONG_NS, LONG_NS + 1):
         courtesy.give_way()
     assert clock.yields == 3
-    clock.now += PAUSE_NS - 1
+    clock.now += PAUSE * clock.cost - 1
     courtesy.give_way()
     assert clock.yields == 3
     clock.now += 1
