@@ -8,22 +8,29 @@ from typing import Any, Final
 import attrs
 
 from tests.bench import pipeline, raw
+from tests.bench.goals import Goal, ratio
 from tests.bench.roles import Role, Work, run
 from tests.bench.scenario import Figures, Options, Scenario
 
 SYNCED: Final = "stable = fdatasync returned at every store"
 BASELINE, SYSTEM, EACH, THREE, TRACED = "baseline", "stablecast", "one by one", "three stores", "traced"
 MILLISECOND_NS: Final = 1_000_000
-SLOW_SHARE: Final = 4
-"""What is slower, or waits for a slow disk, gets this fraction of the messages: rates do not depend on the count."""
+
+DELAYS_MS: Final = (0, 2, 10)
+"""How much longer flushes take: those of this machine's disk, and those of disks in the field."""
+
+DELAYED_FLIGHT: Final = 200_000
+DELAYED_RATIO: Final = 0.8
+"""What slow flushes may leave of the throughput, given enough flight."""
+
+LONGER: Final = 4
+"""Then so many times as many messages are sent: the first and the last flush are to be a small part of the run."""
 
 
 def measured(roles: Mapping[str, Role], changes: Mapping[str, Any], options: Options, directory: Path) -> Figures:
     """Run roles once: rates in 1000/s, and the processor time in µs that a message takes."""
     work = Work(options.messages, options.size, options.flight, directory)
-    share = changes.get("share", 1)
-    wanted = {name: value for name, value in changes.items() if name != "share"}
-    found = run(roles, attrs.evolve(work, messages=options.messages // share, **wanted))
+    found = run(roles, attrs.evolve(work, **changes))
     figures = {"stable": found["source"]["per_s"] / 1e3, "delivered": found["receiver"]["per_s"] / 1e3}
     figures |= {f"{name}_cpu": role["cpu_us"] for name, role in found.items()}
     stores = [role["cpu_us"] for name, role in found.items() if name.startswith("store")]
@@ -42,7 +49,7 @@ def throughput(options: Options) -> Scenario:
     systems = {
         BASELINE: partial(measured, raw.ROLES, {}),
         SYSTEM: partial(measured, pipeline.ROLES, {}),
-        EACH: partial(measured, pipeline.EACH_ROLES, {"share": SLOW_SHARE}),
+        EACH: partial(measured, pipeline.EACH_ROLES, {}),
     }
     return Scenario(
         "throughput",
@@ -73,14 +80,21 @@ def quorum(_: Options) -> Scenario:
     )
 
 
+def delayed(delay_ms: int, options: Options, directory: Path) -> Figures:
+    """Run with a disk whose flushes take so much longer."""
+    longer = attrs.evolve(options, messages=options.messages * LONGER, flight=DELAYED_FLIGHT)
+    return measured(pipeline.ROLES, {"sync_ns": delay_ms * MILLISECOND_NS}, longer, directory)
+
+
 def flushes(_: Options) -> Scenario:
     """What a slow disk costs."""
-    slower = {f"{ms} ms": {"sync_ns": ms * MILLISECOND_NS, "share": SLOW_SHARE, "flight": 200_000} for ms in (0, 2, 10)}
+    quick, *slow = (f"{ms} ms" for ms in DELAYS_MS)
     return Scenario(
         "flushes",
-        "every flush of the disk takes so much longer; a flight of 200,000",
+        f"every flush of the disk takes so much longer; a flight of {DELAYED_FLIGHT:,}",
         SYNCED,
-        {name: partial(measured, pipeline.ROLES, changes) for name, changes in slower.items()},
+        {f"{ms} ms": partial(delayed, ms) for ms in DELAYS_MS},
         {"stable": "stable, 1000/s"},
-        [("2 ms", "0 ms", "stable"), ("10 ms", "0 ms", "stable")],
+        [(name, quick, "stable") for name in slow],
+        [Goal(f"stable, {name} to {quick}", ratio(name, quick, "stable"), DELAYED_RATIO, least=True) for name in slow],
     )
