@@ -31,7 +31,7 @@ from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.settings import SourceConfig, StoreSpec
 from stablecast.net import address, ports
 from stablecast.net.pool import Pool
-from stablecast.net.prompt import Courtesy, short_slices
+from stablecast.net.prompt import courtesy, short_slices
 from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item
 from stablecast.net.where import ports_of
@@ -86,7 +86,7 @@ class Context:
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
         self.prompt = True  # False before it is used: the kernel is asked for nothing (`stablecast.net.prompt`)
-        self._courtesy = Courtesy()
+        self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
         self._context_id = secrets.randbits(64)

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from stablecast.net import prompt as module
-from stablecast.net.prompt import LONG_NS, PAUSE, Courtesy, short_slices
+from stablecast.net.prompt import LONG_NS, PAUSE, Courtesy, courtesy, short_slices
 
 
 @attrs.define
@@ -37,15 +37,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_who_had_to_wait_long_gives_way_no_more_for_a_while(clock: Clock) -> None:
     """A hundred times as long as the wait was: a hundredth of the time is what such waits take at most."""
-    courtesy = Courtesy()
+    giving = Courtesy()
     for clock.cost in (0, LONG_NS, LONG_NS + 1):
-        courtesy.give_way()
+        giving.give_way()
     assert clock.yields == 3
     clock.now += PAUSE * clock.cost - 1
-    courtesy.give_way()
+    giving.give_way()
     assert clock.yields == 3
     clock.now += 1
-    courtesy.give_way()
+    giving.give_way()
     assert clock.yields == 4
 
 
@@ -64,8 +64,11 @@ def test_short_slices_leave_policy_and_nice_value_as_they_are() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("machine", "system"), [("vax", "Linux"), ("x86_64", "Plan 9")])
-def test_other_systems_are_not_asked(machine: str, system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("machine", "system", "gives_way"), [("vax", "Linux", True), ("x86_64", "Plan 9", False)])
+def test_other_systems_are_not_asked(
+    machine: str, system: str, gives_way: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(platform, "system", lambda: system)
     assert not short_slices()
+    assert (courtesy() is not None) == gives_way
