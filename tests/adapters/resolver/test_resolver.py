@@ -156,7 +156,8 @@ async def test_a_closed_context_does_nothing(domain: Domain) -> None:
 async def test_patterns_names_and_ends(domain: Domain) -> None:
     """T-031, T-201, T-204: what a context can want besides topics, and whom it tells.
 
-    Where the machine stops for a while a relay may be told to be inactive, and active again, at any time.
+    Where the machine stops for a while a relay may be told to be inactive, and active again, at any time. The name is
+    lost by silence, so it may not be lost soon until it was removed.
     """
     relay = await domain.relay()
     told: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
@@ -173,10 +174,7 @@ async def test_patterns_names_and_ends(domain: Domain) -> None:
         tell("name lost"),
         lambda text, _: remarks.append(text),
     )
-    names = NameOptions(activity_timeout=200 * MILLISECOND)
-    config = attrs.evolve(
-        QUICK, names=names, query=QueryOptions(report_after=2), advertise=AdvertiseOptions(at_end=True)
-    )
+    config = attrs.evolve(QUICK, query=QueryOptions(report_after=2), advertise=AdvertiseOptions(at_end=True))
     source, _ = await domain.context(relay)
     source._machine.advertiser.options = config.advertise
     receiver = await Resolver.start(LOCAL, [relay.address], listeners, config=config)
@@ -191,6 +189,7 @@ async def test_patterns_names_and_ends(domain: Domain) -> None:
         ("name", "store-A"),
     }
     source.remove_name("store-A")
+    receiver._machine.names.options = NameOptions(activity_timeout=200 * MILLISECOND)
     assert await told.get() == ("name lost", "store-A")
     receiver.forget_name("store-A")
     source.remove_source(RECORD.session_id, 1)
