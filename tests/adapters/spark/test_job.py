@@ -3,13 +3,18 @@
 Spark is asked once about many worlds, each of a universe of its own, for asking costs seconds.
 """
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 
 from stablecast.spark import sql
 from stablecast.spark.job import LIGHT, at_ease, tuned, verify_on
+from stablecast.spark.pieces import judge_with
+from stablecast.spark.plan import plan
 from stablecast.trace.names import find
 from stablecast.trace.page import render
 from stablecast.trace.reports import TABLE, FileReport, Summary
@@ -154,3 +159,16 @@ def test_of_what_a_store_lost_the_rest_is_stable(spark: SparkSession) -> None:
     spark.createDataFrame([("0x1", 7), ("0x2", 5)], sql.SMALL["lost"]).createOrReplaceTempView("lost")
     rows = spark.sql(sql.VIEWS["stable"]).collect()
     assert sorted((row.life, row.first, row.last) for row in rows) == [("0x1", 0, 6), ("0x3", 0, 4)]
+
+
+def test_a_worker_does_not_look_through_its_modules_behind_each_task(spark: SparkSession, whole_world: Path) -> None:
+    judge = judge_with(plan(find([whole_world]))[:1])
+
+    def watched(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batch = next(numbers)
+        for _ in range(2):  # the first time makes what all others use
+            assert list(judge(iter([batch])))
+        yield pa.RecordBatch.from_pydict({"objects": [len(gc.get_objects())]})
+
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(watched, "objects bigint").collect()
+    assert row.objects < 10_000
