@@ -1,6 +1,6 @@
 """The lines of one frame.
 
-    {"frame": 0, "version": 2, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
+    {"frame": 0, "version": 4, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
     {"n": 0, "t": ..., "in": {"_": "Start"}, "out": []}
     ...
     {"end": 0, "records": 1, "digest": ..., "closed": false}

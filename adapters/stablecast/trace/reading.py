@@ -35,8 +35,12 @@ class Reader:
         """What makes an input of a record's `event`, by the class of that."""
         fields = [("n", int), ("t", int), ("event", reduce(or_, self.inputs)), ("out", msgspec.Raw)]
         record = msgspec.defstruct("Record", fields, rename={"event": "in"}, forbid_unknown_fields=True, gc=False)
-        self.records: Callable[[bytes], list[Any]] = msgspec.json.Decoder(record).decode_lines
-        """Decodes lines: `n`, `t`, `event`, and `out` as it stands there. Raises MsgspecError."""
+        self._decode: Read = msgspec.json.Decoder(record).decode
+
+    def records(self, lines: bytes) -> list[Any]:
+        """Decodes lines, a record each: `n`, `t`, `event`, and `out` as it stands there. Raises MsgspecError."""
+        # Not `decode_lines`: that takes a record that is broken over lines, and two in one.
+        return list(map(self._decode, lines.removesuffix(b"\n").split(b"\n")))
 
 
 @cache

@@ -82,3 +82,14 @@ def test_what_the_writer_would_not_write_is_not_read(value: Json) -> None:
 def test_a_record_is_its_number_time_input_and_effects(line: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         reader(INPUTS[Role.STORE]).records(json.dumps(line).encode())
+
+
+def test_a_record_is_a_line() -> None:
+    """Also where as many lines as records are left."""
+    record = b'{"n":1,"t":2,"in":{"_":"Start"},"out":[]}'
+    broken = record.replace(b",", b",\n", 1)
+    read = reader(INPUTS[Role.STORE]).records
+    assert len(read(record + b"\n" + record)) == len(read(record + b"\n" + record + b"\n")) == 2
+    for lines in (broken, record + record, broken + b"\n" + record + record, record + b"\n\n" + record):
+        with pytest.raises(msgspec.MsgspecError):
+            read(lines + b"\n")

@@ -54,6 +54,13 @@ def without_last_line(frame: Frame) -> Frame:
     return attrs.evolve(frame, body=body, foot=Foot(frame.count - 1, frame.foot.digest, frame.foot.closed))
 
 
+def with_lines_broken_elsewhere(frame: Frame) -> Frame:
+    """As many lines as records: the first one is two lines, the second shares one with the third."""
+    first, second, third, rest = frame.body.split(b"\n", 3)
+    body = b"\n".join([first.replace(b",", b",\n", 1), second + third, rest])
+    return attrs.evolve(frame, body=body)
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -70,6 +77,7 @@ def without_last_line(frame: Frame) -> Frame:
         footed(records=3),
         footed(digest="0"),
         without_last_line,
+        with_lines_broken_elsewhere,
     ],
 )
 def test_whatever_is_not_as_it_should_be_is_doubted(frame: Frame, edit: Callable[[Frame], Frame]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.quorum import Quorums
+from stablecast.trace import container
 from stablecast.trace.converter import Json
 from stablecast.trace.reports import MAX_VIOLATIONS, FileReport
 from stablecast.trace.verify import verify_file, verify_paths
@@ -357,6 +358,20 @@ def test_missing_records_are_no_violation_when_the_recorder_says_so(traces: Path
     report = verify_file(put_together(tmp_path / "gap.sct", frames))
     assert report.clean
     assert report.gaps == len(dropped) - 2
+
+
+def test_records_that_are_not_a_line_each_cannot_be_read(traces: Path, tmp_path: Path) -> None:
+    """Although every value in them is right, and there are as many lines as records."""
+    path, end = tmp_path / "lines.sct", 0
+    with path.open("wb") as file:
+        for text in container.texts(next(traces.glob("store-*"))):
+            lines = text.split(b"\n")
+            if len(lines) > 6:
+                lines[1:4] = lines[1].replace(b",", b",\n", 1), lines[2] + lines[3]
+            end = container.append(file.fileno(), end, b"\n".join(lines))
+    report = verify_file(path)
+    assert report.violations == []
+    assert f"{path}, frame {report.frames}: a line is not JSON" in (report.error or "")
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.999])
