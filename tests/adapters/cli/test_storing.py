@@ -1,6 +1,7 @@
 """`stablecast store inspect|scrub|export|evict|drain` and `stablecast top`, as a person runs them."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -53,6 +54,8 @@ def said(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_tables_for_a_file_are_wide_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the tests themselves write to a terminal."""
+    monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.delenv("COLUMNS", raising=False)
     assert common.printer().width == common.FILE_COLUMNS
     monkeypatch.setenv("COLUMNS", "99")
