@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from stablecast.cli.common import printer
 from tests.bench import bookkeeping, peers, report
 from tests.bench.bounded import bounded
 from tests.bench.disk import disk
@@ -44,8 +45,7 @@ SCENARIOS = {
     )
 }
 COST_REPEATS = 5
-FILE_COLUMNS = 160
-"""How wide tables are that go to a file."""
+"""Measurements of each cost, of which the spread is shown."""
 
 FAST = {"messages": 100_000, "rounds": 1}
 """For a look: all scenarios in a few minutes."""
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if to_machine:
         sys.stdout.write(results + "\n")
     else:
-        console = Console(width=None if sys.stdout.isatty() else FILE_COLUMNS)
+        console = printer()
         report.show(console, options, outcomes, core)
         if others is not None:
             peers.show(console, others, judged)
