@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input, Tick
-from stablecast.core.units import MILLISECOND
+from stablecast.net.alarm import Alarm
 from stablecast.trace import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
@@ -45,8 +45,7 @@ class Driver(Generic[EventT_contra, EffectT]):
         self._closed = False
         self._before = before
         self._settling = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0
+        self._alarm = Alarm(self._wake)
 
     def feed(self, event: EventT_contra) -> None:
         """Feed one input and perform what follows, and what was fed meanwhile; does nothing once closed."""
@@ -120,21 +119,9 @@ class Driver(Generic[EventT_contra, EffectT]):
             self._rearm()
 
     def _rearm(self) -> None:
-        """A timer that is early enough stays: most deadlines move back before they come."""
-        due = None if self._closed else self._driven.machine.next_timeout()
-        if self._timer is not None:
-            if due is not None and self._due <= due:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            self._due = due
-            wait = max(0, due - time.monotonic_ns())
-            # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
-            self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
+        self._alarm.set(None if self._closed else self._driven.machine.next_timeout())
 
     def _wake(self) -> None:
-        self._timer = None
         if self._before is not None:
             self._before()
         due = self._driven.machine.next_timeout()

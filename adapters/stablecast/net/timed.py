@@ -1,11 +1,10 @@
 """The loop of a machine that keeps no trace: feed, drain, perform, re-arm."""
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from stablecast.core.units import MILLISECOND
+from stablecast.net.alarm import Alarm
 
 InputT_contra = TypeVar("InputT_contra", contravariant=True)
 EffectT_co = TypeVar("EffectT_co", covariant=True)
@@ -36,9 +35,7 @@ class Timed(Generic[InputT, EffectT]):
         """Hand the effects of a machine to `perform`."""
         self.machine = machine
         self._perform = perform
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0
+        self._alarm = Alarm(self.wake)
         self._busy = False
         self._closed = False
         self._rearm()
@@ -73,19 +70,4 @@ class Timed(Generic[InputT, EffectT]):
         self._rearm()
 
     def _rearm(self) -> None:
-        """A timer that is early enough stays: most deadlines move back before they come."""
-        due = None if self._closed else self.machine.next_timeout()
-        if self._timer is not None:
-            if due is not None and self._due <= due:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            self._due = due
-            wait = max(0, due - time.monotonic_ns())
-            # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
-            self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
-
-    def _wake(self) -> None:
-        self._timer = None
-        self.wake()
+        self._alarm.set(None if self._closed else self.machine.next_timeout())

@@ -5,14 +5,14 @@ ends of sources says that the source is no more. Receivers that stay without a s
 knows of the reason.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import attrs
 
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.units import SECOND
+from stablecast.net.alarm import Alarm
 from stablecast.resolver.srs import OnRecord
 from stablecast.transports.resolution.inputs import AddSource
 from stablecast.transports.resolution.records import SourceRecord
@@ -77,7 +77,7 @@ class Combined:
         self._kinds: list[Resolution] = []
         self._reported: dict[str, set[SourceRecord]] = {}
         self._waiting = Waiting()
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._wake)
 
     def add(self, kinds: Sequence[Resolution]) -> None:
         """From now on these are told, too."""
@@ -149,28 +149,19 @@ class Combined:
 
     async def close(self) -> None:
         """Stop all kinds."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.set(None)
         for kind in self._kinds:
             await kind.close()
 
     def _wait_for(self, topic: str) -> None:
         self._waiting.begin(topic, time.monotonic_ns())
-        self._rearm()
+        self._alarm.set(self._waiting.next())
 
     def _wait(self, topic: str, waited: int) -> Wait:
         return Wait(topic, waited / SECOND, "; ".join(kind.why(topic) for kind in self._kinds))
 
-    def _rearm(self) -> None:
-        """The timer that runs is never too late: later waits end later."""
-        due = self._waiting.next()
-        if due is not None and self._timer is None:
-            wait = max(0, due - time.monotonic_ns())
-            self._timer = asyncio.get_running_loop().call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
-
     def _wake(self) -> None:
-        self._timer = None
         waits = [self._wait(topic, waited) for topic, waited in self._waiting.take(time.monotonic_ns()).items()]
-        self._rearm()
+        self._alarm.set(self._waiting.next())
         if waits:
             self._on_wait(waits)

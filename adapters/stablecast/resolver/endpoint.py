@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from stablecast.core.units import MILLISECOND
 from stablecast.net.address import join, parse
+from stablecast.net.alarm import Alarm
 from stablecast.resolver.errors import ResolverError
 from stablecast.transports.resolution.effects import SendCopies, SendDatagram
 from stablecast.transports.resolution.inputs import DatagramArrived
@@ -109,8 +109,7 @@ class Endpoint(Generic[InputT, EffectT]):
         self._loop = asyncio.get_running_loop()
         self._sending: socket.socket | None = None
         self._reading: list[socket.socket] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._due: int | None = None
+        self._alarm = Alarm(self._wake)
 
     def open(self, sock: socket.socket) -> None:
         """Sends from this socket from now on, and reads it."""
@@ -137,8 +136,7 @@ class Endpoint(Generic[InputT, EffectT]):
 
     async def close(self) -> None:
         """Closes the sockets; nothing is sent or reported afterwards."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.set(None)
         self._sending = None
         for sock in list(self._reading):
             self.shut(sock)
@@ -190,19 +188,8 @@ class Endpoint(Generic[InputT, EffectT]):
             self.send_errors += 1
 
     def _rearm(self) -> None:
-        due = self.machine.next_timeout()
-        if self._sending is None or (due == self._due and self._timer is not None):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._due = due
-        if due is not None:
-            wait = max(0, due - time.monotonic_ns())
-            # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
-            self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
+        self._alarm.set(None if self._sending is None else self.machine.next_timeout())
 
     def _wake(self) -> None:
-        self._timer = None
         self.machine.handle_timeout(time.monotonic_ns())
         self._perform()

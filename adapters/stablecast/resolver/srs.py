@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from stablecast.core.units import MILLISECOND
 from stablecast.net.address import check_ip
+from stablecast.net.alarm import Alarm
 from stablecast.net.services import parse_services
 from stablecast.resolver.channels import Channels
 from stablecast.transports.resolution.effects import Discovered, Withdrawn
@@ -60,8 +60,8 @@ class SrsResolver:
         self._effects: deque[SrsContextEffect] = deque()
         self._performing = False
         self._closed = False
-        self._due: int | None = None
-        self._timer: asyncio.Handle = self._loop.call_soon(self._wake)
+        self._alarm = Alarm(self._wake)
+        self._alarm.set(machine.next_timeout())
 
     @classmethod
     async def start(
@@ -152,7 +152,7 @@ class SrsResolver:
     async def close(self) -> None:
         """Hang up, and wait until nothing is left running; nothing is reported any more."""
         self._closed = True
-        self._timer.cancel()
+        self._alarm.set(None)
         await self._channels.close()
 
     def _feed(self, event: SrsContextInput) -> None:
@@ -171,7 +171,7 @@ class SrsResolver:
                 self._perform(self._effects.popleft())
         finally:
             self._performing = False
-        self._rearm()
+        self._alarm.set(None if self._closed else self._machine.next_timeout())
 
     def _perform(self, effect: SrsContextEffect) -> None:
         match effect:
@@ -192,18 +192,6 @@ class SrsResolver:
             case _:
                 assert_never(effect)
 
-    def _rearm(self) -> None:
-        """Machines are asked after every input; the timer runs anew only if that changed what it waits for."""
-        due = self._machine.next_timeout()
-        if self._closed or due is None or due == self._due:
-            return
-        self._timer.cancel()
-        self._due = due
-        wait = max(0, due - time.monotonic_ns())
-        # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
-        self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
-
     def _wake(self) -> None:
-        self._due = None
         self._machine.handle_timeout(time.monotonic_ns())
         self._drain()

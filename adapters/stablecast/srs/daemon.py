@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
-from stablecast.core.units import MILLISECOND
 from stablecast.net import tls
 from stablecast.net.address import join
+from stablecast.net.alarm import Alarm
 from stablecast.net.keepalive import keep_alive
 from stablecast.resolver.errors import ResolverError
 from stablecast.srs.config import SrsConfig
@@ -63,8 +63,7 @@ class SrsDaemon:
         self._peers: dict[int, asyncio.Transport] = {}
         self._server: asyncio.Server | None = None
         self._closed = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0
+        self._alarm = Alarm(self._wake)
         self._report: asyncio.TimerHandle | None = None
         self._reported: dict[str, int] = {}
         self._empty = asyncio.Event()
@@ -107,8 +106,7 @@ class SrsDaemon:
     async def close(self) -> None:
         """Stops serving; clients connect again to whoever is there next."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.set(None)
         if self._report is not None:
             self._report.cancel()
         if self._server is not None:
@@ -159,7 +157,7 @@ class SrsDaemon:
                     self._log(text)
                 case _:
                     assert_never(effect)
-        self._rearm()
+        self._alarm.set(self._machine.next_timeout())
 
     def _write(self, connection: int, data: bytes) -> None:
         transport = self._peers.get(connection)
@@ -177,18 +175,6 @@ class SrsDaemon:
         if transport is not None:
             transport.abort()
 
-    def _rearm(self) -> None:
-        due = self._machine.next_timeout()
-        if due is None or (due == self._due and self._timer is not None):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._due = due
-        wait = max(0, due - time.monotonic_ns())
-        # Whole milliseconds, rounded up: uvloop's timers round down and would wake us too early, again and again.
-        self._timer = self._loop.call_later(-(-wait // MILLISECOND) / 1_000, self._wake)
-
     def _wake(self) -> None:
-        self._timer = None
         self._machine.handle_timeout(time.monotonic_ns())
         self._drain()

@@ -111,4 +111,4 @@ async def test_nobody_is_told_of_who_waits_no_more() -> None:
     combined._wake()
     combined.remove_receiver("orders")
     combined._wake()
-    assert combined._timer is None
+    assert combined._alarm._timer is None
