@@ -74,8 +74,8 @@ class Asked:
 class Session:
     """One session.
 
-    `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last. `lossy`: the
-    capture misses some of it. `beats` is the number of the newest session message, `accused` what breaks a rule unless
+    `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last; `told_ns`: when it
+    told last how far it is, which repairs and refusals do not. `lossy`: the capture misses some of it. `beats` is the number of the newest session message, `accused` what breaks a rule unless
     the answer is among what is missed: the rule, the datagram that is asked for in vain, frame, time and text.
     """
 
@@ -84,6 +84,7 @@ class Session:
     newest: int | None = None
     trail: int = 0
     ended_ns: int | None = None
+    told_ns: int = 0
     shots: dict[int, Shot] = attrs.field(factory=dict)
     unseen: RangeSet = attrs.field(factory=RangeSet)
     asked: dict[int, Asked] = attrs.field(factory=dict)
@@ -106,11 +107,13 @@ class Session:
                     self._on_new(at, number)
             case lbtru.SessionMessage(flags=flags) if flags & lbtru.SessionMessage.SYN:
                 self._heard(at, packet.trail)  # of what was sent before, a client that is new gets nothing
+                self.told_ns = at.time_ns
                 number = self._number(packet.lead)
                 self.newest = number if self.newest is None else max(self.newest, number)
             case lbtrm.SessionMessage() | lbtru.SessionMessage():
                 self._heard(at, packet.trail)
                 self._beat(packet.sm_sqn)
+                self.told_ns = at.time_ns
                 self._reach(self._number(packet.lead) + 1)
             case lbtrm.Nak() | lbtru.Nak():
                 for sqn in packet.sqns:
@@ -179,6 +182,7 @@ class Session:
     def _on_new(self, at: At, number: int) -> None:
         if self.newest is None or number > self.newest:
             self._reach(number + 1)
+            self.told_ns = at.time_ns
             self.findings.fine("M6", self.name)
         elif number in self.unseen:
             text = f"datagram {number} comes behind datagram {self.newest}: late from the source, or from the network"
@@ -284,8 +288,9 @@ class Session:
         text = f"datagram {number} is asked for or refused"
         if self.newest is None or self.ended_ns is None:
             self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not in the capture")
-        elif number > self.newest and self.ended_ns <= at.time_ns:
-            self.findings.cannot_tell("M3", self.name, at.frame, f"{text}, and the source is not heard any more")
+        elif number > self.newest and self.told_ns <= at.time_ns:
+            text += ", and the source does not tell any more how far it is"
+            self.findings.cannot_tell("M3", self.name, at.frame, text)
         elif number > self.newest:
             self.findings.broken("M3", self.name, at.frame, f"{text}, and {self.newest} is the newest that was sent")
         else:

@@ -114,6 +114,8 @@ IGNORED = (*REPAIRED, 300, nak(1), ncf(1), 900, nak(1), data(1, again=True))
         ((data(0), ncf(7), 1_500, session(0)), "M3", BROKEN),
         ((data(0), nak(1), data(1)), "M3", CANNOT_TELL),
         ((data(0), nak(7), 300, nak(7), 1_500, nak(7)), "M3", CANNOT_TELL),
+        ((data(0), data(1), nak(7, 0), 100, data(0, again=True)), "M3", CANNOT_TELL),
+        ((data(0), data(1), nak(7, 0), 100, data(0, again=True), session(1)), "M3", BROKEN),
         ((nak(1),), "M3", CANNOT_TELL),
         ((data(0), data(1), nak(0), 700, nak(0), 700, nak(0)), "M4", BROKEN),
         ((data(0), data(1), nak(0)), "M4", CANNOT_TELL),
