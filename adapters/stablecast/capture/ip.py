@@ -14,6 +14,8 @@ UDP = 17
 TCP = 6
 MAX_HELD = 4096
 """Datagrams of which some pieces are awaited; the oldest is given up for a new one."""
+MAX_APART_NS = 1_000_000_000
+"""Pieces of a datagram are sent in one go. What comes later is of another one: numbers of datagrams come again soon."""
 
 _IPV4 = struct.Struct(">BBHHHBBH4s4s")
 _UDP = struct.Struct(">HHH2x")
@@ -188,12 +190,18 @@ def parse_tcp(packet: Packet) -> Segment | None:
 
 @attrs.define
 class _Pieces:
-    """The pieces of a datagram so far: bytes by their offset, and the frames that brought them."""
+    """The pieces of a datagram so far, since `began_ns`: bytes by their offset, and the frames that brought them."""
 
     packet: Packet
+    began_ns: int
     octets: dict[int, bytes] = attrs.field(factory=dict)
     frames: list[int] = attrs.field(factory=list)
     end: int | None = None
+
+    def of_another(self, packet: Packet, time_ns: int) -> bool:
+        """Whether a piece is of another datagram with the same number: it comes late, or says something else."""
+        late = abs(time_ns - self.began_ns) > MAX_APART_NS
+        return late or self.octets.get(packet.offset, packet.payload) != packet.payload
 
     def whole(self) -> bytes | None:
         """The datagram, once nothing is missing. Pieces may overlap; the one that begins first counts."""
@@ -221,11 +229,18 @@ class Reassembly:
 
     def __init__(self) -> None:
         self._held: OrderedDict[Key, _Pieces] = OrderedDict()
+        self._given_up: list[Whole] = []
 
-    def take(self, packet: Packet, frame: int) -> Whole | None:
+    def take(self, packet: Packet, frame: int, time_ns: int) -> Whole | None:
         """Takes a piece; returns the datagram once it is there."""
         key = (packet.source, packet.target, packet.protocol, packet.ident)
-        pieces = self._held.setdefault(key, _Pieces(packet))
+        pieces = self._held.get(key)
+        if pieces is not None and pieces.of_another(packet, time_ns):
+            del self._held[key]
+            self._given_up.append(Whole(pieces.packet, tuple(pieces.frames)))
+            pieces = None
+        if pieces is None:
+            pieces = self._held[key] = _Pieces(packet, time_ns)
         pieces.frames.append(frame)
         pieces.octets.setdefault(packet.offset, packet.payload)
         if packet.offset == 0:
@@ -239,8 +254,8 @@ class Reassembly:
         return Whole(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
 
     def abandon(self, at_most: int) -> list[Whole]:
-        """Gives up the oldest datagrams until so many are held."""
-        found = []
+        """What was given up, and of what is held the oldest datagrams until there are so many."""
+        found, self._given_up = self._given_up, []
         while len(self._held) > at_most:
             _, pieces = self._held.popitem(last=False)
             found.append(Whole(pieces.packet, tuple(pieces.frames)))

@@ -52,7 +52,7 @@ class Network:
             return Carried(None, (frame.number,))
         if not packet.piece:
             return self.carry(packet, (frame.number,))
-        whole = self._reassembly.take(packet, frame.number)
+        whole = self._reassembly.take(packet, frame.number, frame.time_ns)
         return None if whole is None else self.carry(whole.packet, whole.frames)
 
     def carry(self, packet: Packet, frames: tuple[int, ...]) -> Carried:

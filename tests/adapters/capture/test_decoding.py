@@ -92,7 +92,10 @@ def test_in_pcapng(tmp_path: Path) -> None:
 
 def test_datagrams_that_were_cut_up(tmp_path: Path) -> None:
     cut = [part for packet in OURS for part in reversed(pieces(packet, 40))]
-    found = of(tmp_path, *cut)
+    blocks = [captures.enhanced(number, part, ticks=number) for number, part in enumerate(cut)]  # a microsecond each
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(captures.section() + captures.interface(captures.RAW) + b"".join(blocks))
+    found = read(path)
     assert set(verdicts(found).values()) == {Verdict.DECODED}
     assert len(verdicts(found)) == len(cut)
     assert sum(len(packet.layers) for packet in found) == 22

@@ -7,11 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.capture.ip import MAX_HELD, Packet, Reassembly, Segment, Whole, parse, parse_tcp, parse_udp
+from stablecast.capture.ip import (
+    MAX_APART_NS,
+    MAX_HELD,
+    Packet,
+    Reassembly,
+    Segment,
+    Whole,
+    parse,
+    parse_tcp,
+    parse_udp,
+)
 from tests.support.captures import datagram, pieces, segment
 
 A, B = ("10.0.0.1", 1000), ("10.0.0.2", 2000)
-UDP = datagram(A, B, b"payload of some length")
+UDP, OTHER = (datagram(A, B, octets) for octets in (b"payload of some length", b"PAYLOAD OF SOME LENGTH"))
 
 
 def parsed(octets: bytes) -> Packet:
@@ -78,7 +88,7 @@ def test_what_is_no_datagram_or_segment_is_none() -> None:
 def test_pieces_in_any_order_make_the_datagram() -> None:
     for order in permutations(enumerate(pieces(UDP, 8), 1)):
         reassembly = Reassembly()
-        *first, last = [reassembly.take(parsed(piece), number) for number, piece in order]
+        *first, last = [reassembly.take(parsed(piece), number, 0) for number, piece in order]
         assert first == [None] * len(first)
         assert last is not None
         assert (last.packet.payload, last.packet.piece) == (UDP[20:], False)
@@ -93,7 +103,7 @@ def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
     seen: set[int] = set()
     for number in numbers:
         seen.add(number)
-        whole = reassembly.take(parsed(parts[number]), number)
+        whole = reassembly.take(parsed(parts[number]), number, 0)
         assert (whole is not None) == (len(seen) == len(parts))
         if whole is not None:
             seen.clear()
@@ -102,15 +112,37 @@ def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
 def test_the_first_piece_tells_whose_a_lost_datagram_is() -> None:
     first, second, *_ = (parsed(piece) for piece in pieces(UDP, 8))
     reassembly = Reassembly()
-    reassembly.take(second, 1)
-    reassembly.take(first, 2)
+    reassembly.take(second, 1, 0)
+    reassembly.take(first, 2, 0)
     assert reassembly.abandon(MAX_HELD) == []
     assert reassembly.abandon(0) == [Whole(first, (1, 2))]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "apart_ns"),
+    [
+        ([0], UDP, MAX_APART_NS + 1),  # the rest of the earlier one was lost
+        ([1, 3], UDP, MAX_APART_NS + 1),
+        ([0], OTHER, 5),
+    ],
+)
+def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], later: bytes, apart_ns: int) -> None:
+    """Senders count to 65,536: where pieces are lost, two datagrams were put together to one that nobody sent."""
+    before, after = ([attrs.evolve(parsed(piece), ident=7) for piece in pieces(octets, 8)] for octets in (UDP, later))
+    reassembly = Reassembly()
+    for place in earlier:
+        assert reassembly.take(before[place], place, 0) is None
+    found = [reassembly.take(piece, 10 + place, apart_ns) for place, piece in enumerate(after)]
+    assert found[:-1] == [None] * (len(after) - 1)
+    assert found[-1] is not None
+    assert found[-1].packet.payload == later[20:]
+    assert [whole.frames for whole in reassembly.abandon(MAX_HELD)] == [tuple(earlier)]
+    assert reassembly.abandon(0) == []
 
 
 def test_so_many_datagrams_are_held_and_no_more() -> None:
     piece = parsed(pieces(UDP, 8)[0])
     reassembly = Reassembly()
     for number in range(MAX_HELD + 2):
-        reassembly.take(attrs.evolve(piece, ident=number), number)
+        reassembly.take(attrs.evolve(piece, ident=number), number, 0)
     assert [whole.frames for whole in reassembly.abandon(MAX_HELD)] == [(0,), (1,)]

@@ -75,8 +75,9 @@ class Session:
     """One session.
 
     `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last; `told_ns`: when it
-    told last how far it is, which repairs and refusals do not. `lossy`: the capture misses some of it. `beats` is the number of the newest session message, `accused` what breaks a rule unless
-    the answer is among what is missed: the rule, the datagram that is asked for in vain, frame, time and text.
+    told last how far it is, which repairs and refusals do not. `lossy`: the capture misses some of it. `beats` is the
+    number of the newest session message, `accused` what breaks a rule unless the answer is among what is missed: the
+    rule, the datagram that is asked for in vain, frame, time and text.
     """
 
     name: str
