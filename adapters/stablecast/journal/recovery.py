@@ -9,6 +9,7 @@ page cache that no disk has seen.
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO, assert_never
@@ -124,9 +125,12 @@ def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, block
 def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool) -> bool:
     """Takes a segment from its summary, if there is a good one and all is as it says; returns whether that was so."""
     path = summary_path(segment.path)
-    summary = decoded(path.read_bytes(), segment.number, segment.salt, len(data)) if path.exists() else None
+    summary = None
+    with suppress(OSError):  # a disk that does not give it back has the segment all the same
+        summary = decoded(path.read_bytes(), segment.number, segment.salt, len(data))
     if summary is None:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         return False
     if blocks and not intact(data, segment.salt, summary.offsets()):
         return False

@@ -4,6 +4,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -155,7 +156,8 @@ def leave_summary(segment: Segment) -> None:
     try:
         path.write_bytes(segment.summary.encoded(segment.number, segment.salt, segment.end))
     except OSError:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # what is left of it is not believed
+            path.unlink(missing_ok=True)
     segment.summary = Summary()
 
 

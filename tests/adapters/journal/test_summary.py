@@ -1,5 +1,6 @@
 """Summaries of full segments: what an open makes of them is what it makes of the segments."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,11 @@ def test_a_summary_of_another_segment_is_none(number: int, salt: int, end: int) 
     assert decoded(example().encoded(3, 5, 1000), number, salt, end) is None
 
 
-async def written(directory: Path) -> None:
+async def written(directory: Path, in_the_way: str | None = None) -> None:
     """Segments with two streams, two lives of one of them, a late run, states and erasures."""
     owner = start(directory, segment_bytes=500, states=lambda: [b'{"kept":1}'])
+    if in_the_way is not None:
+        (directory / in_the_way).mkdir()
     ticket = 0
     for number in range(0, 40, 2):
         for first in (number + 2, number):
@@ -129,4 +132,29 @@ async def test_a_summary_goes_with_its_segment(tmp_path: Path) -> None:
     segments(tmp_path)[0].unlink()
     journal = Journal.open(tmp_path, UNVERIFIED)
     journal.abort()
+    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
+
+
+async def test_a_summary_in_whose_place_the_disk_does_nothing_is_done_without(tmp_path: Path) -> None:
+    """It can be neither written, read nor removed: what was stored is there, and who reads goes on."""
+    await written(tmp_path, in_the_way="00000002.sum")
+    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)  # those behind it, too
+    found = shown(tmp_path, UNVERIFIED)
+    (tmp_path / "00000002.sum").rmdir()
+    for path in summaries(tmp_path):
+        path.unlink()
+    assert found == shown(tmp_path, Disk())
+
+
+async def test_half_a_summary_on_a_full_disk_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full_disk)
+        await written(tmp_path)
+        assert summaries(tmp_path) == []
+    shown(tmp_path, UNVERIFIED)
     assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
