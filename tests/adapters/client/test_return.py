@@ -119,6 +119,7 @@ async def test_a_slow_application_does_not_keep_a_new_life_out(net: Network, mon
     await send(source, 3)
     first = await anext(receiver)
     await context.close()
+    await until(lambda: receiver._finished)
     _, source = await source_of(net, "a")
     await send(source, 3)
     await until(lambda: receiver._sessions)
@@ -204,9 +205,10 @@ async def test_a_new_life_ends_the_recovery_of_the_old_one(net: Network, monkeyp
     )
     numbers = await take(receiver, 10)
     await context.close()
+    await until(lambda: receiver._finished)
     await source_of(net, "a")
     await until(lambda: receiver._sessions)
-    old = receiver._finished[0]
+    [old] = receiver._finished
     assert old.recovering
     while numbers[-1] < 2999:
         numbers += await take(receiver, 1)
