@@ -28,10 +28,11 @@ from stablecast.capture.sessions import session_name, transport_of
 from stablecast.capture.surveying import survey
 from stablecast.capture.verdicts import Verdict, gravest
 from stablecast.core.records import record
+from stablecast.core.units import SECOND
 
 MAX_DIRECTIONS = 1 << 16
 """Directions of TCP connections that are followed; the one silent for longest is given up for a new one."""
-SKEW_NS = 1_000_000_000
+SKEW_NS = 1 * SECOND
 """What is captured at several places may come in another order, but not from further apart than this."""
 MAX_NAMES = 1 << 16
 """Flows and sessions whose kinds and names are kept rather than looked up for each packet."""

@@ -21,10 +21,10 @@ import zstandard
 
 from stablecast.capture.errors import CaptureError, CutError
 from stablecast.core.records import record
+from stablecast.core.units import SECOND
 
 MAX_FRAME = 1 << 24
 """Bytes of a frame or block that are believed; more is a damaged file."""
-NS = 1_000_000_000
 WATCHED: Final = 1 << 12
 """Frames after which somebody who waits hears of them."""
 
@@ -168,7 +168,7 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
         octets = file.read(captured)
         if len(octets) < captured:
             raise CutError(f"{path} ends in the middle of frame {number}")
-        yield Frame(number, offset, seconds * NS + fraction * unit, link, octets, length)
+        yield Frame(number, offset, seconds * SECOND + fraction * unit, link, octets, length)
         number += 1
         offset += layout.size + captured
 
@@ -292,7 +292,7 @@ class _Pcapng:
         if len(octets) < captured:
             raise CaptureError(self._damaged(f"frame {self._number} would have {captured} bytes"))
         ticks = high << 32 | low
-        time_ns = ticks * NS // source.units + source.offset * NS
+        time_ns = ticks * SECOND // source.units + source.offset * SECOND
         return Frame(self._number, offset, time_ns, source.link, octets, length)
 
     def _find(self, interface: int) -> _Interface:

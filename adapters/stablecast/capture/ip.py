@@ -12,6 +12,7 @@ from stablecast.transports.wire import fields
 
 UDP = 17
 TCP = 6
+"""Protocols, as an IPv4 header calls them."""
 MAX_HELD = 4096
 """Datagrams of which some pieces are awaited; the oldest is given up for a new one."""
 MAX_APART_NS = 1_000_000_000
@@ -23,12 +24,14 @@ _TCP = struct.Struct(">HHIIBBH4x")
 _FLOW = slice(12, 24)
 """Addresses and ports in an IPv4 packet whose header has no options."""
 _PLAIN = 0x45
+"""First byte of an IPv4 packet whose header has no options."""
 _CHECKS = {UDP: 6, TCP: 16}
 """Where the checksum stands."""
 _ONES = 0xFFFF
 """Sums in ones' complement are remainders of this."""
 _MORE = 0x2000
 _OFFSET = 0x1FFF
+"""Of a piece of a datagram: more follow it, and its place in units of eight bytes."""
 
 MAX_CACHED = 1 << 12
 """Addresses whose text is kept."""

@@ -9,6 +9,7 @@ RAW_IP = 101
 LINUX_COOKED = 113
 LINUX_COOKED_2 = 276
 IPV4 = 228
+"""Link types, as the registry of them has them."""
 _ETHERTYPES = {0x0800: 4, 0x86DD: 6}
 """Versions of IP."""
 _VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})

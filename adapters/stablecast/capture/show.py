@@ -11,13 +11,13 @@ from stablecast.capture.layers import Layer
 from stablecast.capture.ports import Plan
 from stablecast.capture.tally import FAULTS, Tally
 from stablecast.capture.verdicts import Verdict
+from stablecast.core.units import MICROSECOND
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 
 MAX_TEXT = 60
 """Characters of a field's value in a line."""
 MAX_FIELDS = 8
 """Fields of a record in a line."""
-MICROSECOND = 1_000
 _HIDDEN = {"payload", "octets", "kind", "options", "version"}
 """Fields that are told otherwise, or too long for a line."""
 _NOTHING = {Verdict.PART: "a piece", Verdict.DECODED: "no data"}

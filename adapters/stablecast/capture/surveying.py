@@ -11,7 +11,7 @@ from stablecast.capture.ip import TCP, UDP, Datagram, Endpoint, Packet, Segment,
 from stablecast.capture.link import ipv4_packet
 from stablecast.capture.network import Carried, Network
 from stablecast.capture.ports import MAX_LEARNED, Kind, Plan, parse_told
-from stablecast.capture.tcp import MAX_WAITING
+from stablecast.capture.tcp import MAX_WAITING, WRAP
 from stablecast.transports.wire import lbmr, lbtrm
 from stablecast.transports.wire.errors import WireError
 
@@ -26,9 +26,9 @@ MAX_ORDER = 64
 MAX_SUMS = 64
 """Packets of an address that are looked at to find out whether it sets checksums."""
 FIRST_MULTICAST = 224
+"""First number of the lowest address of a group."""
 _SESSION = slice(2, lbtrm.HEADER.size)
 """The port for NAKs and the session in a datagram of LBT-RM."""
-WRAP = 1 << 32
 
 
 def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | None = None) -> Plan:

@@ -10,8 +10,9 @@ MAX_WAITING = 1 << 20
 """Bytes behind a gap that are kept; with more the gap is given up, its bytes were not captured."""
 MAX_SEGMENTS = 1024
 """Segments behind a gap that are kept."""
-_WRAP = 1 << 32
-_HALF = 1 << 31
+WRAP = 1 << 32
+"""How many sequence numbers there are."""
+_HALF = WRAP // 2
 
 
 @record
@@ -78,13 +79,13 @@ class HalfStream:
         """Takes a segment; returns what is in order now. `missing` bytes at its end were not captured."""
         if not self._started:
             self._started = True
-            near = self._start is not None and (sequence - self._start) % _WRAP < MAX_WAITING
+            near = self._start is not None and (sequence - self._start) % WRAP < MAX_WAITING
             self._next = self._start if near and self._start is not None else sequence
-        if not self._waiting and not missing and octets and sequence == self._next % _WRAP:  # as a rule
+        if not self._waiting and not missing and octets and sequence == self._next % WRAP:  # as a rule
             lost, self._lost = self._lost, 0
             self._next += len(octets)
             return [Chunk(octets, frame, lost)]
-        start = self._next + ((sequence - self._next + _HALF) % _WRAP) - _HALF
+        start = self._next + ((sequence - self._next + _HALF) % WRAP) - _HALF
         insort(self._waiting, _Waiting(start, octets, frame, missing))
         found = self._in_order()
         while len(self._waiting) > MAX_SEGMENTS or sum(len(one.octets) for one in self._waiting) > MAX_WAITING:

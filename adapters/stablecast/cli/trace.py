@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from stablecast.cli.group import Group
+from stablecast.core.units import SECOND
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Look into traces: dump, diff, analyze, prune, travel through time."
 )
 
-NANOSECONDS = 1_000_000_000
 
 Paths = Annotated[list[Path], typer.Argument(help="Traces, directories of traces, or patterns.")]
 Endpoint = Annotated[str | None, typer.Option(help="Part of the endpoint's role or name.")]
@@ -98,4 +98,4 @@ def open_command(paths: Paths) -> None:
 
 
 def _ns(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * NANOSECONDS)
+    return None if seconds is None else round(seconds * SECOND)

@@ -16,7 +16,11 @@ from pathlib import Path
 from stablecast.core.errors import StablecastError
 
 VARIABLE = "STABLECAST_TLS"
+"""The environment variable that names the directory."""
+
 CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
+"""Files of the directory."""
+
 HANDSHAKE_SECONDS = 10.0
 """How long a peer may take to show its certificate."""
 

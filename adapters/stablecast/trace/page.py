@@ -19,6 +19,7 @@ from stablecast.trace.reports import FileReport, Summary
 WIDTH: Final = 920
 HEIGHT: Final = 260
 MARGIN: Final = 56
+"""Of a timeline, in pixels."""
 
 COLOURS: Final = ("#3b6fb6", "#c8662b", "#3d8f5f", "#8a5bb0", "#a8893a", "#4a9aa8", "#b5476b", "#6b7280")
 

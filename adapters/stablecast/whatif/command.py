@@ -12,12 +12,11 @@ import attrs
 
 from stablecast.config.options import Value
 from stablecast.core.errors import StablecastError
+from stablecast.core.units import MICROSECOND, SECOND
 from stablecast.whatif.recording import Recording, WhatIfError, recordings
 from stablecast.whatif.replay import Outcome, configured, replay
 
 PERCENTILES: Final = {"p50": 50, "p99": 99, "max": 100}
-MICROSECOND: Final = 1_000
-SECOND: Final = 1_000_000_000
 MAX_VARIANTS: Final = 1_000
 """Configurations of one sweep."""
 

@@ -1,6 +1,7 @@
 """Units of time. Machines count integer nanoseconds; the wire counts milliseconds."""
 
-MILLISECOND = 1_000_000
+MICROSECOND = 1_000
+MILLISECOND = 1_000 * MICROSECOND
 SECOND = 1_000 * MILLISECOND
 
 

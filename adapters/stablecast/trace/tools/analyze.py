@@ -11,15 +11,12 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core.units import SECOND
+from stablecast.core.units import MICROSECOND, SECOND
 from stablecast.trace.converter import TAG
 from stablecast.trace.tools.records import Record, read
 
 STABLE: Final = 1
 """The flag of an event `Stable` that says so for its numbers (`StableFlag.STABLE`)."""
-
-MICROSECOND: Final = 1_000
-"""In ns."""
 
 MAX_OPEN: Final = 100_000
 """Runs of messages that wait for their end; of one more the oldest is not measured."""
