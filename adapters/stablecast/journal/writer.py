@@ -41,7 +41,7 @@ STEADY = 2
 """Flushes in a row that must have been short before the loop's thread does one."""
 
 SMALL_BYTES = 4 << 10
-"""Records that the loop's thread writes itself; with more the thread's waking does not count, and more may follow."""
+"""Up to so many bytes of records the loop writes itself; with more, waking the thread counts little."""
 
 
 @attrs.define

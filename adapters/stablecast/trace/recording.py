@@ -1,10 +1,11 @@
 """Recording: what a machine was told and what it answered, frame by frame, while it runs.
 
 `record` keeps references only: inputs and effects are records that nobody changes. A frame ends after `FRAME_RECORDS`
-records, or with the first record `FLUSH_NS` after it began; then one snapshot is taken, here, for the machine changes
-with the next input. Encoding, compressing and writing happen in a thread with a bounded queue. While that is full,
-frames grow; those that have their full size are dropped, and the next one says how many records are missing: a slow
-disk never slows an endpoint down, unless its recorder is *patient*. Simulated time has no reason to hurry.
+records or `FRAME_EFFECTS` effects, or with the first record `FLUSH_NS` after it began; then one snapshot is taken,
+here, for the machine changes with the next input. Encoding, compressing and writing happen in a thread with a bounded
+queue. While that is full, frames grow; those that have their full size are dropped, and the next one says how many
+records are missing: a slow disk never slows an endpoint down, unless its recorder is *patient*. Simulated time has no
+reason to hurry.
 """
 
 import atexit
