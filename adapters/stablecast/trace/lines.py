@@ -5,20 +5,17 @@ template of its text, made once from its annotations; `reading` is the way back.
 """
 
 import json
-import types
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, Union, get_args, get_origin
-
-import attrs
+from typing import Any, Final, get_args, get_origin
 
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
 from stablecast.trace.converter import TAG
+from stablecast.trace.schemas import fields_of, is_union, members_of
 
 Write = Callable[[Any], str]
 
-_UNIONS: Final = (types.UnionType, Union)
 _TRUTH: Final = {True: "true", False: "false"}
 _text = lru_cache(maxsize=4096)(json.dumps)
 """Addresses, topics and sentences come again and again."""
@@ -47,19 +44,10 @@ def effects_text(effects: Sequence[Effect]) -> str:
     return f"[{_WRITERS[type(effects[0])](effects[0])}]" if effects else "[]"
 
 
-def _fields(kind: Any) -> tuple[list[str], list[Any]]:
-    fields = attrs.fields(attrs.resolve_types(kind))
-    return [field.name for field in fields], [field.type for field in fields]
-
-
 def _record_writer(kind: type, tag: str = "") -> Write:
     """What writes a record: one f-string of its fields, compiled once, as attrs compiles what makes it."""
-    names, schemas = _fields(kind)
     tools: dict[str, Any] = {"truth": _TRUTH, "text": _text}
-    places = [
-        f'"{name}":{{{_expression(schema, f"record.{name}", tools)}}}'
-        for name, schema in zip(names, schemas, strict=True)
-    ]
+    places = [f'"{name}":{{{_expression(schema, f"record.{name}", tools)}}}' for name, schema in fields_of(kind)]
     text = ",".join([tag, *places] if tag else places)
     write: Write = eval(f"lambda record: f'{{{{{text}}}}}'", tools)  # noqa: S307 - of the core's own annotations
     return write
@@ -76,8 +64,7 @@ def _expression(schema: Any, value: str, tools: dict[str, Any]) -> str:
     if get_origin(schema) is None and issubclass(schema, int):
         return f"int({value})"
     tool = f"write{len(tools)}"
-    members = [member for member in get_args(schema) if member is not type(None)]
-    if get_origin(schema) in _UNIONS and len(members) > 1:
+    if is_union(schema) and len(members := members_of(schema)) > 1:
         tools[tool] = {member: _record_writer(member, f'"{TAG}":"{member.__name__}"') for member in members}
         return f"{tool}[{value}.__class__]({value})"
     tools[tool] = _writer(schema)
@@ -86,9 +73,8 @@ def _expression(schema: Any, value: str, tools: dict[str, Any]) -> str:
 
 def _writer(schema: Any) -> Write:
     """What writes a value that is no field of its own."""
-    if get_origin(schema) in _UNIONS:
-        members = [member for member in get_args(schema) if member is not type(None)]
-        write = _writer(members[0])
+    if is_union(schema):
+        write = _writer(members_of(schema)[0])
         return lambda value: "null" if value is None else write(value)
     if get_origin(schema) is tuple:
         return _tuple_writer(schema)

@@ -10,18 +10,17 @@ import types
 from collections.abc import Callable
 from functools import cache, reduce
 from operator import or_
-from typing import Any, Final, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import attrs
 import msgspec
 
 from stablecast.core.inputs import Input
 from stablecast.trace.converter import TAG
+from stablecast.trace.schemas import fields_of, is_union, members_of
 
 Read = Callable[[Any], Any]
 """Makes a record of its twin."""
-
-_UNIONS: Final = (types.UnionType, Union)
 
 
 class Reader:
@@ -49,26 +48,17 @@ def reader(union: Any) -> Reader:
     return Reader(union)
 
 
-def _fields(kind: Any) -> list[tuple[str, Any]]:
-    return [(field.name, field.type) for field in attrs.fields(attrs.resolve_types(kind))]
-
-
-def _members(schema: Any) -> list[Any]:
-    """Those of a union, None apart."""
-    return [member for member in get_args(schema) if member is not types.NoneType]
-
-
 @cache
 def _twin(kind: type, tag: str | None = None) -> type:
-    fields = [(name, _expected(schema)) for name, schema in _fields(kind)]
+    fields = [(name, _expected(schema)) for name, schema in fields_of(kind)]
     name = kind.__name__
     return msgspec.defstruct(name, fields, tag_field=tag, tag=tag and name, forbid_unknown_fields=True, gc=False)
 
 
 def _expected(schema: Any) -> Any:
     """What the decoder is told to expect."""
-    if get_origin(schema) in _UNIONS:
-        members = _members(schema)
+    if is_union(schema):
+        members = members_of(schema)
         many = [_twin(member, TAG) if len(members) > 1 else _expected(member) for member in members]
         return reduce(or_, [None] * (types.NoneType in get_args(schema)), reduce(or_, many))
     if get_origin(schema) is tuple:
@@ -79,7 +69,7 @@ def _expected(schema: Any) -> Any:
 def _maker(kind: type) -> Read:
     """What makes a record of its twin: one call, compiled once, as attrs compiles what it calls."""
     tools: dict[str, Any] = {"kind": kind}
-    values = [_expression(schema, f"twin.{name}", tools) for name, schema in _fields(kind)]
+    values = [_expression(schema, f"twin.{name}", tools) for name, schema in fields_of(kind)]
     make: Read = eval(f"lambda twin: kind({', '.join(values)})", tools)  # noqa: S307 - of the core's own annotations
     return make
 
@@ -87,8 +77,8 @@ def _maker(kind: type) -> Read:
 def _expression(schema: Any, value: str, tools: dict[str, Any]) -> str:
     """What makes a value; it may use what it puts into `tools`."""
     tool = f"make{len(tools)}"
-    if get_origin(schema) in _UNIONS:
-        members = _members(schema)
+    if is_union(schema):
+        members = members_of(schema)
         if len(members) == 1:
             return f"None if {value} is None else {_expression(members[0], value, tools)}"
         tools[tool] = {_twin(member, TAG): _maker(member) for member in members}
