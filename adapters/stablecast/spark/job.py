@@ -22,14 +22,12 @@ from stablecast.trace.facts import Fact
 from stablecast.trace.frames import ROLES
 from stablecast.trace.locate import violation
 from stablecast.trace.names import traces_of
-from stablecast.trace.page import Point
+from stablecast.trace.page import DRAWN, MAX_POINTS, Point
 from stablecast.trace.reports import MAX_VIOLATIONS, TABLE, FileReport, Summary, Violation, rows_of
 from stablecast.trace.verify import Link, broken_beginning
 
-MAX_POINTS: Final = 200
-"""Points of one line of a timeline."""
-
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64(), "int64": pa.int64()}
+"""Types of columns by their names, in SQL and in tables of violations."""
 
 FEW: Final = 200_000
 """Rows below which it costs more to compile queries than to run them."""
@@ -103,7 +101,7 @@ _POINTS: Final = f"""
     SELECT f.trace, l.role, l.endpoint, f.kind, f.life, f.time, f.last FROM (
         SELECT *, row_number() OVER (PARTITION BY trace, kind, life ORDER BY part, offset, record) AS place,
                count(*) OVER (PARTITION BY trace, kind, life) AS points
-        FROM usable WHERE what = 'fact' AND kind IN ('sent', 'stable', 'held', 'delivered')) f
+        FROM usable WHERE what = 'fact' AND kind IN ({_of(DRAWN)})) f
     JOIN (SELECT trace, max_by(role, offset) AS role, max_by(endpoint, offset) AS endpoint FROM frames GROUP BY trace) l
          ON f.trace = l.trace
     WHERE f.place = f.points OR f.place % (1 + points DIV {MAX_POINTS}) = 0
