@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
+from stablecast.net import timed
 from stablecast.net.address import join, parse
 from stablecast.net.alarm import Alarm
 from stablecast.resolver.errors import ResolverError
@@ -36,20 +37,8 @@ EffectT = TypeVar("EffectT")
 _parsed = lru_cache(maxsize=32_768)(parse)
 
 
-class Machine(Protocol[InputT_contra, EffectT_co]):
+class Machine(timed.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]):
     """The machine contract (`stablecast.transports.resolution`)."""
-
-    def receive(self, event: InputT_contra | DatagramArrived, now: int) -> None:
-        """Feed one input."""
-
-    def handle_timeout(self, now: int) -> None:
-        """Do what is due."""
-
-    def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due."""
-
-    def take_effects(self) -> Sequence[EffectT_co]:
-        """What to do, in order."""
 
     def counters(self) -> dict[str, int]:
         """What happened so far."""
