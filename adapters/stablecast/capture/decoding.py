@@ -92,6 +92,7 @@ def packets(
 
     Raises:
         CaptureError: See `frames`. Of a file that was cut all packets come before.
+        OSError: If it cannot be read.
     """
     decoder = Decoder(survey(path) if plan is None else plan, roundtrip, brief)
     try:

@@ -16,6 +16,7 @@ Daemons do as usual once they run (`stablecast.cli.common`).
 
 MISSING = "stablecast's command line needs its daemons extra: pip install 'stablecast[daemons]'"
 FAILED = 1
+"""Exit status after a sentence that says what is wrong."""
 
 REMEDIES = {
     errno.ENOENT: "there is no {}: correct the path, or create it",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stablecast.capture.files import is_capture
 from stablecast.capture.judging.command import run_judge
-from stablecast.trace.command import UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
+from stablecast.trace.command import CLEAN, UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
 
 
 def run(
@@ -21,4 +21,4 @@ def run(
         statuses.append(run_verify(traces, wanted, paper))
     else:
         statuses.append(publish(paper, wanted))
-    return max(statuses, key=[0, UNREADABLE, VIOLATED].index)
+    return max(statuses, key=[CLEAN, UNREADABLE, VIOLATED].index)

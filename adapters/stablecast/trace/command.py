@@ -20,11 +20,13 @@ from stablecast.trace.verify import judge_paths, summarize
 CLEAN: Final = 0
 VIOLATED: Final = 1
 UNREADABLE: Final = 2
+"""Exit statuses: all was read and nothing is wrong; a rule is broken; something could not be read."""
 
 SPARK_BYTES: Final = 64 << 20
 """Compressed bytes from which traces are judged on Spark, where there is one: some millions of records."""
 
 EVERY_CORE: Final = "local[*]"
+"""The master that works here, on all cores."""
 
 SHOWN_UNTOLD: Final = 5
 """Things that cannot be told, of which a person reads."""

@@ -25,6 +25,7 @@ UNREADABLE: Final = 2
 """Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
 
 MEGABYTE: Final = 1 << 20
+"""In bytes, as progress is told."""
 
 LOOKED_AT: Final = 100
 """Frames that are looked at to find out why nothing in a capture can be judged."""

@@ -11,7 +11,9 @@ from stablecast.trace.tools.records import Record, Wanted, read, sentence
 from stablecast.trace.tools.session import Session, story
 
 Say = Callable[[object], None]
-DIFFERENT = 1
+DIFFERENT, WRONG = 1, 1
+"""Exit statuses: two runs differ; a line of a script was wrong."""
+
 PROMPT = "> "
 
 
@@ -87,7 +89,7 @@ def run_open(paths: list[Path], say: Say) -> int:
         for line in (*session.do("traces"), "'help' shows what may be typed"):
             say(line)
     wrong = session.run(_asked() if people else sys.stdin, say)
-    return 0 if people or not wrong else DIFFERENT
+    return 0 if people or not wrong else WRONG
 
 
 def _asked() -> Iterator[str]:
