@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports import codec
+from stablecast.transports.wire import alike, lbmc
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc
 from tests.support.vocabulary import INCARNATIONS
 
 CHAINS: list[tuple[h.Header, ...]] = [
@@ -39,6 +39,12 @@ def test_a_run_is_sent_again_as_its_messages_are(
         message, at = lbmc.decode(again, at)
         found.append(codec.decode_recovered(message))
     assert found == wanted
+
+
+def test_a_run_of_messages_that_all_have_no_room_is_not_sent_again() -> None:
+    """They are alike, and so many that they are taken at once."""
+    block = b"".join(codec.Recovered(1, 1, place, bytes(lbmc.MAX_MESSAGE - 12)).data for place in range(alike.MANY))
+    assert codec.encode_again(1, 1, block, 0, alike.MANY) == b""
 
 
 def test_what_has_no_room_for_more_headers_is_not_sent_again() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stablecast.journal import pieces as tested
 from stablecast.journal.pieces import Pieces
 from stablecast.journal.segments import Place, Segment
+from stablecast.journal.summary import Runs
 
 Naive = dict[int, tuple[Segment, int, int]]
 """Segment, offset and tag of the record that shows a number."""
@@ -84,6 +85,21 @@ def test_origins_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     (chunk,) = pieces.chunks
     assert [(start, found.tag) for start, _, found in pieces] == [(1, 39), (5, 0)]
     assert len(chunk.origins) <= 4
+
+
+def test_records_far_apart_are_entered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a summary: those beyond the reach of a chunk begin one of their own."""
+    monkeypatch.setattr(tested, "REACH", 8)
+    (place,), pieces, runs = segments(1), Pieces(), Runs(1, 0)
+    numbers = (0, 5, 15, 16, 40, 41)
+    for number in numbers:
+        for column, value in zip(runs.columns, (number, 1, 24 + number, 9), strict=True):
+            column.append(value)
+    assert pieces.extend(place, runs)
+    check(pieces, {number: (place, 24 + number, 0) for number in numbers}, [place])
+    bases = [chunk.base for chunk in pieces.chunks]
+    assert all(chunk.reaches(chunk.stop - 1) for chunk in pieces.chunks), bases
+    assert not pieces.extend(place, runs), "they do not come in order now"
 
 
 def test_a_piece_far_below_begins_a_chunk_of_its_own() -> None:

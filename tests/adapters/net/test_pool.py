@@ -205,6 +205,26 @@ async def test_a_peer_that_does_not_read_counts_as_broken(monkeypatch: pytest.Mo
         await told.pool.close()
 
 
+@pytest.mark.parametrize(("bound", "size", "turns"), [(1 << 20, 1 << 21, 1), (1 << 24, 1 << 24, 2)])
+async def test_what_follows_in_a_turn_to_a_peer_that_does_not_read_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, bound: int, size: int, turns: int
+) -> None:
+    """Too much in one turn breaks the connection at once; of two turns, what the first one left counts."""
+    monkeypatch.setattr(module, "MAX_QUEUED_BYTES", bound)
+    told = Told()
+    async with listener() as peer:
+        peer.deaf = True
+        told.pool.send(peer.address, b"one")
+        await peer.connection()
+        for _ in range(turns):
+            assert not told.reports
+            told.pool.send(peer.address, b"two")
+            told.pool.send(peer.address, bytes(size))
+            await asyncio.sleep(0)
+        assert await told.until(1) == [("reset", peer.address)]
+        await told.pool.close()
+
+
 async def test_closing_does_not_wait_for_a_deaf_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CLOSE_SECONDS", 0.0)
     told = Told()

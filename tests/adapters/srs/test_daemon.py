@@ -1,6 +1,7 @@
 """The service's daemon: where it listens, whom it cuts off, and that the others do not notice."""
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -132,6 +133,17 @@ async def test_a_port_in_use_is_told_with_the_remedy(here: Place) -> None:
         await here.service(port)
     with pytest.raises(ResolverError, match=r"192\.0\.2\.1 is not an address of this machine: choose another"):
         await SrsDaemon.start(SrsConfig("192.0.2.1", 0), here.log.append)
+
+
+async def test_a_service_that_cannot_listen_says_why(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def exhausted(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", exhausted)
+    with pytest.raises(
+        ResolverError, match=r"the service cannot listen at port 0 on 127\.0\.0\.1: Too many open files"
+    ):
+        await here.service()
 
 
 async def test_a_closed_service_does_nothing(here: Place) -> None:
