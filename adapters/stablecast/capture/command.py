@@ -35,10 +35,6 @@ def run_decode(path: Path, told: list[str], roundtrip: bool, as_json: bool, reco
         return _report(path, plan, roundtrip, as_json or records, records)
     except CaptureError as error:
         return _fail(str(error))
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        return _fail(f"{path}: {error.strerror or error}")
 
 
 def _fail(sentence: str) -> int:

@@ -22,6 +22,7 @@ import zstandard
 from stablecast.capture.errors import CaptureError, CutError
 from stablecast.core.records import record
 from stablecast.core.units import SECOND
+from stablecast.sentences import plural, unread
 
 MAX_FRAME = 1 << 24
 """Bytes of a frame or block that are believed; more is a damaged file."""
@@ -36,6 +37,7 @@ _LINK_MASK = 0xFFFF
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _TSRESOL, _TSOFFSET = 9, 14
 _MICROSECONDS = 6
+_WHOLE: Final = "if it was copied, copy it again"
 _COMPRESSED: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
@@ -105,21 +107,22 @@ def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> It
 
     Raises:
         CutError: If it ends in the middle of a frame, after all whole ones.
-        CaptureError: If the file is no capture or is damaged.
-        OSError: If it cannot be read.
+        CaptureError: If the file cannot be read, is no capture, or is damaged.
     """
-    with path.open("rb") as outer:
-        file = _unpacked(outer)
-        try:
+    try:
+        with path.open("rb") as outer:
+            file = _unpacked(outer)
             sectioned = int.from_bytes(file.peek(4)[:4]) == _PCAPNG_MAGIC
             for frame in _Pcapng(path, file).frames(start) if sectioned else _pcap(path, file, start):
                 if stop is not None and frame.offset >= stop:
                     return
                 yield frame
-        except EOFError as error:
-            raise CutError(f"{path} ends in the middle of what is compressed") from error
-        except (zlib.error, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile) as error:
-            raise CaptureError(f"{path} is damaged: {error}") from error
+    except EOFError as error:
+        raise CutError(f"{path} ends in the middle of what is compressed; {_WHOLE}") from error
+    except (zlib.error, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile) as error:
+        raise CaptureError(f"{path} is damaged: {error}; {_WHOLE}") from error
+    except OSError as error:
+        raise CaptureError(unread(path, error)) from error
 
 
 def _unpacked(file: BufferedReader) -> BufferedReader:
@@ -150,9 +153,9 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
     head = file.read(24)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
-        raise CaptureError(f"{path} is not a capture: {_looks_like(head)}")
+        raise CaptureError(f"{path} is not a capture: {_looks_like(head)}; name a pcap or pcapng file")
     if len(head) < 24:
-        raise CutError(f"{path} ends in the middle of its header")
+        raise CutError(f"{path} ends in the middle of its header; {_WHOLE}")
     link = struct.unpack_from(f"{order}I", head, 20)[0] & _LINK_MASK
     unit = _PCAP_MAGICS[_magic(head, order)]
     layout = struct.Struct(f"{order}IIII")
@@ -161,13 +164,13 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
     number, offset = (start.number, start.offset) if start else (1, 24)
     while head := file.read(layout.size):
         if len(head) < layout.size:
-            raise CutError(f"{path} ends in the middle of frame {number}")
+            raise CutError(f"{path} ends in the middle of frame {number}; {_WHOLE}")
         seconds, fraction, captured, length = layout.unpack(head)
         if captured > MAX_FRAME:
-            raise CaptureError(f"{path} is damaged: frame {number} would have {captured} bytes")
+            raise CaptureError(f"{path} is damaged: frame {number} would have {captured} bytes; {_WHOLE}")
         octets = file.read(captured)
         if len(octets) < captured:
-            raise CutError(f"{path} ends in the middle of frame {number}")
+            raise CutError(f"{path} ends in the middle of frame {number}; {_WHOLE}")
         yield Frame(number, offset, seconds * SECOND + fraction * unit, link, octets, length)
         number += 1
         offset += layout.size + captured
@@ -307,7 +310,7 @@ class _Pcapng:
         return layout.unpack_from(body)
 
     def _ends(self) -> str:
-        return f"{self._path} ends in the middle of a block, after {self._number - 1} frames"
+        return f"{self._path} ends in the middle of a block, after {plural(self._number - 1, 'frame')}; {_WHOLE}"
 
     def _damaged(self, why: str) -> str:
-        return f"{self._path} is damaged: {why}"
+        return f"{self._path} is damaged: {why}; {_WHOLE}"

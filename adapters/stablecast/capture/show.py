@@ -12,6 +12,7 @@ from stablecast.capture.ports import Plan
 from stablecast.capture.tally import FAULTS, Tally
 from stablecast.capture.verdicts import Verdict
 from stablecast.core.units import MICROSECOND
+from stablecast.sentences import plural
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 
 MAX_TEXT = 60
@@ -117,4 +118,4 @@ def summary(tally: Tally) -> Iterator[str]:
     for name, count in sorted(tally.types.items()):
         yield f"{count:8} {name}"
     others = ", ".join(f"{tally.frames[verdict]} {verdict.value}" for verdict in (*FAULTS, Verdict.OTHER))
-    yield f"{tally.packets} packets: {tally.frames[Verdict.DECODED]} decoded, {others}"
+    yield f"{plural(tally.packets, 'packet')}: {tally.frames[Verdict.DECODED]} decoded, {others}"

@@ -40,8 +40,7 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
         watch: See `files.watched`.
 
     Raises:
-        CaptureError: If the file is no capture or is damaged, or if `told` cannot be read.
-        OSError: If the file cannot be read.
+        CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
     surveyor = _Surveyor(Plan(told=parse_told(told)))
     network, settled = _Witness(), set[bytes]()

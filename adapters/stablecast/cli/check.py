@@ -1,6 +1,6 @@
 """`stablecast check`: what does not go together, with its code, in words."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -16,6 +16,7 @@ from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
 from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
+from stablecast.sentences import plural
 
 DAEMONS = (".xml", ".toml")
 """How the configurations of daemons are named; other files are option files of clients."""
@@ -31,7 +32,7 @@ def run(files: Sequence[Path], profile_name: str, as_json: bool) -> int:
     else:
         for one in found:
             say(f"{one.level.value}: {one.where}: {one.text} [{one.code}]")
-        say(f"{_count(files, 'file')}, {_count(found, 'finding')}")
+        say(f"{plural(len(files), 'file')}, {plural(len(found), 'finding')}")
     return FAILED if any(one.level is Level.ERROR for one in found) else 0
 
 
@@ -54,7 +55,3 @@ def _client(path: Path, profile_name: str) -> Client:
         except StablecastError as error:
             raise StablecastError(f"{path}:{Place(setting.line, setting.name)}: {error}") from error
     return Client(str(path), source, receiver, transport)
-
-
-def _count(what: Sized, name: str) -> str:
-    return f"{len(what)} {name}{'' if len(what) == 1 else 's'}"

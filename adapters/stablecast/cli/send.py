@@ -15,6 +15,7 @@ from stablecast.cli.lines import lines
 from stablecast.client import NotRegistered, Source
 from stablecast.core.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
 from stablecast.net.where import is_source_string
+from stablecast.sentences import plural
 
 RETRY_SECONDS = 0.2
 """Pause before a message is sent again that too few registered stores kept from being sent."""
@@ -69,7 +70,7 @@ async def _send(job: Job, descriptor: int) -> int:
     if job.as_json:
         say({**summary, "seconds": round(time.monotonic() - started, 3)})
     else:
-        note(f"{sent} messages sent, {summary['stable']} stable")
+        note(f"{plural(sent, 'message')} sent, {summary['stable']:,} stable")
     return 0
 
 
@@ -87,6 +88,6 @@ def _tell(event: Event) -> None:
         case StoreUnresponsive() | RegistrationError():
             note(event.text)
         case QuorumLost():
-            note(f"registered with {event.registered} stores, {event.needed} needed: waiting")
+            note(f"registered with {plural(event.registered, 'store')}, {event.needed} needed: waiting")
         case _:
             pass

@@ -15,6 +15,7 @@ from stablecast.operations import changing, exporting, inspecting, remote, scrub
 from stablecast.operations.place import OperationError, Remote, place
 from stablecast.operations.top import ORDERS, Top
 from stablecast.operations.troubles import troubles
+from stablecast.sentences import plural
 
 DAMAGED = 1
 """Exit status of a scrub that found damage."""
@@ -68,7 +69,7 @@ def export(where: str, output: str, given: dict[str, Any], token: Path | None) -
         return 0
     with _opened(output) as file:
         count = exporting.export(at, wanted, exporting.sink(name, file))
-    note(f"{count:,} messages")
+    note(plural(count, "message"))
     return 0
 
 
@@ -97,7 +98,8 @@ def drain(where: str, undo: bool, token: Path | None, as_json: bool) -> int:
         return _say_done({"done": client.change("drain", on=0)}, as_json)
 
     def tell(left: dict[int, int]) -> None:
-        text = f"{len(left)} sources have receivers that are up to {max(left.values()):,} messages behind"
+        behind = plural(max(left.values()), "message")
+        text = f"{plural(len(left), 'source', 'has', 'have')} receivers that are up to {behind} behind"
         say({"remaining": left} if as_json else text)
 
     remote.drained(client, lambda: time.sleep(POLL_SECONDS), tell)

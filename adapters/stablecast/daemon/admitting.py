@@ -10,6 +10,7 @@ from stablecast.core.messages import Refusal, Refused, Register, Role
 from stablecast.core.store import StoreEndpoint
 from stablecast.daemon.process import descriptors_for_streams
 from stablecast.net.where import is_source_string
+from stablecast.sentences import plural
 
 
 @attrs.frozen
@@ -44,11 +45,11 @@ def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: 
     if draining:
         return "the store is being drained"
     if len(machine.clients.records) >= limits.clients:
-        return f"there are {limits.clients} clients already"
+        return f"there {'is' if limits.clients == 1 else 'are'} {plural(limits.clients, 'client')} already"
     if request.role is Role.RECEIVER:
         return ""
     if len(machine.repositories) >= limits.sources:
-        return f"there are {limits.sources} sources already"
+        return f"there {'is' if limits.sources == 1 else 'are'} {plural(limits.sources, 'source')} already"
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"
     if not is_source_string(request.transport) and not descriptors_for_streams():

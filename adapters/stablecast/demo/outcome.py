@@ -5,6 +5,7 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.sentences import plural
 from stablecast.trace.verify import verify_paths
 
 
@@ -46,7 +47,7 @@ def judge(
     summary = verify_paths(files)
     problems = [f"message {number} was not delivered" for number in missing]
     if duplicates:
-        problems.append(f"{duplicates} messages were processed twice")
+        problems.append(plural(duplicates, "message", "was processed twice", "were processed twice"))
     problems += [report.error for report in summary.files if report.error is not None]
     problems += [f"{violation.path.name}: {violation.rule}: {violation.text}" for violation in summary.violations]
     return Outcome(

@@ -19,6 +19,7 @@ from stablecast.cli.common import on_ending, say
 from stablecast.core.errors import StablecastError
 from stablecast.demo.outcome import Outcome
 from stablecast.demo.run import Demo, DemoError
+from stablecast.sentences import plural
 
 REFRESHES = 10
 """Pictures per second."""
@@ -114,11 +115,13 @@ def _table(outcome: Outcome) -> Table:
     table.add_column()
     crashes = ", ".join(f"{kind} {count}x" for kind, count in outcome.crashes.items())
     table.add_row("verdict", "[green]every message arrived[/]" if outcome.good else "[red]something is wrong[/]")
-    table.add_row("sent", f"{outcome.sent} messages to three stores and one receiver")
+    table.add_row("sent", f"{plural(outcome.sent, 'message')} to three stores and one receiver")
     table.add_row("kill -9", crashes)
     table.add_row("delivered", f"{outcome.delivered}, lost {outcome.lost}, processed twice {outcome.duplicates}")
     table.add_row("redelivered", f"{outcome.redelivered} after crashes, told apart by the receiver's own file")
     table.add_row(
-        "replayed", f"{outcome.records} records, {len(outcome.traces)} traces, {outcome.violations} violations"
+        "replayed",
+        f"{plural(outcome.records, 'record')}, {plural(len(outcome.traces), 'trace')}, "
+        f"{plural(outcome.violations, 'violation')}",
     )
     return table

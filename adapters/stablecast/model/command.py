@@ -8,6 +8,7 @@ from typing import Any
 from stablecast.cli.common import say
 from stablecast.model import catalog, equal, mutants, tlc
 from stablecast.model.errors import ModelError
+from stablecast.sentences import plural
 
 
 def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
@@ -29,7 +30,7 @@ def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
     if as_json:
         say({"configurations": told})
     for entry in () if as_json else told:
-        size = f", {entry['nodes']} states, {entry['edges']} edges" if entry["nodes"] else ""
+        size = f", {_size(entry['nodes'], entry['edges'])}" if entry["nodes"] else ""
         say(f"{entry['name']}: {entry['purpose']} ({entry['expected']}{size})")
     return 0
 
@@ -42,7 +43,7 @@ def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) 
     graph = equal.core_graph(one).graph if jar is None else tlc.graph(one, jar)[0]
     graph.write(output)
     digests = graph.digests()
-    say(f"{output}: {digests.nodes} states, {digests.edges} edges, {digests.actions}")
+    say(f"{output}: {_size(digests.nodes, digests.edges)}, {digests.actions}")
     return 0
 
 
@@ -88,9 +89,13 @@ def needed(jar: Path | None) -> Path:
     return jar
 
 
+def _size(nodes: int, edges: int) -> str:
+    return f"{plural(nodes, 'state')}, {plural(edges, 'edge')}"
+
+
 def _print(result: equal.Comparison) -> None:
     verdict = "equal" if result.equal else "DIFFERENT"
-    say(f"{result.name}: {verdict}, {result.nodes} states, {result.edges} edges")
+    say(f"{result.name}: {verdict}, {_size(result.nodes, result.edges)}")
     told = result.difference
     if isinstance(told, str):
         say(f"  {told}")

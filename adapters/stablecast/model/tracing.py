@@ -14,6 +14,7 @@ from stablecast.model.following import Following, Tally
 from stablecast.model.sampling import Judged
 from stablecast.model.views import VIEWS, edges
 from stablecast.model.views.edges import View
+from stablecast.sentences import plural
 from stablecast.trace.names import find
 from stablecast.trace.reports import Summary
 from stablecast.trace.verify import verify_paths
@@ -91,20 +92,24 @@ def _print(following: Following, monitors: Summary, judged: list[Judged]) -> Non
     for one in judged:
         count = len(one.sample.steps)
         verdict = f"a run of {one.configuration}" if one.configuration else "no run within these bounds"
-        say(f"{one.sample.view.name}, a sample of {count} steps ({one.sample.scope}): {verdict}")
+        say(f"{one.sample.view.name}, a sample of {plural(count, 'step')} ({one.sample.scope}): {verdict}")
         if not one.configuration:
             say(f"  tried: {', '.join(one.tried)}")
             for step in one.sample.steps:
                 say(f"  {step.before} -- {step.action} --> {step.after}")
     for violation in monitors.violations[:SHOWN]:
         say(f"{violation.path}: {violation.rule}: {violation.text}")
-    say(f"{following.records} records, {len(monitors.violations)} violations of the rules")
+    say(f"{plural(following.records, 'record')}, {plural(len(monitors.violations), 'violation')} of the rules")
+
+
+def _steps(changes: int) -> str:
+    return plural(changes, "change", "is a step", "are steps")
 
 
 def _print_tally(tally: Tally, seen: int, there: int) -> None:
     outside = sum(tally.outside.values())
-    verdict = f"{tally.members} changes are steps of the model, {outside} out of bounds, {tally.strangers} are neither"
-    say(f"{tally.view.name}: {tally.traces} traces, {verdict}; {seen} of {there} steps seen")
+    verdict = f"{_steps(tally.members)} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
+    say(f"{tally.view.name}: {plural(tally.traces, 'trace')}, {verdict}; {seen:,} of {plural(there, 'step')} seen")
     for why, count in sorted(tally.outside.items()):
         say(f"  out of bounds: {why} ({count})")
     for stranger in tally.told[:SHOWN]:
@@ -124,5 +129,5 @@ def views(folder: Path | None, record: bool, as_json: bool) -> int:
     if as_json:
         say({"views": told})
     for entry in () if as_json else told:
-        say(f"{entry['view']} ({entry['scope']}): {len(entry['steps'])} steps")
+        say(f"{entry['view']} ({entry['scope']}): {plural(len(entry['steps']), 'step')}")
     return CLEAN

@@ -11,6 +11,7 @@ import attrs
 
 from stablecast.core.units import SECOND
 from stablecast.daemon.observe import ReceiverView, SourceView, StoreView
+from stablecast.sentences import plural
 
 LAG_SHARE = 0.5
 """A receiver is late when it has still to acknowledge more than this share of what is held, and `LAG_MESSAGES`."""
@@ -45,24 +46,35 @@ def of_receiver(receiver: ReceiverView, source: SourceView) -> Iterator[Finding]
     trail, _, _ = source.window
     if receiver.acknowledged + 1 < trail:
         gone = trail - receiver.acknowledged - 1
-        yield Finding(Level.WARNING, "unread-let-go", f"{gone:,} messages were let go before it acknowledged them")
+        yield Finding(
+            Level.WARNING,
+            "unread-let-go",
+            f"{plural(gone, 'message', 'was', 'were')} let go that it had not acknowledged",
+        )
     if not receiver.active:
         yield Finding(Level.WARNING, "receiver-silent", AWAY)
     if receiver.lag > max(LAG_MESSAGES, LAG_SHARE * source.messages):
-        yield Finding(Level.WARNING, "receiver-late", f"{receiver.lag:,} messages behind, of {source.messages:,} held")
+        yield Finding(
+            Level.WARNING, "receiver-late", f"{plural(receiver.lag, 'message')} behind, of {source.messages:,} held"
+        )
 
 
 def of_source(source: SourceView) -> Iterator[Finding]:
     """What is to be said of a source and its repository, its receivers aside."""
     _, newest_burst, bursts = source.bursts
     if bursts:
-        text = f"{bursts:,} bursts of messages were lost here, the newest up to {newest_burst:x}: find out why"
+        lost = "burst of messages was lost" if bursts == 1 else "bursts of messages were lost"
+        text = f"{bursts:,} {lost} here, the newest up to {newest_burst:x}: find out why"
         yield Finding(Level.CRITICAL, "burst-lost", text)
     if source.lost:
-        text = f"{source.lost:,} messages were lost here since the store started: find out why"
+        text = f"{plural(source.lost, 'message', 'was', 'were')} lost here since the store started: find out why"
         yield Finding(Level.CRITICAL, "lost", text)
     if source.holes:
-        yield Finding(Level.WARNING, "under-replicated", f"{source.holes:,} messages are missing here and asked for")
+        yield Finding(
+            Level.WARNING,
+            "under-replicated",
+            f"{plural(source.holes, 'message', 'is', 'are')} missing here and asked for",
+        )
     yield from _of_space(source)
     if not source.active:
         yield Finding(Level.WARNING, "source-silent", AWAY)
@@ -73,9 +85,13 @@ def of_source(source: SourceView) -> Iterator[Finding]:
 def _of_space(source: SourceView) -> Iterator[Finding]:
     active, drops = source.drops
     if active:
-        yield Finding(Level.WARNING, "dropping", f"{active:,} messages are being dropped at the size limit")
+        yield Finding(
+            Level.WARNING, "dropping", f"{plural(active, 'message', 'is', 'are')} being dropped at the size limit"
+        )
     elif drops:
-        yield Finding(Level.NOTICE, "dropped", f"{drops:,} messages were dropped at the size limit so far")
+        yield Finding(
+            Level.NOTICE, "dropped", f"{plural(drops, 'message', 'was', 'were')} dropped at the size limit so far"
+        )
     used, _, limit = source.memory
     if limit and used > NEARLY_FULL * limit:
         yield Finding(Level.WARNING, "memory-nearly-full", "the memory is nearly full: newcomers may be dropped")

@@ -64,15 +64,6 @@ def among(first: str, number: int) -> str:
     return first if number == 1 else f"{first} and {number - 1:,} more"
 
 
-def plural(number: int, name: str) -> str:
-    """So many of them.
-
-    >>> plural(1, "source"), plural(1000, "source")
-    ('1 source', '1,000 sources')
-    """
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
-
-
 def span(ns: float) -> str:
     """A length of time.
 

@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 import attrs
 
 from stablecast.operations.place import TOKEN_VARIABLE, OperationError, Remote
+from stablecast.sentences import refusal
 
 TIMEOUT_SECONDS = 30.0
 """How long an answer may take to begin or to go on."""
@@ -95,7 +96,10 @@ class Client:
             ) from None
         except (URLError, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
-            raise OperationError(f"the monitor at {self.remote.base} does not answer: {reason}") from None
+            told = refusal(reason) if isinstance(reason, BaseException) else reason
+            raise OperationError(
+                f"the monitor at {self.remote.base} does not answer: {told}; name where a store's web-monitor listens"
+            ) from None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import attrs
 
-from stablecast.monitor.wording import plural
 from stablecast.operations.contents import read
+from stablecast.sentences import plural
 
 
 def scrub(directory: Path) -> dict[str, Any]:

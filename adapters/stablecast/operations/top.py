@@ -11,6 +11,7 @@ from stablecast.core.units import SECOND
 from stablecast.monitor import wording
 from stablecast.operations.remote import Client
 from stablecast.operations.troubles import troubles
+from stablecast.sentences import plural
 
 COLOURS = {"OK": "green", "NOTICE": "blue", "WARNING": "yellow", "CRITICAL": "red"}
 ORDERS = ("health", "lag", "held", "topic")
@@ -61,8 +62,8 @@ def _head(store: dict[str, Any], sources: list[dict[str, Any]]) -> list[Text]:
     journal = store["journal"]
     first = Text.assemble(
         (f"{store['name'] or store['address']}  ", "bold"),
-        f"{store['address']}  up {up}  {wording.plural(store['sources'], 'source')}  "
-        f"{wording.plural(store['receivers'], 'receiver')}  ",
+        f"{store['address']}  up {up}  {plural(store['sources'], 'source')}  "
+        f"{plural(store['receivers'], 'receiver')}  ",
         (level, f"bold {COLOURS[level]}"),
     )
     second = Text(

@@ -16,6 +16,7 @@ from stablecast.prove import story
 from stablecast.prove.instance import Bounds, Instance, instance
 from stablecast.prove.search import Found, Result, Search, Verdict
 from stablecast.prove.world import World
+from stablecast.sentences import plural, unread
 
 FAILED, UNREADABLE = 1, 2
 
@@ -40,7 +41,7 @@ def run(job: Job, say: Say, note: Say) -> int:
     except StablecastError as error:
         return _unread(job, str(error), say, note)
     except OSError as error:
-        return _unread(job, f"{error.strerror or error} ({error.filename})", say, note)
+        return _unread(job, unread(Path(error.filename or "the configuration"), error), say, note)
     refused = [finding.text for finding in to_prove.findings if finding.fatal]
     if refused:
         return _refused(job, to_prove, "; ".join(refused), say, note)
@@ -120,7 +121,7 @@ def _print_run(world: World, found: Found, say: Say) -> None:
 
 
 def _summary(job: Job, bounds: Bounds, result: Result) -> str:
-    looked = f"{result.states} states" + ("" if result.complete else ", and there are more: raise --bound")
+    looked = plural(result.states, "state") + ("" if result.complete else ", and there are more: raise --bound")
     limits = f"messages {bounds.messages}, restarts of the source {bounds.restarts}, disks lost {bounds.wipes}"
     found = "none within these bounds" if result.verdict is Verdict.NONE else result.verdict
     return f"profile {job.profile}: {found} ({limits}; stores away at any time; {looked})"

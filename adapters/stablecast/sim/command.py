@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from stablecast.sentences import plural
 from stablecast.sim.coverage import Coverage
 from stablecast.sim.runner import Report, run
 from stablecast.sim.schedule import Schedule, draw
@@ -181,7 +182,8 @@ def _print(result: dict[str, Any]) -> None:
     for name, visited in result["coverage"].items():
         never = f"; never: {', '.join(visited['never'])}" if visited["never"] else ""
         states, transitions = len(visited["states"]), len(visited["transitions"])
-        typer.echo(f"{name}: {states} states, {transitions} transitions{never}")
+        typer.echo(f"{name}: {plural(states, 'state')}, {plural(transitions, 'transition')}{never}")
     counts = result["counts"]
-    typer.echo(f"{counts.get('sent', 0)} messages sent, {counts.get('delivered', 0)} delivered")
-    typer.echo(f"{result['seeds']} seeds, {result['violations']} violations, {result['seconds']:.1f} s")
+    typer.echo(f"{plural(counts.get('sent', 0), 'message')} sent, {counts.get('delivered', 0):,} delivered")
+    seeds, violations = plural(result["seeds"], "seed"), plural(result["violations"], "violation")
+    typer.echo(f"{seeds}, {violations}, {result['seconds']:.1f} s")

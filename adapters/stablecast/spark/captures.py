@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from stablecast.capture import CaptureError, Mark, Packet, marks, packets, survey
 from stablecast.capture.ports import Plan
 from stablecast.capture.show import record
+from stablecast.sentences import unread
 
 FORMAT: Final = "stablecast-capture"
 
@@ -144,19 +145,29 @@ class CaptureReader(DataSourceReader):
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """The files, and the captures of directories and patterns. Raises CaptureError where there is none."""
+    """The files, and the captures of directories and patterns. Raises CaptureError where there is none to be found."""
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            some = sorted(one for ending in ENDINGS for one in path.glob(ending))
-        elif not path.exists() and any(letter in path.name for letter in "*?["):
-            some = sorted(path.parent.glob(path.name))
-        else:
-            some = [path]
-        if not some:
-            raise CaptureError(f"there are no captures in {path}")
-        found += some
+        try:
+            found += _found(path)
+        except OSError as error:
+            raise CaptureError(unread(path, error)) from error
     return found
+
+
+def _found(path: Path) -> list[Path]:
+    """What one name stands for. Raises CaptureError and OSError."""
+    if path.is_dir():
+        some = sorted(one for one in path.iterdir() if any(map(one.match, ENDINGS)))
+        where = f"in {path}"
+    elif not path.exists() and any(letter in path.name for letter in "*?["):
+        some = sorted(one for one in path.parent.iterdir() if one.match(path.name))
+        where = f"that match {path}"
+    else:
+        return [path]
+    if not some:
+        raise CaptureError(f"there are no captures {where}: name files of pcap or pcapng")
+    return some
 
 
 def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:

@@ -35,10 +35,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from stablecast.sentences import unread
 from stablecast.spark.plan import PIECE_BYTES, Piece, plan, sound_offsets
 from stablecast.spark.rows import CHEAP, COLUMNS, SCHEMA, Bounds, batches
 from stablecast.trace.errors import TraceError
-from stablecast.trace.names import find
+from stablecast.trace.names import find, traces_in
 
 FORMAT: Final = "stablecast"
 FAIL: Final = "fail"
@@ -135,7 +136,7 @@ class TraceStreamReader(DataSourceStreamReader):
     def latestOffset(self, start: Ends | None = None, limit: Any = None) -> Ends:  # noqa: N802 - Spark's name
         """How far frames are finished now; a directory may still be empty."""
         known = start or {}
-        found = [one for path in self.paths for one in (sorted(path.glob("*.sct")) if path.is_dir() else find([path]))]
+        found = [one for path in self.paths for one in _now(path)]
         return known | {str(path): self._end(path, known.get(str(path), 0)) for path in found}
 
     def _end(self, path: Path, start: int) -> int:
@@ -161,6 +162,14 @@ class TraceStreamReader(DataSourceStreamReader):
         """The rows of a piece."""
         assert isinstance(partition, PiecePartition)
         return read_piece(partition.piece, self.names, Bounds(), self.on_error)
+
+
+def _now(path: Path) -> list[Path]:
+    """The files of a path as it is; a directory may still be empty. Raises TraceError."""
+    try:
+        return traces_in(path) if path.is_dir() else find([path])
+    except OSError as error:
+        raise TraceError(unread(path, error)) from error
 
 
 def names_of(schema: StructType) -> list[str]:

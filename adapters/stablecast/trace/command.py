@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stablecast.core.errors import StablecastError
+from stablecast.sentences import plural
 from stablecast.trace.errors import TraceError
 from stablecast.trace.names import find
 from stablecast.trace.page import Point, points_of, render
@@ -145,15 +146,15 @@ def _print(summary: Summary) -> None:
         typer.echo(text)
     if len(summary.untold) > SHOWN_UNTOLD:
         typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be told")
-    typer.echo(f"{summary.records} records in {len(summary.files)} files, {len(summary.violations)} violations")
+    typer.echo(summary.counts())
 
 
 def _sentence(report: FileReport) -> str:
     verdict = "unreadable" if report.error is not None else "clean" if report.clean else "VIOLATED"
-    notes = [f"{report.records} records"]
+    notes = [plural(report.records, "record")]
     if report.gaps:
         notes.append(f"{report.gaps} dropped by the recorder")
-    if report.frames and not report.closed:
+    if report.frames and not report.closed and report.error is None:
         notes.append("not closed, its process was killed")
     who = f"{report.role} {report.endpoint}: " if report.role else ""
     return f"{report.path}: {verdict}: {who}{', '.join(notes)}"

@@ -18,6 +18,7 @@ from typing import BinaryIO, Final
 
 import zstandard
 
+from stablecast.sentences import unread
 from stablecast.trace.errors import TraceError, TruncatedError
 
 MAGIC: Final = 0x184D2A5C
@@ -35,6 +36,7 @@ MAX_TEXT_BYTES: Final = 512 << 20
 _MAGIC: Final = HEAD.pack(MAGIC, 0, 0, 0)[:4]
 _FOLLOWING: Final = HEAD.size - 8
 _LEVEL: Final = 3
+_REMEDY: Final = "copy it again from where it was recorded"
 
 
 def append(descriptor: int, offset: int, text: bytes) -> int:
@@ -89,7 +91,7 @@ def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
                 yield offset, _text(body, path, offset)
                 offset += HEAD.size + len(body)
     except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+        raise TraceError(unread(path, error)) from error
 
 
 def offsets(path: Path, start: int = 0) -> list[int]:
@@ -108,30 +110,30 @@ def offsets(path: Path, start: int = 0) -> list[int]:
             while (head := _length(file, path, found[-1])) is not None:
                 end = found[-1] + HEAD.size + head[0]
                 if end > size:
-                    raise TruncatedError(f"{path} is truncated at byte {size}, in a frame of {head[0]} bytes")
+                    raise _truncated(path, size, f"a frame of {head[0]} bytes")
                 found.append(end)
                 file.seek(end)
             return found
     except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror}") from error
+        raise TraceError(unread(path, error)) from error
 
 
 def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
     """Length and checksum of the frame whose head stands here; None at the end of what was finished."""
     head = file.read(HEAD.size)
     if not head and offset == 0:
-        raise TraceError(f"{path} is empty, it holds no trace")
+        raise TraceError(f"{path} is empty, it holds no trace: leave it out")
     if not any(head):  # The end of the file, or a frame that was never finished.
         return None
     if head[:4] != _MAGIC[: len(head)]:
-        raise TraceError(
-            f"{path} is damaged at byte {offset}: no frame begins there" if offset else f"{path} is not a trace file"
-        )
+        if not offset:
+            raise TraceError(f"{path} is not a trace file: name what was recorded, *.sct")
+        raise _damaged(path, offset, "no frame begins there")
     if len(head) < HEAD.size:
-        raise TruncatedError(f"{path} is truncated at byte {offset + len(head)}, in the head of a frame")
+        raise _truncated(path, offset + len(head), "the head of a frame")
     _, following, length, checksum = HEAD.unpack(head)
     if following != _FOLLOWING or not 0 < length <= MAX_BODY_BYTES:
-        raise TraceError(f"{path} is damaged at byte {offset}: the head of a frame makes no sense")
+        raise _damaged(path, offset, "the head of a frame makes no sense")
     return length, checksum
 
 
@@ -139,10 +141,9 @@ def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -
     """The compressed frame whose head was read."""
     body = file.read(length)
     if len(body) < length:
-        end = offset + HEAD.size + len(body)
-        raise TruncatedError(f"{path} is truncated at byte {end}, in a frame of {length} bytes")
+        raise _truncated(path, offset + HEAD.size + len(body), f"a frame of {length} bytes")
     if zlib.crc32(body) != checksum:
-        raise TraceError(f"{path} is damaged at byte {offset}: the checksum of the frame is wrong")
+        raise _damaged(path, offset, "the checksum of the frame is wrong")
     return body
 
 
@@ -150,7 +151,15 @@ def _text(body: bytes, path: Path, offset: int) -> bytes:
     try:
         size = zstandard.frame_content_size(body)
         if not 0 <= size <= MAX_TEXT_BYTES:
-            raise TraceError(f"{path} is damaged at byte {offset}: the frame does not say its size, or is too long")
+            raise _damaged(path, offset, "the frame does not say its size, or is too long")
         return zstandard.ZstdDecompressor().decompress(body)
     except zstandard.ZstdError as error:
-        raise TraceError(f"{path} is damaged at byte {offset}: {error}") from error
+        raise _damaged(path, offset, str(error)) from error
+
+
+def _truncated(path: Path, end: int, where: str) -> TruncatedError:
+    return TruncatedError(f"{path} is truncated at byte {end}, in {where}; {_REMEDY}")
+
+
+def _damaged(path: Path, offset: int, why: str) -> TraceError:
+    return TraceError(f"{path} is damaged at byte {offset}: {why}; {_REMEDY}")

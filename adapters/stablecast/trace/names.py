@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from stablecast.sentences import unread
 from stablecast.trace.errors import TraceError
 
 SUFFIX: Final = ".sct"
@@ -42,20 +43,30 @@ def find(paths: Iterable[Path]) -> list[Path]:
     """The files, and the traces of the directories; a name with `*`, `?` or `[` is a pattern.
 
     Raises:
-        TraceError: If a directory or a pattern has none.
+        TraceError: If a directory or a pattern has none, or cannot be looked into.
     """
     found: list[Path] = []
     for path in paths:
-        if path.is_dir():
-            some = sorted(path.glob(f"*{SUFFIX}"))
-            if not some:
-                raise TraceError(f"there are no traces (*{SUFFIX}) in the directory {path}")
-            found += some
-        elif not path.exists() and any(letter in path.name for letter in "*?["):
-            some = sorted(one for one in path.parent.glob(path.name) if one.is_file())
-            if not some:
-                raise TraceError(f"no file matches {path}")
-            found += some
-        else:
-            found.append(path)
+        try:
+            found += _found(path)
+        except OSError as error:
+            raise TraceError(unread(path, error)) from error
+    return found
+
+
+def traces_in(directory: Path) -> list[Path]:
+    """The traces of a directory, perhaps none. Raises OSError; a pattern would find none where nobody may look."""
+    return sorted(path for path in directory.iterdir() if path.name.endswith(SUFFIX))
+
+
+def _found(path: Path) -> list[Path]:
+    """What one name stands for. Raises TraceError and OSError."""
+    if path.is_dir():
+        if not (found := traces_in(path)):
+            raise TraceError(f"there are no traces (*{SUFFIX}) in the directory {path}: name the one recorded to")
+        return found
+    if path.exists() or not any(letter in path.name for letter in "*?["):
+        return [path]
+    if not (found := sorted(one for one in path.parent.iterdir() if one.match(path.name) and one.is_file())):
+        raise TraceError(f"no file matches {path}: correct the pattern")
     return found

@@ -83,7 +83,7 @@ def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
 def render(summary: Summary, points: Iterable[Point]) -> str:
     """Returns the page."""
     verdict = '<span class="good">clean</span>' if summary.clean else '<span class="bad">violated or unreadable</span>'
-    counts = f"{summary.records} records in {len(summary.files)} files, {len(summary.violations)} violations"
+    counts = summary.counts()
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>stablecast verify</title><style>{_STYLE}</style>",

@@ -22,6 +22,7 @@ from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
 from stablecast.core.units import MILLISECOND
+from stablecast.sentences import refusal
 from stablecast.trace import container
 from stablecast.trace.converter import Endpoint, snapshot
 from stablecast.trace.errors import TraceError
@@ -186,7 +187,7 @@ def _create(directory: Path, role: Role, name: str, first: bytes) -> tuple[Path,
             path.unlink()
             raise
     except OSError as error:
-        raise TraceError(f"no trace can be written in {directory}: {error.strerror}; name another directory") from error
+        raise TraceError(f"no trace can be written in {directory}: {refusal(error)}; name another directory") from error
 
 
 def _open_new(directory: Path, stem: str) -> tuple[Path, int]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from stablecast.sentences import plural
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
 
@@ -130,6 +131,11 @@ class Summary:
     def clean(self) -> bool:
         """Whether there is nothing to complain about."""
         return all(report.clean for report in self.files)
+
+    def counts(self) -> str:
+        """How much it is, for people."""
+        where = f"{plural(self.records, 'record')} in {plural(len(self.files), 'file')}"
+        return f"{where}, {plural(len(self.violations), 'violation')}"
 
     @property
     def records(self) -> int:

@@ -13,6 +13,7 @@ from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input
 from stablecast.core.messages import Role
 from stablecast.core.units import SECOND
+from stablecast.sentences import refusal
 from stablecast.trace import container
 from stablecast.trace.converter import Json
 from stablecast.trace.frames import Foot, Head, digest, write_frame
@@ -125,7 +126,8 @@ class Writer:
             self._roll(frame.time)
             self._end = container.append(self._descriptor, self._end, encode(frame))
         except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint goes on, and whoever asked is told
-            self._report(f"the trace {self._path} ends here: {error}")
+            remedy = "; make room or choose another place, then restart" if isinstance(error, OSError) else ""
+            self._report(f"the trace {self._path} ends here: {refusal(error)}{remedy}")
             return False
         return True
 

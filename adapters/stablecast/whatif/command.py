@@ -13,6 +13,7 @@ import attrs
 from stablecast.config.options import Value
 from stablecast.core.errors import StablecastError
 from stablecast.core.units import MICROSECOND, SECOND
+from stablecast.sentences import plural
 from stablecast.whatif.recording import Recording, WhatIfError, recordings
 from stablecast.whatif.replay import Outcome, configured, replay
 
@@ -134,8 +135,9 @@ def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
     file = None
     for result in results:
         if result["file"] != file:
-            file = result["file"]
-            yield f"source '{result['source']}', {file}: {result['messages']} messages"
+            file, messages = result["file"], result["messages"]
+            assert isinstance(messages, int)
+            yield f"source '{result['source']}', {file}: {plural(messages, 'message')}"
         options = result["options"]
         assert isinstance(options, dict)
         name = ", ".join(f"{option}={value}" for option, value in options.items()) or "as recorded"

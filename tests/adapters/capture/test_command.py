@@ -81,9 +81,9 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, capsys: pyte
     missing, foreign = tmp_path / "missing.pcap", tmp_path / "notes.txt"
     foreign.write_text("these are notes")
     for path, words in (
-        (missing, "No such file"),
-        (tmp_path, "Is a directory"),
-        (foreign, "is not a capture"),
+        (missing, "cannot be read: No such file or directory; correct the path"),
+        (tmp_path, "cannot be read: Is a directory; name a file"),
+        (foreign, "is not a capture: it starts like neither pcap nor pcapng; name a pcap or pcapng file"),
     ):
         assert run_decode(path, [], roundtrip=True, as_json=True) == 2
         said = capsys.readouterr()
@@ -98,7 +98,7 @@ def test_a_file_that_was_cut_is_decoded_as_far_as_it_goes(tmp_path: Path, capsys
     assert run_decode(cut, [], roundtrip=True, as_json=True) == 2
     said = capsys.readouterr()
     assert json.loads(said.out)["packets"] == 12
-    assert said.err == f"stablecast: {cut} ends in the middle of frame 13\n"
+    assert said.err == f"stablecast: {cut} ends in the middle of frame 13; if it was copied, copy it again\n"
 
 
 def test_a_reader_that_goes_away_is_not_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

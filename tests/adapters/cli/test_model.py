@@ -94,7 +94,7 @@ def test_traces_are_judged_by_rules_and_models(traced: Path, tmp_path: Path, mon
     done = run("trace", traced)
     assert done.exit_code == 0
     assert (
-        "Stability.source: 2 traces, 72 changes are steps of the model, 0 out of bounds, 0 are neither; 3 of 3"
+        "Stability.source: 2 traces, 72 changes are steps of the model, 0 out of bounds, 0 neither; 3 of 3"
         in done.stdout
     )
     assert done.stdout.splitlines()[-1].endswith(" records, 0 violations of the rules")
@@ -126,7 +126,7 @@ def test_what_cannot_be_judged_is_one_sentence(tmp_path: Path) -> None:
     none = run("trace", tmp_path)
     assert (none.exit_code, none.stderr) == (
         2,
-        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}\n",
+        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}: name the one recorded to\n",
     )
     other = run("trace", tmp_path, "--model", "Rpp")
     assert (other.exit_code, other.stdout) == (2, "")

@@ -43,7 +43,7 @@ def test_a_directory_without_traces(tmp_path: Path) -> None:
     assert outcome("verify", tmp_path) == (
         2,
         "",
-        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}\n",
+        f"stablecast: there are no traces (*.sct) in the directory {tmp_path}: name the one recorded to\n",
     )
 
 

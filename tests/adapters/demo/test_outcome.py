@@ -40,7 +40,7 @@ def test_everything_once(traces: Path) -> None:
 def test_a_missing_and_a_doubled_message(traces: Path) -> None:
     found = _judge(traces, [0, 1, 1, 4, 2])
     assert (found.delivered, found.lost, found.duplicates) == (4, 1, 1)
-    assert found.problems == ["message 3 was not delivered", "1 messages were processed twice"]
+    assert found.problems == ["message 3 was not delivered", "1 message was processed twice"]
 
 
 def test_a_trace_that_was_cut(traces: Path) -> None:

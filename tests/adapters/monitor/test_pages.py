@@ -222,8 +222,8 @@ async def test_what_is_said_of_many_is_said_once() -> None:
         staged.data(life, 0, 1)
         staged.data(life, 2, 1)
     banner = words(pages.index(await board_of(staged)).blocks["banner"])
-    assert banner.count("messages are missing here") == 1
-    assert "and 102 more : 1 messages are missing here and asked for" in banner
+    assert banner.count("message is missing here") == 1
+    assert "and 102 more : 1 message is missing here and asked for" in banner
 
 
 def test_names_are_escaped() -> None:

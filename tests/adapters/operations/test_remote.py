@@ -113,7 +113,9 @@ async def test_what_the_monitor_refuses_is_said() -> None:
 
 
 def test_a_monitor_that_is_not_there_is_said() -> None:
-    with pytest.raises(OperationError, match="does not answer"):
+    with pytest.raises(
+        OperationError, match=r"does not answer: Connection refused; name where a store's web-monitor listens$"
+    ):
         Client(Remote("http://127.0.0.1:1", 0)).store()
 
 

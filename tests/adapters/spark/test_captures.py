@@ -1,6 +1,8 @@
 """`spark.read.format("stablecast-capture")`."""
 
+import errno
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -89,8 +91,31 @@ def test_files_directories_and_patterns(capture: Path, tmp_path: Path) -> None:
     assert files_of([tmp_path]) == files_of([tmp_path / "*.pcap"]) == files_of([capture]) == [capture]
     (tmp_path / "empty").mkdir()
     for nothing in (tmp_path / "empty", tmp_path / "b*.pcap"):
-        with pytest.raises(CaptureError, match="there are no captures in"):
+        with pytest.raises(CaptureError, match=r"there are no captures .*: name files of pcap or pcapng"):
             files_of([nothing])
+
+
+def test_what_cannot_be_read_is_a_sentence_that_names_it(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, empty, missing = tmp_path / "cut.pcap", tmp_path / "empty.pcap", tmp_path / "missing.pcap"
+    cut.write_bytes(capture.read_bytes()[:-3])
+    empty.touch()
+    for path, sentence in (
+        (cut, f"ends in the middle of frame {len(OURS) + 1}; if it was copied, copy it again"),
+        (empty, "is not a capture: it is empty; name a pcap or pcapng file"),
+        (missing, "cannot be read: No such file or directory; correct the path"),
+    ):
+        with pytest.raises(CaptureError) as raised:
+            reader(path).partitions()
+        assert str(raised.value) == f"{path} {sentence}"
+
+    def refuse(_: Path) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(CaptureError, match="cannot be read: Permission denied; give this user access to it"):
+        files_of([tmp_path])
 
 
 @pytest.mark.parametrize(

@@ -84,13 +84,19 @@ def test_what_cannot_be_read_gets_one_sentence_and_ends_with_2(
     assert run_verify([truncated, missing]) == UNREADABLE
     printed = capsys.readouterr()
     assert f"{truncated}: unreadable: store " in printed.out
-    assert f"{missing}: unreadable: 0 records" in printed.out
+    assert f"{missing}: unreadable: 0 records\n" in printed.out
     assert len(printed.err.splitlines()) == 2
+    assert "was killed" not in printed.out, "nobody knows of a trace whose end is missing"
+    assert run_verify([missing]) == UNREADABLE
+    assert capsys.readouterr().out.splitlines()[-1] == "0 records in 1 file, 0 violations"
 
 
 def test_a_directory_without_traces_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_verify([tmp_path]) == UNREADABLE
-    assert capsys.readouterr().err == f"stablecast: there are no traces (*.sct) in the directory {tmp_path}\n"
+    assert (
+        capsys.readouterr().err
+        == f"stablecast: there are no traces (*.sct) in the directory {tmp_path}: name the one recorded to\n"
+    )
 
 
 def test_a_page_and_a_table_are_written(corrupted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

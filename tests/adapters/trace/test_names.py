@@ -1,5 +1,7 @@
 """Which files are one trace, and which files a path means."""
 
+import errno
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,17 @@ def test_files_directories_and_patterns(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match=r"there are no traces \(\*\.sct\) in the directory"):
         find([tmp_path / "empty"])
+
+
+def test_where_nobody_may_look_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pattern skips what it may not read; the test may run as root, who may read everything."""
+    (tmp_path / "a.sct").touch()
+
+    def refuse(_: Path) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    for path in (tmp_path, tmp_path / "b*.sct"):
+        with pytest.raises(TraceError) as raised:
+            find([path])
+        assert str(raised.value) == f"{path} cannot be read: Permission denied; give this user access to it"

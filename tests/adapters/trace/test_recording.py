@@ -181,7 +181,9 @@ def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
         trace.record(Tick(), moment, [])
         trace.flush()
     trace.close()
-    assert told == [f"the trace {trace.path} ends here: [Errno 28] No space left on device"]
+    assert told == [
+        f"the trace {trace.path} ends here: No space left on device; make room or choose another place, then restart"
+    ]
     assert counts(trace.path) == [1]
 
 

@@ -44,10 +44,16 @@ def older(path: Path, whole: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path, Path], object], str]] = {
-    "missing": (lambda path, _: None, "cannot be read: No such file or directory"),
-    "empty": (lambda path, _: path.write_bytes(b""), "is empty, it holds no trace"),
-    "foreign": (lambda path, _: path.write_bytes(b"# a configuration\n"), "is not a trace file"),
-    "cut": (lambda path, whole: path.write_bytes(whole.read_bytes()[:300]), "is truncated at byte 300"),
+    "missing": (lambda path, _: None, "cannot be read: No such file or directory; correct the path"),
+    "empty": (lambda path, _: path.write_bytes(b""), "is empty, it holds no trace: leave it out"),
+    "foreign": (
+        lambda path, _: path.write_bytes(b"# a configuration\n"),
+        "is not a trace file: name what was recorded, *.sct",
+    ),
+    "cut": (
+        lambda path, whole: path.write_bytes(whole.read_bytes()[:300]),
+        "; copy it again from where it was recorded",
+    ),
     "older": (older, "verify it with the release that wrote it"),
     "directory": (lambda path, _: path.mkdir(), "there are no traces (*.sct) in the directory"),
 }

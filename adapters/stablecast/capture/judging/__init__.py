@@ -36,8 +36,6 @@ def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> 
         return judge(path, told, watch)
     except CaptureError as error:
         return str(error)
-    except OSError as error:
-        return f"{path}: {error.strerror or error}"
 
 
 def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings:
@@ -49,8 +47,7 @@ def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> F
         watch: Hears how far it is.
 
     Raises:
-        CaptureError: If the file is no capture or is damaged, or if `told` cannot be read.
-        OSError: If the file cannot be read.
+        CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
     watches = [partial(watch, what) if watch else None for what in ("survey", "judge")]
     plan, judges = survey(path, told, watches[0]), _Judges(Findings())

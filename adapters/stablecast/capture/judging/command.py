@@ -17,6 +17,7 @@ from stablecast.capture.judging.findings import RULES, Findings, Standing
 from stablecast.capture.judging.report import points_of, summary_of
 from stablecast.capture.link import is_ipv6, is_read
 from stablecast.core.errors import StablecastError
+from stablecast.sentences import plural
 from stablecast.trace.command import Paper
 
 CLEAN: Final = 0
@@ -92,10 +93,12 @@ def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> i
 def _why(path: Path, findings: Findings) -> str:
     """The likeliest reason: frames that cannot be read at all, traffic of others, or nothing that rules are about."""
     if findings.ours:
-        return f": {findings.ours} packets are ours, and no rule is about them; `stablecast capture decode` shows them"
+        ours = plural(findings.ours, "packet", "is ours", "are ours")
+        return f": {ours}, and no rule is about that; `stablecast capture decode` shows it"
     if findings.strange:
         shown = "`stablecast capture decode` tells why"
-        return f": {findings.strange} packets are ours by their ports and cannot be read; {shown}"
+        strange = plural(findings.strange, "packet", "is ours by its port", "are ours by their ports")
+        return f": {strange} and cannot be read; {shown}"
     looked_at = list(islice(frames(path), LOOKED_AT))
     links = {frame.link for frame in looked_at}
     if links and not any(map(is_read, links)):

@@ -12,6 +12,7 @@ from typing import Any, Final
 import attrs
 
 from stablecast.core.units import MICROSECOND, SECOND
+from stablecast.sentences import plural
 from stablecast.trace.converter import TAG
 from stablecast.trace.tools.records import Record, read
 
@@ -151,7 +152,8 @@ class Analysis:
     def lines(self) -> Iterator[str]:
         """For people."""
         seconds = (self.ended - self.began) / SECOND
-        yield f"{self.role} {self.endpoint}: {self.records:,} records in {seconds:.3f} s, {self.bytes:,} payload bytes"
+        records, octets = plural(self.records, "record"), plural(self.bytes, "payload byte")
+        yield f"{self.role} {self.endpoint}: {records} in {seconds:.3f} s, {octets}"
         for title, counted in (("messages", self.messages), ("inputs", self.inputs), ("effects", self.effects)):
             if counted:
                 yield f"  {title}: {', '.join(f'{name} {count:,}' for name, count in counted.most_common())}"

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from stablecast.sentences import plural
 from stablecast.trace.tools import prune as pruning
 from stablecast.trace.tools.analyze import analyze
 from stablecast.trace.tools.diff import diff
@@ -69,7 +70,8 @@ def run_prune(paths: list[Path], target: Path, window: pruning.Window, as_json: 
     if as_json:
         say({"frames": done.frames, "kept": done.kept, "bytes": done.size, "kept_bytes": done.kept_bytes})
     else:
-        say(f"{target}: {done.kept} of {done.frames} frames, {done.kept_bytes:,} of {done.size:,} bytes")
+        frames, octets = plural(done.frames, "frame"), plural(done.size, "byte")
+        say(f"{target}: {done.kept:,} of {frames}, {done.kept_bytes:,} of {octets}")
     return 0
 
 

@@ -99,7 +99,8 @@ def test_a_capture_that_was_cut_is_judged_as_far_as_it_goes(tmp_path: Path) -> N
     path = world.talk.write(tmp_path / "cut.pcap")
     path.write_bytes(path.read_bytes()[:-5])
     status, out, err = outcome("verify", str(path))
-    assert (status, err) == (1, f"stablecast: {path} ends in the middle of frame {len(world.talk.packets)}\n")
+    where = f"{path} ends in the middle of frame {len(world.talk.packets)}"
+    assert (status, err) == (1, f"stablecast: {where}; if it was copied, copy it again\n")
     assert "broken: number 39 is sent, 40 comes next" in out
 
 
@@ -108,8 +109,8 @@ def test_why_nothing_can_be_judged(tmp_path: Path) -> None:
     strange = [datagram(SOURCE, RESOLUTION, b"\xf0\0\0\0 of another version")]
     version_6 = [b"\x60" + bytes(60)]
     for packets, why in (
-        (quiet, "1 packets are ours, and no rule is about them; `stablecast capture decode` shows them"),
-        (strange, "1 packets are ours by their ports and cannot be read; `stablecast capture decode` tells why"),
+        (quiet, "1 packet is ours, and no rule is about that; `stablecast capture decode` shows it"),
+        (strange, "1 packet is ours by its port and cannot be read; `stablecast capture decode` tells why"),
         (version_6, "it has IPv6, and all of this protocol is IPv4; --port may help with the rest"),
     ):
         path = captures.pcap(tmp_path / "a.pcap", packets)
