@@ -15,8 +15,8 @@ from tests.support.network import Events
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (Limits(sources=1), "there are 1 sources already"),
-        (Limits(clients=1), "there are 1 clients already"),
+        (Limits(sources=1), "there is 1 source already"),
+        (Limits(clients=1), "there is 1 client already"),
         (Limits(disk_bytes=1), "bytes, and 1 are allowed"),
     ],
 )
