@@ -18,6 +18,9 @@ FLUSH_BYTES = 32 * 1024
 MAX_BLOCK_BYTES = 4 * FLUSH_BYTES
 """Messages that are much longer than the first of them are not put together beyond this."""
 
+PROMPT_MESSAGES = 4
+"""Messages that leave at once in a turn of the loop: a source that has more to say gains more by blocks."""
+
 TURN_MESSAGES = 1024
 """Messages after which a source that sends on and on lets other tasks run; a block has no more."""
 

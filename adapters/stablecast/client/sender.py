@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered
-from stablecast.client.outgoing import FLUSH_BYTES, TURN_MESSAGES, Block, Outgoing
+from stablecast.client.outgoing import FLUSH_BYTES, PROMPT_MESSAGES, TURN_MESSAGES, Block, Outgoing
 from stablecast.client.sent import Sent
 from stablecast.core import effects as fx
 from stablecast.core.errors import OversizeError
@@ -50,9 +50,6 @@ MAX_PAYLOAD = MAX_MESSAGE - RESERVED - DATA_HEADER.size
 
 MAX_CUT = 32 * 1024 * 1024
 """Bytes of a message over TCP: half of what may wait for a slow joiner."""
-
-PROMPT_MESSAGES = 4
-"""Messages that leave at once in a turn of the loop: a source that has more to say gains more by blocks."""
 
 TELL_SECONDS = 0.01
 """What left at once is told to the machine before whatever else it hears, an acknowledgement as a rule, at the latest
@@ -92,7 +89,7 @@ class Sender(ABC):
         self._span_ns = 0
         self._batches = 0
         self._prompt = self._emitted = self._turn_began = self._untold = self._untold_bytes = 0
-        self._calm = True  # the last turn said no more than leaves at once
+        self._calm = True  # The last turn said no more than leaves at once.
         self._timer: asyncio.TimerHandle | None = None
         self._flush_planned = False
         self._changed = asyncio.Event()
@@ -144,9 +141,7 @@ class Sender(ABC):
         length = size + 12
         header = _PLAIN(length, out.topic_index, number & 0xFFFF_FFFF)
         if not self._flush_planned and self._at_once():
-            self._emit((header + payload, number, 1, size, ()))
-            if self._calm and self.courtesy is not None:
-                self.courtesy.give_way()
+            self._leave((header + payload, number, 1, size, ()))
             return number
         out.parts += (header, payload)
         out.parts_bytes += length
@@ -272,8 +267,14 @@ class Sender(ABC):
         if self._out.pieces_bytes >= self._out.floor:
             self.flush()
         elif not self._flush_planned and self._at_once():
-            self._emit(self._out.collected())
+            self._leave(self._out.collected())
         return number
+
+    def _leave(self, block: Block) -> None:
+        """Send at once, and let whom that wakes run."""
+        self._emit(block)
+        if self._calm and self.courtesy is not None:
+            self.courtesy.give_way()
 
     def _emit(self, block: Block) -> None:
         """Put messages on the stream."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Context, Source
-from stablecast.client.outgoing import FLUSH_BYTES
-from stablecast.client.sender import PROMPT_MESSAGES
+from stablecast.client.outgoing import FLUSH_BYTES, PROMPT_MESSAGES
 from stablecast.config.kinds import OptionError
 from stablecast.config.options import Value
 from stablecast.core.inputs import Departed

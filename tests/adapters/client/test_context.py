@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Closed, Context, RegistrationFailed
-from stablecast.client.sender import PROMPT_MESSAGES
+from stablecast.client.outgoing import PROMPT_MESSAGES
 from stablecast.config.options import OptionError
 from stablecast.config.stores import StoreListError
 from stablecast.core.errors import MisuseError, StablecastError
@@ -40,8 +40,9 @@ async def test_a_context_is_prompt_unless_it_is_told_not_to_be(
         assert done == ["asked"] * prompt
         source = await sending.source("orders", stores=[await net.store()])
         source.try_send(b"0")
-        assert await take(receiver, 1) == [0]
-    assert done == ["asked", "gave way"] * prompt
+        source.try_send(b"1", {"kind": "not plain"})
+        assert await take(receiver, 2) == [0, 1]
+    assert done == ["asked", "gave way", "gave way"] * prompt
 
 
 async def test_a_source_that_says_much_gives_way_to_nobody(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
