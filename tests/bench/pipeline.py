@@ -23,6 +23,9 @@ from tests.bench.roles import BenchError, Wire, Work
 DISK_BYTES = 4 << 30
 """What a store keeps of a source: everything, as the baseline does."""
 
+KEPT_BYTES = 24 << 20
+"""What a source keeps for retransmission, at least: the default."""
+
 Send = Callable[[Source, list[bytes]], Awaitable[object]]
 
 TOPIC = "bench"
@@ -42,7 +45,8 @@ def payload(number: int, size: int) -> bytes:
 async def _source(work: Work, wire: Wire, send: Send) -> None:
     batch = [payload(number, work.size) for number in range(KINDS)] * (AT_A_TIME // KINDS + 2)
     async with Context(session_id=SESSION_ID, trace=work.trace) as context:
-        options = {"ume_flight_size": work.flight}
+        kept = max(KEPT_BYTES, 2 * work.flight * work.size)  # else the flight is cut short by what the source may keep
+        options = {"ume_flight_size": work.flight, "retransmit_retention_size_limit": kept}
         source = await context.source(TOPIC, stores=wire.named("store"), options=options)
         await asyncio.to_thread(wire.ready, source.config.transport)
         started = time.perf_counter()

@@ -19,12 +19,15 @@ MILLISECOND_NS: Final = 1_000_000
 DELAYS_MS: Final = (0, 2, 10)
 """How much longer flushes take: those of this machine's disk, and those of disks in the field."""
 
-DELAYED_FLIGHT: Final = 200_000
+DELAYED_FLIGHT: Final = 400_000
 DELAYED_RATIO: Final = 0.8
 """What slow flushes may leave of the throughput, given enough flight."""
 
-LONGER: Final = 4
+LONGER: Final = 16
 """Then so many times as many messages are sent: the first and the last flush are to be a small part of the run."""
+
+DELAYED_SIZE: Final = 100
+"""These are numbers of messages of so many bytes; of larger ones as many fewer."""
 
 
 def measured(roles: Mapping[str, Role], changes: Mapping[str, Any], options: Options, directory: Path) -> Figures:
@@ -82,7 +85,8 @@ def quorum(_: Options) -> Scenario:
 
 def delayed(delay_ms: int, options: Options, directory: Path) -> Figures:
     """Run with a disk whose flushes take so much longer."""
-    longer = attrs.evolve(options, messages=options.messages * LONGER, flight=DELAYED_FLIGHT)
+    fewer = max(1, options.size // DELAYED_SIZE)
+    longer = attrs.evolve(options, messages=options.messages * LONGER // fewer, flight=DELAYED_FLIGHT // fewer)
     return measured(pipeline.ROLES, {"sync_ns": delay_ms * MILLISECOND_NS}, longer, directory)
 
 
@@ -91,7 +95,7 @@ def flushes(_: Options) -> Scenario:
     quick, *slow = (f"{ms} ms" for ms in DELAYS_MS)
     return Scenario(
         "flushes",
-        f"every flush of the disk takes so much longer; a flight of {DELAYED_FLIGHT:,}",
+        f"every flush of the disk takes so much longer; a flight of {DELAYED_FLIGHT:,}, at {DELAYED_SIZE} B",
         SYNCED,
         {f"{ms} ms": partial(delayed, ms) for ms in DELAYS_MS},
         {"stable": "stable, 1000/s"},

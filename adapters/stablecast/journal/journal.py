@@ -37,7 +37,7 @@ from stablecast.journal.recovery import Recovered, recover
 from stablecast.journal.segments import Place, Position, Record, Segment, segment_path
 from stablecast.journal.writer import Syncs, Writer
 
-MAX_QUEUED_BYTES = 32 << 20
+MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
 
 MAX_QUEUED_RECORDS = 16_384
