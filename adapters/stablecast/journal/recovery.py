@@ -8,11 +8,10 @@ page cache that no disk has seen.
 
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO, assert_never
+from typing import assert_never
 
 import attrs
 
@@ -33,15 +32,20 @@ from stablecast.journal.format import (
     split_states,
 )
 from stablecast.journal.index import Erase, Index
-from stablecast.journal.segments import Place, Segment, leave_summary, list_segments, sync_directory
+from stablecast.journal.segments import (
+    Place,
+    Segment,
+    holds_records,
+    last_written,
+    leave_summary,
+    list_segments,
+    sync_directory,
+)
 from stablecast.journal.summary import SUMMARY_SUFFIX, Summary, decoded, summary_path
 
 DAMAGED_SUFFIX = ".damaged"
 FOREIGN_SUFFIX = ".foreign"
 """Of files that have a segment's name and are none."""
-
-PIECE_BYTES = 1 << 20
-"""Of a file that is looked through, in bytes."""
 
 
 @attrs.define
@@ -72,8 +76,12 @@ def recover(directory: Path, disk: Disk) -> Recovered:
     paths, highest = list_segments(directory)
     found.next_number = highest + 1
     _drop_orphans(directory, set(map(summary_path, paths.values())))
+    last = last_written(paths) if paths else 0
     for number, path in paths.items():
-        _read_segment(found, number, path, newest=number == max(paths), blocks=disk.verify)
+        if number > last:
+            _remove_begun(found, number, path)
+        else:
+            _read_segment(found, number, path, newest=number == last, blocks=disk.verify)
     disk.step("restart-scanned")
     if found.newest is not None:
         _make_durable(found.newest, disk.sync)
@@ -95,7 +103,7 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, bl
         header = file.read(FILE_HEADER_BYTES)
         salt = file_salt(header, number)
         if salt is None:
-            _set_aside(found, path, header, created=not newest or any(piece.strip(b"\0") for piece in _pieces(file)))
+            _set_aside(found, path, header, created=not newest or holds_records(path))
             return
         segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
@@ -145,10 +153,19 @@ def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool)
     return True
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """What is left of a file."""
-    while piece := file.read(PIECE_BYTES):
-        yield piece
+def _remove_begun(found: Recovered, number: int, path: Path) -> None:
+    """Removes a segment that was opened while the one before it was being flushed, and got nothing."""
+    with path.open("rb") as file:
+        complete = file_salt(file.read(FILE_HEADER_BYTES), number) is not None
+    if complete:
+        path.unlink()
+    else:
+        _remove_incomplete(found, path)
+
+
+def _remove_incomplete(found: Recovered, path: Path) -> None:
+    path.unlink()
+    found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
 
 
 def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) -> None:
@@ -160,8 +177,7 @@ def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) ->
         path.rename(f"{path}{suffix}")
         found.reports.append(f"{path} {what} and was renamed to {path.name}{suffix}; check the disk")
     else:
-        path.unlink()
-        found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
+        _remove_incomplete(found, path)
 
 
 def _report(found: Recovered, path: Path, gap: Gap) -> None:

@@ -5,6 +5,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -23,6 +24,9 @@ from stablecast.journal.format import (
     messages_head,
 )
 from stablecast.journal.summary import Summary, summary_path
+
+PIECE_BYTES = 1 << 20
+"""Of a file that is looked through, in bytes."""
 
 MAX_OPEN_FILES = 64
 """Bound on the segments that a journal keeps open for reading."""
@@ -117,6 +121,26 @@ def list_segments(directory: Path) -> tuple[dict[int, Path], int]:
         if match[2] is None:
             found[number] = path
     return dict(sorted(found.items())), highest
+
+
+def last_written(paths: dict[int, Path]) -> int:
+    """Returns the newest segment that holds a record, or the oldest there is, of at least one in ascending order.
+
+    Its end may be torn: the next is opened while it is flushed, and gets no record before that is done.
+
+    Raises:
+        OSError: If a file cannot be read.
+    """
+    oldest, *others = paths
+    return next((number for number in reversed(others) if holds_records(paths[number])), oldest)
+
+
+def holds_records(path: Path) -> bool:
+    """Whether there is more than a header, and zeros where room was reserved; a file that is gone holds nothing."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        file.seek(FILE_HEADER_BYTES)
+        return any(piece.strip(b"\0") for piece in iter(partial(file.read, PIECE_BYTES), b""))
+    return False
 
 
 def sync_directory(directory: Path) -> None:

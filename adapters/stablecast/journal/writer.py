@@ -32,7 +32,8 @@ import attrs
 
 from stablecast.journal.disk import Disk
 from stablecast.journal.format import Block, Kind, seal
-from stablecast.journal.segments import Record, Segment, open_for_writing
+from stablecast.journal.opening import Opening
+from stablecast.journal.segments import Record, Segment
 
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 """Bound of the system on the buffers of one vectored write."""
@@ -95,6 +96,7 @@ class Writer:
         self._closing = False
         self._aborted = False
         self._segment: Segment | None = None
+        self._opening: Opening | None = None  # of the segment that comes after it
         self._fd = -1
         self._end = 0
         # A daemon thread: a disk that never answers must not keep the process from ending.
@@ -164,6 +166,8 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - whatever it is, a dead thread must not look like a slow disk
             self._tell(self._failed, error)
         finally:
+            if self._opening is not None:
+                self._opening.drop()
             if self._fd >= 0:
                 os.close(self._fd)
             self._tell(self._stopped)
@@ -174,8 +178,15 @@ class Writer:
             raise self._broken
         last = self._closing  # read first: what was put before close() is in this batch
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
-        for segment, records in groupby(batch, key=attrgetter("segment")):
-            self._commit(segment, list(records))
+        parts = [(segment, list(records)) for segment, records in groupby(batch, key=attrgetter("segment"))]
+        for at, (segment, records) in enumerate(parts, start=1):
+            if self._aborted:
+                break
+            if segment is not self._segment:
+                self._switch(segment)
+            if at < len(parts):
+                self._opening = Opening(parts[at][0], self._disk)
+            self._commit(segment, records)
         if self._aborted:
             return False
         if batch:
@@ -185,10 +196,6 @@ class Writer:
 
     def _commit(self, segment: Segment, records: list[Record]) -> None:
         """Writes and syncs records of one segment. The segment before it is synced already: so is all before them."""
-        if self._aborted:
-            return
-        if segment is not self._segment:
-            self._switch(segment)
         step = self._disk.step
         offset = records[0].offset
         buffers: list[Block] = []
@@ -223,15 +230,13 @@ class Writer:
         yield portion
 
     def _switch(self, segment: Segment) -> None:
-        """Closes the segment that is full and opens the next."""
-        disk, step = self._disk, self._disk.step
+        """Closes the segment that is full and takes the next."""
         if self._fd >= 0:
             self._give_back()
             os.close(self._fd)
             self._fd = -1
-        step("roll")
-        self._fd = open_for_writing(segment, disk.sync, disk.segment_bytes if disk.preallocate else 0)
-        step("rolled")
+        opening, self._opening = self._opening or Opening(segment, self._disk), None
+        self._fd = opening.descriptor()
         self._segment = segment
 
     def _give_back(self) -> None:

@@ -29,7 +29,7 @@ from stablecast.journal.format import (
 )
 from stablecast.journal.index import Erase, Index
 from stablecast.journal.lock import LOCK_NAME
-from stablecast.journal.segments import Place, Segment, list_segments
+from stablecast.journal.segments import Place, Segment, last_written, list_segments
 from stablecast.operations.place import OperationError
 from stablecast.transports.lbttcp import span
 
@@ -89,9 +89,10 @@ def read(directory: Path, *, thorough: bool = False) -> Contents:
     found.set_aside = sorted(path.name for path in directory.iterdir() if path.suffix in (".damaged", ".foreign"))
     if not (paths or found.set_aside or (directory / LOCK_NAME).exists()):
         raise OperationError(f"there is no journal in {directory}: name the directory disk-cache-directory of a store")
+    last = last_written(paths) if paths else 0
     for number, path in paths.items():
         try:
-            _read_segment(found, number, path, newest=number == max(paths), thorough=thorough)
+            _read_segment(found, number, path, newest=number >= last, thorough=thorough)
         except FileNotFoundError:
             continue  # The store that runs here needs it no more.
     return found

@@ -93,7 +93,27 @@ def test_segment_that_was_never_completed(tmp_path: Path, size: int) -> None:
     assert not path.exists()
     assert list(found.segments) == [1]
     assert "was never completed and was removed" in found.reports[0]
-    assert (found.newest, found.next_number) == (None, 3)
+    assert (found.newest, found.next_number) == (found.segments[1], 3)
+
+
+@pytest.mark.parametrize("reserved", [0, 5000])
+def test_segment_that_was_opened_before_the_end_of_the_one_before_it_was_synced(tmp_path: Path, reserved: int) -> None:
+    torn, begun = write(tmp_path, 1, checkpoint(), messages(0), messages(1)), write(tmp_path, 2)
+    os.truncate(torn, torn.stat().st_size - 1)
+    os.truncate(begun, begun.stat().st_size + reserved)
+    found = opened(tmp_path)
+    assert not begun.exists()
+    assert found.index.extents(1) == [(0, 1, 5)]
+    assert (found.newest, found.next_number, found.damaged) == (found.segments[1], 3, False)
+    (report,) = found.reports
+    assert "00000001.seg ended in" in report
+
+
+def test_first_segment_without_records_is_gone_on_with(tmp_path: Path) -> None:
+    path = write(tmp_path, 1)
+    found = opened(tmp_path)
+    assert path.exists()
+    assert (found.newest, found.reports) == (found.segments[1], [])
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -3,7 +3,9 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,24 +85,63 @@ def test_what_arrives_during_a_sync_shares_the_next(tmp_path: Path) -> None:
     assert bodies(segment) == [b"{0}", *many]
 
 
-def test_the_old_segment_is_synced_before_the_new_one_is_created(tmp_path: Path) -> None:
+def test_a_segment_is_opened_while_the_one_before_it_is_flushed_and_gets_nothing_before_that_is_done(
+    tmp_path: Path,
+) -> None:
+    flushes: list[Path] = []
+    opened, flushed = threading.Event(), threading.Event()
+
+    def sync(fd: int) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        flushes.append(path)
+        if path == old.path and flushes.count(path) == 3:  # its header, {0}, and this is {1}
+            assert flushed.wait(30)
+        os.fdatasync(fd)
+        if path == new.path:
+            opened.set()
+
+    bench = Bench(tmp_path, sync=sync)
+    old, new = bench.segment(1), bench.segment(2)
+    bench.put(old, b"{0}")
+    bench.entered.acquire()
+    bench.put(old, b"{1}")
+    bench.put(new, b"{2}")
+    open_gate(bench)
+    assert opened.wait(30)
+    assert new.path.stat().st_size == FILE_HEADER_BYTES
+    assert bench.reports == [1]
+    flushed.set()
+    bench.finish()
+    assert bench.reports == [1, 2]
+    assert bodies(old) == [b"{0}", b"{1}"]
+    assert bodies(new) == [b"{2}"]
+
+
+def test_a_writer_that_is_ended_closes_what_it_had_begun_to_open(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     old, new = bench.segment(1), bench.segment(2)
     bench.put(old, b"{0}")
     bench.entered.acquire()
     bench.put(old, b"{1}")
     bench.put(new, b"{2}")
-    bench.go.release()
-    bench.entered.acquire()
-    bench.go.release()
-    bench.entered.acquire()  # the sync of {1}: {2} belongs to the same batch
-    assert not new.path.exists()
-    assert bench.reports == [1]
+    bench.go.release(2)
+    for _ in range(3):
+        bench.entered.acquire()  # {0}, {1} and the header of the new one
+    aborting, noted = threading.Thread(target=bench.writer.abort), threading.Event()
+    with mock.patch.object(bench.writer, "_ring", noted.set):
+        aborting.start()
+        assert noted.wait(30)
     open_gate(bench)
-    bench.finish()
-    assert bench.reports == [1, 2]
-    assert bodies(old) == [b"{0}", b"{1}"]
-    assert bodies(new) == [b"{2}"]
+    aborting.join(30)
+    assert bench.ended.is_set()
+    assert not [link for link in Path("/proc/self/fd").iterdir() if _leads_to(link, tmp_path)]
+    assert bodies(new) == []
+
+
+def _leads_to(link: Path, directory: Path) -> bool:
+    with suppress(FileNotFoundError):  # that of the listing itself
+        return link.readlink().is_relative_to(directory)
+    return False
 
 
 def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
