@@ -16,7 +16,7 @@ class Kind(IntEnum):
     ACTIVITY = 2
 
 
-ARMING = st.tuples(st.sampled_from(["set", "set_earlier", "stop"]), st.sampled_from(Kind), st.integers(0, 9))
+ARMING = st.tuples(st.sampled_from(["set", "stop"]), st.sampled_from(Kind), st.integers(0, 9))
 
 
 def test_nothing_armed() -> None:
@@ -30,13 +30,9 @@ def test_nothing_armed() -> None:
     assert timers == TimerTable()
 
 
-def test_set_earlier_never_moves_a_deadline_later() -> None:
+def test_the_last_deadline_counts() -> None:
     timers = TimerTable()
-    timers.set_earlier(Kind.RETRY, 50)
-    timers.set_earlier(Kind.RETRY, 70)
-    assert timers.deadline(Kind.RETRY) == 50
-    timers.set_earlier(Kind.RETRY, 20)
-    assert timers.deadline(Kind.RETRY) == 20
+    timers.set(Kind.RETRY, 20)
     timers.set(Kind.RETRY, 90)
     assert timers.deadline(Kind.RETRY) == 90
 
@@ -55,7 +51,7 @@ def test_due_kinds_come_earliest_first_and_ties_by_kind() -> None:
 def test_keys_are_plain_ints_for_snapshots() -> None:
     timers = TimerTable()
     timers.set(Kind.RETRY, 1)
-    timers.set_earlier(Kind.KEEPALIVE, 2)
+    timers.set(Kind.KEEPALIVE, 2)
     assert [type(kind) for kind in timers.deadlines] == [int, int]
     assert TimerTable({0: 1, 1: 2}) == timers
 
@@ -67,11 +63,8 @@ def test_against_a_list_of_what_happened(armings: list[tuple[str, Kind, int]], n
     twin: list[tuple[int, Kind]] = []
     for operation, kind, deadline_ns in armings:
         getattr(timers, operation)(*((kind,) if operation == "stop" else (kind, deadline_ns)))
-        present = [due for due, other in twin if other is kind]
         twin = [entry for entry in twin if entry[1] is not kind]
-        if operation == "set_earlier":
-            twin.append((min([deadline_ns, *present]), kind))
-        elif operation == "set":
+        if operation == "set":
             twin.append((deadline_ns, kind))
     twin.sort()
     assert timers.next() == (twin[0][0] if twin else None)

@@ -183,11 +183,11 @@ SHARED: Final = (
         Test("core/test_ranges.py"),
     ),
     Mutant(
-        "a-later-deadline-replaces-an-earlier-one",
+        "the-first-deadline-counts",
         "timers",
-        "if present is None or deadline_ns < present:",
-        "if present is None or deadline_ns > present:",
-        Test("core/test_timers.py::test_set_earlier_never_moves_a_deadline_later"),
+        "self.deadlines[int(kind)] = deadline_ns",
+        "self.deadlines.setdefault(int(kind), deadline_ns)",
+        Test("core/test_timers.py::test_the_last_deadline_counts"),
     ),
     Mutant(
         "a-deadline-is-due-after-its-instant",

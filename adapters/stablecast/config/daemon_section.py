@@ -12,8 +12,6 @@ from stablecast.net.address import MAX_PORT, check_ip
 MAX_ID = 0xFFFF_FFFE
 """The largest number of a user or group."""
 MAX_LOG_MIB = 1_000_000
-MONITOR_PORT = 15_304
-"""The documentation's."""
 MAX_PUBLISHING = 86_400
 """Seconds between statistics."""
 

@@ -24,12 +24,6 @@ class TimerTable:
         """Arms `kind` for `deadline_ns`, whatever it was armed for before."""
         self.deadlines[int(kind)] = deadline_ns
 
-    def set_earlier(self, kind: IntEnum, deadline_ns: int) -> None:
-        """Arms `kind` for `deadline_ns` unless it is already due sooner."""
-        present = self.deadlines.get(kind)
-        if present is None or deadline_ns < present:
-            self.deadlines[int(kind)] = deadline_ns
-
     def stop(self, kind: IntEnum) -> None:
         """Disarms `kind`; nothing happens if it is not armed."""
         self.deadlines.pop(kind, None)
