@@ -43,9 +43,18 @@ RECEIVERS: Final = (
     Mutant(
         "an-own-acknowledgement-fills-no-gaps",
         "receiver/delivery",
-        "self.claimed.add(self.acked + 1, min(number + 1, self.next))",
-        "self.claimed.add(min(number, self.next - 1), min(number + 1, self.next))",
+        "self.claimed.add(self.acked + 1, min(number + 1, self.next))\n            return",
+        "self.claimed.add(min(number, self.next - 1), min(number + 1, self.next))\n            return",
         Test("core/receiver/test_delivery.py::test_an_own_acknowledgement_fills_gaps_below_it"),
+    ),
+    Mutant(
+        "an-own-acknowledgement-counts-what-waits",
+        "receiver/delivery",
+        "        first = max(first, self.acked + 1)\n",
+        "        first = self.acked + 1\n",
+        Test(
+            "core/receiver/test_delivery.py::test_in_arrival_order_an_own_acknowledgement_counts_below_it_what_is_consumed"
+        ),
     ),
     Mutant(
         "held-beyond-the-proximity",

@@ -16,24 +16,31 @@ class Owner(Protocol):
     def consumed(self, first: int, last: int) -> None:
         """The application is done with these."""
 
-    def acknowledge(self, number: int) -> None:
-        """The application acknowledges everything up to a number."""
+    def acknowledge(self, first: int, number: int) -> None:
+        """The application acknowledges everything up to a number, and was handed `first` to `number`."""
 
 
 @attrs.frozen
 class AckHandle:
-    """What is left of a message when all that is wanted of it is to acknowledge it, or others, later (P-348)."""
+    """What is left of a message when all that is wanted of it is to acknowledge it, or others, later (P-348).
 
+    `first` is where its batch begins: what came before it in that was handed over with it.
+    """
+
+    first: int
     number: int
     _owner: Owner
 
     def ack(self, number: int | None = None) -> None:
         """Acknowledge everything up to `number`, a sequence number of the same source; None: up to this message.
 
-        Raises MisuseError for a number that was not delivered yet.
+        In arrival order what is below counts only if the application is done with it, or it came in one batch with this
+        message. Raises MisuseError for a number that was not delivered yet, or is a piece of a message that was not.
         """
         wanted = self.number if number is None else serial.extend(serial.wire(number), self.number)
-        self._owner.acknowledge(wanted)
+        self._owner.acknowledge(self.first if self.first <= wanted <= self.number else wanted, wanted)
+        if wanted > self.number:
+            self._owner.acknowledge(self.first, self.number)
 
 
 class Batch:
@@ -105,7 +112,7 @@ class Batch:
 
     def ack_handle(self, index: int | None = None) -> AckHandle:
         """What can acknowledge the `index`th message and all before it, now or later; None: the last of the batch."""
-        return AckHandle(self.numbers(self.count - 1 if index is None else index)[1], self._owner)
+        return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self._owner)
 
     def ack(self) -> None:
         """Acknowledge the batch and everything before it: for receivers that acknowledge explicitly (P-346)."""

@@ -8,6 +8,7 @@ from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
 from stablecast.core import effects as fx
 from stablecast.core import serial
+from stablecast.core.errors import MisuseError
 from stablecast.core.events import DeregistrationComplete, UnrecoverableLoss
 from stablecast.core.inputs import (
     Acknowledge,
@@ -58,6 +59,7 @@ class Session:
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
+        self._acknowledged = -1
         self._machine = ReceiverSession.create(config)
         self._goes_on = self._machine.arrivals.goes_on
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
@@ -170,10 +172,16 @@ class Session:
             (first, last), self._consumed = self._consumed, None
             self._driver.feed(Consumed(first, last))
 
-    def acknowledge(self, number: int) -> None:
-        """It acknowledges everything up to `number` itself. Raises MisuseError for what was not delivered."""
+    def acknowledge(self, first: int, number: int) -> None:
+        """It acknowledges all up to `number` itself, and was handed `first` to `number`.
+
+        Raises MisuseError for what was not delivered.
+        """
+        if self._pieces.incomplete(number):
+            raise MisuseError(f"acknowledged {number}, a piece of a message that is not delivered yet")
         self._tell_consumed()
-        self._driver.feed(Acknowledge(number))
+        self._driver.feed(Acknowledge(number, first))
+        self._acknowledged = max(self._acknowledged, number)
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
@@ -228,5 +236,7 @@ class Session:
         passed, lost = self._pieces.take_passed()
         for first, stop in passed:
             self._driver.feed(Consumed(first, stop - 1))
+            if first <= self._acknowledged:  # As with what is lost: no acknowledgement waits for it.
+                self._driver.feed(Acknowledge(min(stop - 1, self._acknowledged), first))
         for first, stop in lost:
             self._receiver.on_notify(UnrecoverableLoss(first, stop - 1))

@@ -34,7 +34,7 @@ from stablecast.core.messages import ConsumptionAck, Deregistered, Message, Refu
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.registration import Registration
-from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
+from stablecast.core.settings import AckMode, ReceiverConfig
 from stablecast.core.units import MILLISECOND
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.sim.checkers import Checkers
@@ -269,7 +269,7 @@ class Session:
         self._stream = Continuity()
         self._checkers = process.checkers
         self._receiver = process.receiver
-        self._newest = -1
+        self._newest = self._acknowledged = -1
         self._pieces = Reassembly()
         self._senders: dict[int, int] = {}
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(self.machine, process.record(self.machine))
@@ -308,12 +308,12 @@ class Session:
 
     def acknowledge(self, last: int) -> None:
         """An application that acknowledges itself does so now and then, and whenever it is done with everything."""
-        config = self._process.config
-        if config.ack_mode is not AckMode.EXPLICIT:
+        if self._process.config.ack_mode is not AckMode.EXPLICIT:
             return
-        now_and_then = config.ordering is Ordering.ORDERED and self._process.world.rng.random() < ACKNOWLEDGE_SHARE
-        if now_and_then or not self.waiting:
-            self.driver.feed(Acknowledge(last if self.waiting else self._newest))
+        if self._process.world.rng.random() < ACKNOWLEDGE_SHARE or not self.waiting:
+            number = last if self.waiting else self._newest
+            self._acknowledged = max(self._acknowledged, number)
+            self.driver.feed(Acknowledge(number))
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
@@ -366,6 +366,8 @@ class Session:
                 who = (self._receiver, self._process.name, self.incarnation, self._senders.pop(number))
                 self._checkers.receivers.on_given_up(*who, number, told=number in told)
             self.driver.feed(Consumed(first, stop - 1))
+            if first <= self._acknowledged:
+                self.driver.feed(Acknowledge(min(stop - 1, self._acknowledged), first))
 
     def _choose(self, low: int) -> None:
         """Where to begin; applications of those who may leave meanwhile take their time."""

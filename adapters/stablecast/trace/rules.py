@@ -197,7 +197,7 @@ class NothingUnread:
         return f"number {event.last} is consumed and was never delivered" if event.last >= self.next else None
 
     def _on_acknowledge(self, event: Acknowledge) -> str | None:
-        self.consumed.add(event.number, event.number + 1)
+        self.consumed.add(event.number if event.first is None else event.first, event.number + 1)
         return None
 
     def _on_deliver(self, effect: Deliver) -> str | None:

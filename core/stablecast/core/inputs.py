@@ -140,9 +140,14 @@ class Consumed:
 
 @attrs.frozen
 class Acknowledge:
-    """Receiver: the application acknowledges everything up to `number` itself (P-346, P-347)."""
+    """Receiver: the application acknowledges everything up to `number` itself (P-346, P-347).
+
+    It was handed `first` (None: `number`) to `number`. In arrival order what is below that counts only if the
+    application is done with it: the rest it may not know of yet.
+    """
 
     number: int
+    first: int | None = None
 
 
 @attrs.frozen

@@ -16,8 +16,8 @@ class Told:
     def consumed(self, first: int, last: int) -> None:
         self.ranges.append((first, last))
 
-    def acknowledge(self, number: int) -> None:
-        raise AssertionError(number)
+    def acknowledge(self, first: int, number: int) -> None:
+        raise AssertionError(first, number)
 
 
 def assembled(told: Told, *wholes: Whole) -> Assembled:

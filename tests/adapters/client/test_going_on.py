@@ -68,10 +68,10 @@ class Side:
         self.told.append((address, message))
 
 
-def session_of(side: Side, trace: Path | None = None) -> Session:
+def session_of(side: Side, trace: Path | None = None, **changes: Any) -> Session:
     """It delivers from `START` on."""
     places: dict[str, Any] = {"reply_to": f"{LOCAL}:1", "source_request": f"{LOCAL}:2"}
-    config = attrs.evolve(ReceiverDriver().machine.config, ack_mode=AckMode.EXPLICIT, **places)
+    config = attrs.evolve(ReceiverDriver().machine.config, ack_mode=AckMode.EXPLICIT, **places, **changes)
     side.session = Session(side, config, side, trace, f"{LOCAL}:4")  # type: ignore[arg-type]  # what it needs of them
     side.session.start({})
     store = StoreEntry(0, 0, f"{LOCAL}:3", 50, 1)

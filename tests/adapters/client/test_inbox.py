@@ -20,13 +20,13 @@ class Told:
     """A session that remembers what it was told."""
 
     consumptions: list[tuple[int, int]] = attrs.field(factory=list)
-    acknowledged: list[int] = attrs.field(factory=list)
+    acknowledged: list[tuple[int, int]] = attrs.field(factory=list)
 
     def consumed(self, first: int, last: int) -> None:
         self.consumptions.append((first, last))
 
-    def acknowledge(self, number: int) -> None:
-        self.acknowledged.append(number)
+    def acknowledge(self, first: int, number: int) -> None:
+        self.acknowledged.append((first, number))
 
 
 def batch_of(count: int, first: int = 0, told: Told | None = None, skip: int = 0) -> Batch:
@@ -131,4 +131,12 @@ def test_acknowledging_oneself() -> None:
     handle.ack(0)
     handle.ack(serial.MODULUS + 100)
     top = serial.MODULUS
-    assert told.acknowledged == [top + 1, top + 2, top + 1, top - 1, top, top + 100]
+    assert told.acknowledged == [
+        (top - 2, top + 1),
+        (top - 2, top + 2),
+        (top - 2, top + 1),
+        (top - 2, top - 1),
+        (top - 2, top),
+        (top + 100, top + 100),
+        (top - 2, top + 1),
+    ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from stablecast.core.settings import AckMode
 from stablecast.sim.runner import run
 from stablecast.sim.schedule import Act, Fault, Schedule
 from stablecast.sim.setup import Leaving, Setup
@@ -120,6 +121,13 @@ FOUND = {
             Fault(3482, Act.CRASH, "store0", "", 1, False),
         ),
         Setup(late_ms=1086),
+    ),
+    # In arrival order an explicit acknowledgement counted pieces of messages that were not whole yet (A1).
+    "pieces_acknowledged": Schedule(
+        700079,
+        ((1381, 35), (1420, 34)),
+        (Fault(1503, Act.LEAVE, "receiver0", "", 578, False),),
+        Setup(request_rate=200, arrival=True, ack_mode=AckMode.EXPLICIT, large=3),
     ),
 }
 

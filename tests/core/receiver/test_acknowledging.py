@@ -150,10 +150,10 @@ def test_what_the_application_acknowledges_itself_is_all_there_is() -> None:
     """P-346: consumption alone acknowledges nothing."""
     machine, told = acknowledger(ack_mode=AckMode.EXPLICIT), window(0, 1, 2)
     assert machine.number(told) is None
-    told.claim(1)
+    told.claim(1, 1)
     assert machine.number(told) == 1
     machine = acknowledger(ack_mode=AckMode.EXPLICIT, ordering=Ordering.ARRIVAL, repairs=DOCUMENTED)
-    told.claim(6)
+    told.claim(6, 6)
     assert machine.number(told) == 6
 
 

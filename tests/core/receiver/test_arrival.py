@@ -7,7 +7,7 @@ import pytest
 from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import SteppedBack, UnrecoverableLoss
-from stablecast.core.inputs import Consumed, Data, Lost
+from stablecast.core.inputs import Acknowledge, Consumed, Data, Lost
 from stablecast.core.messages import LateJoinInfo, RetransmitRequest
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.repairs import Repair
@@ -176,12 +176,12 @@ def test_only_what_was_delivered_can_be_consumed_or_acknowledged(ordering: Order
     shop.data(3, 3)
     if ordering is Ordering.ARRIVAL:
         shop.machine.on_consumed(Consumed(3, 5))
-        shop.machine.on_acknowledged(5)
+        shop.machine.on_acknowledged(Acknowledge(5))
     for number in (2, 6):
         with pytest.raises(MisuseError, match=f"consumed {number}"):
             shop.machine.on_consumed(Consumed(number, number))
         with pytest.raises(MisuseError, match=f"acknowledged {number}"):
-            shop.machine.on_acknowledged(number)
+            shop.machine.on_acknowledged(Acknowledge(number))
 
 
 def test_acknowledging_oneself_needs_the_mode_for_it() -> None:
@@ -189,7 +189,7 @@ def test_acknowledging_oneself_needs_the_mode_for_it() -> None:
     shop = Shop()
     shop.data(0, 1)
     with pytest.raises(MisuseError, match="choose EXPLICIT"):
-        shop.machine.on_acknowledged(0)
+        shop.machine.on_acknowledged(Acknowledge(0))
 
 
 def test_a_late_join_starts_where_the_source_begins() -> None:

@@ -26,7 +26,7 @@ STEPS = st.lists(
         st.tuples(st.just("know"), NUMBER, st.integers(1, 4)),
         st.tuples(st.just("consume"), NUMBER, st.integers(1, 8)),
         st.tuples(st.just("burst"), NUMBER, st.integers(1, 8)),
-        st.tuples(st.just("claim"), NUMBER),
+        st.tuples(st.just("claim"), NUMBER, st.integers(1, 8)),
         st.tuples(st.just("acknowledge"), st.booleans()),
     ),
     max_size=30,
@@ -86,9 +86,9 @@ class Pair:
             case "burst", [start, count]:
                 self.window.burst(start, start + count, self.out)
                 self.twin.burst(start, start + count)
-            case "claim", [number]:
-                self.window.claim(number)
-                self.twin.claim(number)
+            case "claim", [first, count]:
+                self.window.claim(first, first + count - 1)
+                self.twin.claim(first, first + count - 1)
 
     def compare(self) -> None:
         for effect in drain(self.out):
@@ -302,17 +302,37 @@ def test_an_own_acknowledgement_fills_gaps_below_it() -> None:
     window, out = begun(), list[fx.Effect]()
     window.on_run(0, 9, 1, False, out)
     window.on_consumed(8, 9)
-    window.claim(5)
+    window.claim(5, 5)
     assert (window.acknowledge(explicit=True), window.acked) == (5, 5)
     window = begun(in_order=False)
     window.on_run(0, 3, 1, False, out)
     window.on_run(4, 9, 1, False, out)
-    window.claim(6)
+    window.on_consumed(0, 3)
+    window.claim(4, 6)
     assert window.acknowledge(explicit=True) == 2
     window.on_run(3, 4, 1, False, out)
     assert window.acknowledge(explicit=True) is None
-    window.claim(3)
+    window.claim(3, 3)
     assert window.acknowledge(explicit=True) == 6
+
+
+def test_in_arrival_order_an_own_acknowledgement_counts_below_it_what_is_consumed() -> None:
+    """A1: the rest may wait to be taken, or for the other pieces of a message. It counts with a later one."""
+    window, out = begun(in_order=False), list[fx.Effect]()
+    window.on_run(4, 9, 1, False, out)
+    window.on_run(0, 4, 1, False, out)
+    window.claim(8, 8)
+    assert window.acknowledge(explicit=True) is None
+    window.on_consumed(0, 2)
+    assert window.acknowledge(explicit=True) is None
+    window.claim(4, 6)
+    assert window.acknowledge(explicit=True) == 1
+    window.on_consumed(2, 4)
+    window.claim(4, 4)
+    assert window.acknowledge(explicit=True) == 6
+    window.on_consumed(7, 8)
+    window.claim(0, 7)
+    assert window.acknowledge(explicit=True) == 8
 
 
 def test_a_leap_goes_over_what_is_missing() -> None:
@@ -322,7 +342,7 @@ def test_a_leap_goes_over_what_is_missing() -> None:
     window.on_consumed(6, 7)
     assert window.leap() == 6
     assert window.leap() is None
-    window.claim(8)
+    window.claim(8, 8)
     assert window.leap(explicit=True) == 8
     window.lose(0, 4, out)
     assert not window.skipped

@@ -99,9 +99,11 @@ class Twin:
                 return
             self.next += 1
 
-    def claim(self, number: int) -> None:
-        below = range(self.acked + 1, min(number + 1, self.next or 0))
-        self.claimed |= set(below) | {n for n in self.ahead if n <= number}
+    def claim(self, first: int, number: int) -> None:
+        for n in range(self.acked + 1, number + 1):
+            delivered = n < (self.next or 0) or n in self.ahead
+            if delivered and (self.in_order or n >= first or n in self.consumed):
+                self.claimed.add(n)
 
     def acknowledge(self, explicit: bool) -> int | None:
         done = self.claimed if explicit else self.consumed

@@ -199,6 +199,10 @@ class Reassembly:
             if start < stop and first < start + partial.count:
                 self._give_up(start)
 
+    def incomplete(self, number: int) -> bool:
+        """Whether the number is that of a message of which pieces are missing."""
+        return any(first <= number < first + partial.count for first, partial in self.partials.items())
+
     def take_passed(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """What was passed since the last call as [first, stop): all of it, and what the application is to hear of."""
         passed, lost = self.passed, self.lost

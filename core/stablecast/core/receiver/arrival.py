@@ -16,7 +16,7 @@ from stablecast.core import serial
 from stablecast.core.effects import Discard, Effect, Notify
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import Oddity, SteppedBack
-from stablecast.core.inputs import Consumed, Data, Lost
+from stablecast.core.inputs import Acknowledge, Consumed, Data, Lost
 from stablecast.core.lives import ANY_LIFE, Lives
 from stablecast.core.messages import LateJoinInfo, SourceInfo
 from stablecast.core.receiver.delivery import DeliveryWindow
@@ -159,13 +159,14 @@ class Arrivals:
         self.window.on_consumed(event.first, event.last + 1)
         self.lives.on_consumed(event.first, event.last + 1)
 
-    def on_acknowledged(self, number: int) -> None:
-        """The application acknowledges itself, all up to `number`. Raises MisuseError if that was not delivered."""
+    def on_acknowledged(self, event: Acknowledge) -> None:
+        """The application acknowledges itself, all up to a number. Raises MisuseError if that was not delivered."""
+        number = event.number
         if self.config.ack_mode is not AckMode.EXPLICIT:
             raise MisuseError(f"acknowledged {number} in mode {self.config.ack_mode.name}; choose EXPLICIT")
         if not self.window.delivered(number, number + 1):
             raise MisuseError(f"acknowledged {number}, which is not delivered yet")
-        self.window.claim(number)
+        self.window.claim(number if event.first is None else event.first, number)
 
     def recover(self, targets: list[Target], now: int, out: list[Effect]) -> None:
         """Ask for what is missing, as far as the windows allow; more would only wait for the application."""

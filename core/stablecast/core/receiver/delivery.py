@@ -163,13 +163,22 @@ class DeliveryWindow:
         """The application is done with [start, stop)."""
         self.consumed.add(start if start > self.acked else self.acked + 1, stop)
 
-    def claim(self, number: int) -> None:
-        """The application acknowledges everything up to `number` that was delivered (P-347)."""
+    def claim(self, first: int, number: int) -> None:
+        """The application acknowledges all up to `number` that it was handed (P-347), `first` to `number` with it.
+
+        In order that is all that was delivered. Otherwise what is below `first` may have come later, and wait to be
+        taken, or for the other pieces of a message: of that only what the application is done with counts.
+        """
         assert self.next is not None
-        self.claimed.add(self.acked + 1, min(number + 1, self.next))
-        if not self.in_order:
-            for start, stop in self.have.within(self.next, number + 1):
-                self.claimed.add(start, stop)
+        if self.in_order:
+            self.claimed.add(self.acked + 1, min(number + 1, self.next))
+            return
+        for start, stop in self.consumed.within(self.acked + 1, number + 1):
+            self.claimed.add(start, stop)
+        first = max(first, self.acked + 1)
+        self.claimed.add(first, min(number + 1, self.next))
+        for start, stop in self.have.within(max(first, self.next), number + 1):
+            self.claimed.add(start, stop)
 
     def acknowledge(self, explicit: bool = False) -> int | None:
         """The number to acknowledge now: the end of the prefix that is consumed (or claimed) if it grew, else None.

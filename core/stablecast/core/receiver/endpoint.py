@@ -133,7 +133,7 @@ class ReceiverSession:
             case Tick():
                 self.handle_timeout(now)
             case Acknowledge():
-                self.arrivals.on_acknowledged(event.number)
+                self.arrivals.on_acknowledged(event)
                 self._acknowledge(now)
             case Lost():
                 self._on_lost(event, now)
