@@ -31,8 +31,12 @@ def _farewell(cluster: Cluster) -> Trouble | None:
     source = cluster.source
     if source is None or not source.left:
         return "L1", "the source deregistered and is not rid of its stores"
-    for index in source.known_at:  # With a session id it has no RegID to return where it never got one.
-        if clients_of(cluster.disks[STORES[index]].states()):
+    # With a session id it has no RegID to return where it never got one. An earlier life that does not know that it is
+    # over may register once more when the store has forgotten: it has a RegID of its own, and its lifetime ends it.
+    for index, reg_id in source.known_at.items():
+        clients = clients_of(cluster.disks[STORES[index]].states()).values()
+        life = source.config.incarnation
+        if any(one.incarnation == life or reg_id in (one.reg_id, one.source_reg_id) for one in clients):
             return "L1", f"the source deregistered, {STORES[index]} has not forgotten it"
     return None
 

@@ -126,7 +126,7 @@ class SourceProcess(Process):
         self.left = False
         self.hesitates = False
         self.pieces = 1
-        self.known_at: list[int] = []
+        self.known_at: dict[int, int] = {}
         self._checkers = checkers
         self._on_over = on_over
         self._turns = config.behavior is StoreBehavior.RR
@@ -312,7 +312,7 @@ class SourceProcess(Process):
     def _on_notify(self, event: Event) -> None:
         match event:
             case RegistrationSuccess():
-                self.known_at.append(event.store_index)
+                self.known_at[event.store_index] = event.reg_id
                 if self._turns:
                     self._checkers.facts.on_turn(STORES[event.store_index])
                 self._checkers.on_registered(self, event.store_index, event.reg_id)

@@ -129,6 +129,13 @@ FOUND = {
         (Fault(1503, Act.LEAVE, "receiver0", "", 578, False),),
         Setup(request_rate=200, arrival=True, ack_mode=AckMode.EXPLICIT, large=3),
     ),
+    # An earlier life of a source that deregistered registered once more: the store seemed not to have forgotten (L1).
+    "another_life_registers_behind_a_farewell": Schedule(
+        700231,
+        ((976, 7), (1016, 8), (1835, 8), (2904, 23)),
+        (Fault(475, Act.TAKEOVER, "source", "", 2449, True),),
+        Setup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
+    ),
 }
 
 

@@ -2,9 +2,13 @@
 
 import pytest
 
+from stablecast.core.effects import Client
+from stablecast.core.messages import Role
 from stablecast.core.ranges import RangeSet
 from stablecast.core.units import SECOND
+from stablecast.daemon.records import client_record
 from stablecast.sim.cluster import Cluster, seeded
+from stablecast.sim.disk import Kind, Record
 from stablecast.sim.peace import trouble
 from stablecast.sim.setup import RECEIVERS, SOURCE, STORES, Setup
 
@@ -62,6 +66,27 @@ def test_a_source_that_leaves_is_to_be_forgotten(seed: int) -> None:
     source.left = False
     cluster.world.run(cluster.world.now + SECOND)
     assert trouble(cluster) is None
+
+
+@pytest.mark.parametrize(
+    ("reg_id", "source_reg_id", "same_life", "over"),
+    [(9, 0, False, True), (9, 0, True, False), (None, 0, False, False), (9, None, False, False), (9, 8, False, True)],
+)
+def test_who_registers_once_more_when_a_source_has_left_is_another(
+    reg_id: int | None, source_reg_id: int | None, same_life: bool, over: bool
+) -> None:
+    """P-586: an earlier life under a RegID of its own, and its receivers; None stands for the RegID of who left."""
+    cluster = quiet(Setup())
+    cluster.leave(SOURCE)
+    cluster.world.run(cluster.world.now + SECOND)
+    source = cluster.source
+    assert source is not None
+    index, left = next(iter(source.known_at.items()))
+    reg_id, source_reg_id = left if reg_id is None else reg_id, left if source_reg_id is None else source_reg_id
+    life = source.config.incarnation if same_life else 1
+    client = Client(Role.SOURCE, reg_id, index, "sim", 1, life, source_reg_id, "a:1", "a:2", 0, 0, -1, ())
+    cluster.disks[STORES[index]].log.append(Record(99, Kind.STATE, lambda: client_record(client), reg_id))
+    assert (trouble(cluster) is None) is over
 
 
 def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
