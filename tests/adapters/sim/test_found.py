@@ -136,6 +136,13 @@ FOUND = {
         (Fault(475, Act.TAKEOVER, "source", "", 2449, True),),
         Setup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
     ),
+    # A receiver that deregistered asked a store that had moved for ever to forget it where it had been (L1).
+    "store_moved_behind_a_farewell": Schedule(
+        811728,
+        (),
+        (Fault(2752, Act.WIPE, "store0", "store1", 1, True),),
+        Setup(named=True, leaving=Leaving.RECEIVER),
+    ),
 }
 
 

@@ -46,6 +46,7 @@ from stablecast.core.messages import (
     Role,
     SourceInfoRequest,
     StableAck,
+    StoreEntry,
 )
 from stablecast.core.settings import AckMode, OtrTimes, UseOtr
 from tests.core.drivers import ACK_NS, ReceiverDriver, code
@@ -263,6 +264,18 @@ def test_a_receiver_that_withdraws_is_forgotten_everywhere() -> None:
     driver.feed(Withdraw())
     assert driver.effects == []
     assert driver.machine.next_timeout() is None
+
+
+def test_a_store_that_moves_is_asked_to_forget_where_it_is_now() -> None:
+    """P-586, P-207: the source tells where, whether the store still knows it by that RegID or not."""
+    driver = ReceiverDriver.active()
+    driver.feed(Withdraw())
+    assert [to for to, _ in driver.sent(Deregister)] == ["store0:1", "store1:1", "store2:1"]
+    moved = (StoreEntry(0, 0, "store0:2", 99, 2), StoreEntry(1, 0, "store1:1", 50, 2))
+    assert driver.inform(stores=moved, version=2) == []
+    assert driver.sent(Register) == []
+    driver.feed(Tick(), 10**9)
+    assert [to for to, _ in driver.sent(Deregister)] == ["store0:2", "store1:1", "store2:1"]
 
 
 @pytest.mark.parametrize("steps", range(3))

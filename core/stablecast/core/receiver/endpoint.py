@@ -252,7 +252,7 @@ class ReceiverSession:
             fire(RECEIVER, self, ReceiverStep.INFORMED, now, self.arrivals.high)
         elif news is not News.NOTHING and (self.enrollment or self.requests.otr):
             self.window.learn(serial.extend(info.high, self.arrivals.high))
-            if news is News.NEWER and self.enrollment and self.state is not ReceiverState.WITHDRAWN:
+            if news is News.NEWER and self.enrollment:
                 self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 

@@ -59,7 +59,16 @@ class Enlistment:
         self.on_info(info, now, out)
 
     def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
-        """Register with stores that are new, and again where the store's own version rose (T21) or that moved."""
+        """Register with stores that are new, and again where the store's own version rose (T21) or that moved.
+
+        Who leaves only asks those that moved to forget it where they are now.
+        """
+        if self.enrollment.leaving:
+            for entry in info.stores:
+                registration = self.enrollment.registrations.get(entry.index)
+                if registration is not None and registration.address != entry.address:
+                    registration.move(entry.address, now, out)
+            return
         self._regroup(info, out)
         changed = []
         for entry in info.stores:
