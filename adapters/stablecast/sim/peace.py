@@ -1,5 +1,6 @@
 """When faults are over: whether all is settled, and if not, which rule speaks of it and who does not get on."""
 
+from stablecast.core.effects import Client
 from stablecast.core.messages import Role
 from stablecast.core.quorum import quorum_of
 from stablecast.daemon.records import clients_of
@@ -72,8 +73,13 @@ def _runs_proxy(process: object) -> bool:
 
 
 def _may_be_stood_in_for(cluster: Cluster) -> bool:
-    """Whether some store knows where a proxy would have to register, and if need be a quorum of them has its state."""
-    known = [[one.stores for one in clients_of(cluster.disks[name].states()).values() if one.stores] for name in STORES]
+    """Whether some store knows where a proxy would have to register, and if need be a quorum of them has its state.
+
+    One that was not named itself, for it granted late, is none of those that a proxy would register with.
+    """
+    known = [
+        [one.stores for one in clients_of(cluster.disks[name].states()).values() if _named(one)] for name in STORES
+    ]
     keepers = _keepers(cluster)
     groups = cluster.setup.groups
     for stores in (stores for at_one in known for stores in at_one):
@@ -82,6 +88,10 @@ def _may_be_stood_in_for(cluster: Cluster) -> bool:
         if not cluster.setup.quorate or any(there.count(group) >= quorum_of(size) for group, size in sizes):
             return True
     return False
+
+
+def _named(client: Client) -> bool:
+    return any(entry.index == client.store_index for entry in client.stores)
 
 
 def _keepers(cluster: Cluster) -> set[int]:

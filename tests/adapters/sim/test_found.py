@@ -136,6 +136,22 @@ FOUND = {
         (Fault(475, Act.TAKEOVER, "source", "", 2449, True),),
         Setup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
     ),
+    # Only a store that the source had not named yet heard whom it named: a proxy was asked for, none could be (E1).
+    "nobody_who_was_named_knows": Schedule(
+        815294,
+        (),
+        (
+            Fault(67, Act.CRASH, "source", "", 3933, False),
+            Fault(352, Act.CRASH, "receiver1", "store1", 1, False),
+            Fault(597, Act.TAKEOVER, "receiver1", "receiver0", 1, True),
+            Fault(2501, Act.SLOW, "store1", "receiver1", 235, False),
+            Fault(2545, Act.CRASH, "source", "receiver0", 187, False),
+            Fault(2554, Act.TAKEOVER, "receiver0", "store2", 203, True),
+            Fault(2881, Act.PART, "source", "", 1119, False),
+            Fault(3955, Act.CRASH, "source", "", 11, True),
+        ),
+        Setup(proxies=True, orphaned=True),
+    ),
     # A receiver that deregistered asked a store that had moved for ever to forget it where it had been (L1).
     "store_moved_behind_a_farewell": Schedule(
         811728,
