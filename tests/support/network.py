@@ -1,6 +1,7 @@
 """Stores, a relay and contexts of one event loop on loopback, closed with the test; and what they leave behind."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -145,6 +146,22 @@ def sockets() -> set[str]:
 def others() -> set["asyncio.Task[Any]"]:
     """Every task but this one."""
     return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+def knocking(port: int) -> socket.socket:
+    """A raw connection that waits to be accepted: the event loop has made no turn."""
+    raw = socket.create_connection((LOCAL, port))
+    raw.setblocking(False)
+    return raw
+
+
+async def hung_up_on(raw: socket.socket) -> bool:
+    """Waits until the other side has ended a raw connection, whatever it said before; always true."""
+    with contextlib.suppress(ConnectionError):
+        while await asyncio.get_running_loop().sock_recv(raw, 1 << 16):
+            pass
+    raw.close()
+    return True
 
 
 async def connected(port: int) -> socket.socket:

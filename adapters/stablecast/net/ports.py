@@ -1,5 +1,6 @@
-"""Listening sockets: a given port, or the first free one of the documented range."""
+"""Listening sockets: a given port, or the first free one of the documented range; and how to listen no longer."""
 
+import asyncio
 import errno
 import socket
 
@@ -59,6 +60,21 @@ def listen_within(host: str, ports: tuple[int, int]) -> socket.socket:
         except PortError:
             continue
     raise PortError(f"no port from {ports[0]} to {ports[1]} is free on {host}: widen the range or stop a program")
+
+
+async def close(server: asyncio.Server) -> None:
+    """Accept no more; the connections of `server` stay, those accepted just now are made in the next turn of the loop.
+
+    asyncio accepts in one turn and makes the connection in the next. If the server is closed in between, making it
+    fails, and a socket that nobody knows stays open: the peer hears nothing from a process that has left.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening)  # uvloop does both in one turn, and has no reader here.
+    try:
+        await asyncio.sleep(0)
+    finally:
+        server.close()
 
 
 def _socket(host: str, port: int) -> socket.socket:

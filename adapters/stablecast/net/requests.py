@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from stablecast.net import tls
+from stablecast.net import ports, tls
 from stablecast.net.stream import Item, StreamReader
 
 MAX_PEERS = 4096
@@ -54,7 +54,7 @@ class RequestPort:
         if self._server is None:
             self._listening.close()
             return
-        self._server.close()
+        await ports.close(self._server)
         for peer in tuple(self._peers):
             await peer.close()
         await self._server.wait_closed()

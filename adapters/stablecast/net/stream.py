@@ -12,7 +12,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from stablecast.net import tls
+from stablecast.net import ports, tls
 from stablecast.net.keepalive import keep_alive
 from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
@@ -179,12 +179,12 @@ class StreamServer:
             self._listening.close()
             return
         self._end_turn()
-        self._server.close()
         leaving = tuple(self.subscribers)
-        for subscriber in leaving:
-            if subscriber.transport is not None:
-                subscriber.transport.close()
         try:
+            await ports.close(self._server)
+            for subscriber in leaving:
+                if subscriber.transport is not None:
+                    subscriber.transport.close()
             async with asyncio.timeout(CLOSE_SECONDS):
                 for subscriber in leaving:
                     await subscriber.ended.wait()

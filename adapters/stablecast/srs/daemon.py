@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
-from stablecast.net import tls
+from stablecast.net import ports, tls
 from stablecast.net.address import join
 from stablecast.net.alarm import Alarm
 from stablecast.net.keepalive import keep_alive
@@ -110,7 +110,7 @@ class SrsDaemon:
         if self._report is not None:
             self._report.cancel()
         if self._server is not None:
-            self._server.close()
+            await ports.close(self._server)
         for transport in self._peers.values():
             transport.abort()
         await self._empty.wait()
@@ -122,7 +122,9 @@ class SrsDaemon:
             self._drain()
 
     def on_made(self, number: int, transport: asyncio.Transport, address: str) -> None:
-        """A connection is there."""
+        """A connection is there; who was accepted just before the end comes here after it and is hung up on."""
+        if self._closed:
+            transport.abort()
         self._peers[number] = transport
         self._empty.clear()
         self.feed(Accepted(number, address))

@@ -10,7 +10,7 @@ from stablecast.net import requests as module
 from stablecast.net.requests import Peer, RequestPort
 from stablecast.net.stream import Item
 from tests.adapters.net.peers import LOCAL, data
-from tests.support.network import connected
+from tests.support.network import connected, hung_up_on, knocking
 
 
 async def port_of() -> tuple[RequestPort, int, "asyncio.Queue[Item]"]:
@@ -102,6 +102,16 @@ async def test_who_was_accepted_just_before_the_end_is_hung_up_on() -> None:
     assert not await loop.sock_recv(client, 1)
     client.close()
     assert not len(port)
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_who_is_accepted_while_the_port_closes_is_hung_up_on(turns: int) -> None:
+    port, number, _ = await port_of()
+    peer = knocking(number)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await port.close()
+    assert await hung_up_on(peer)
 
 
 async def test_a_port_that_never_started_closes_its_socket() -> None:

@@ -9,7 +9,7 @@ from stablecast.net import stream as module
 from stablecast.net.stream import TURN_BYTES, Item, StreamReader, StreamServer, Subscriber
 from stablecast.transports.lbttcp import Run
 from tests.adapters.net.peers import LOCAL, data, hello, listener
-from tests.support.network import connected
+from tests.support.network import connected, hung_up_on, knocking
 
 
 class Reader(StreamReader):
@@ -158,6 +158,17 @@ async def test_closing_does_not_wait_for_a_deaf_joiner(monkeypatch: pytest.Monke
     await server.close()
     assert not server.subscribers
     deaf.close()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_who_is_accepted_while_the_server_closes_is_hung_up_on(turns: int) -> None:
+    """The loop accepts in one turn and makes the connection in the next; closing in between left a socket open."""
+    server, at = await server_of()
+    joining = knocking(at[1])
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await server.close()
+    assert await hung_up_on(joining)
 
 
 async def test_no_more_joiners_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

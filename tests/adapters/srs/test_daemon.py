@@ -15,7 +15,7 @@ from stablecast.transports.resolution.srs_events import Closed
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 from tests.adapters.srs.services import LOCAL, Place, place, raw
-from tests.support.network import until
+from tests.support.network import hung_up_on, knocking, until
 
 
 @pytest.fixture
@@ -144,6 +144,16 @@ async def test_a_service_that_cannot_listen_says_why(here: Place, monkeypatch: p
         ResolverError, match=r"the service cannot listen at port 0 on 127\.0\.0\.1: Too many open files"
     ):
         await here.service()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_who_is_accepted_while_the_service_closes_is_hung_up_on(turns: int, here: Place) -> None:
+    service = await here.service()
+    client = knocking(int(service.address.rpartition(":")[2]))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await service.close()
+    assert await hung_up_on(client)
 
 
 async def test_a_closed_service_does_nothing(here: Place) -> None:
