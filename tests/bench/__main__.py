@@ -3,17 +3,18 @@
 Systems take turns, so that a machine that is busy with other things slows down all of them: look at the ratios.
 """
 
-import argparse
 import json
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from stablecast.cli.common import printer
-from tests.bench import bookkeeping, peers, report
+from tests.bench import asking, bookkeeping, peers, report
 from tests.bench.bounded import bounded
 from tests.bench.disk import disk
 from tests.bench.latency import latency
@@ -47,9 +48,6 @@ SCENARIOS = {
 COST_REPEATS = 5
 """Measurements of each cost, of which the spread is shown."""
 
-FAST = {"messages": 100_000, "rounds": 1}
-"""For a look: all scenarios in a few minutes."""
-
 
 def measure(scenario: Scenario, options: Options, progress: Callable[[str], None]) -> Outcome:
     """All rounds of a scenario, its systems in turn."""
@@ -57,7 +55,8 @@ def measure(scenario: Scenario, options: Options, progress: Callable[[str], None
     for number in range(options.rounds):
         for name, system in scenario.systems.items():
             progress(f"{scenario.name}, round {number + 1} of {options.rounds}: {name}")
-            with tempfile.TemporaryDirectory(dir=options.directory) as folder:
+            place = Path(options.directory or tempfile.gettempdir())
+            with tempfile.TemporaryDirectory(dir=place) as folder, asking.room(place):
                 rounds[name].append(system(options, Path(folder)))
     return Outcome(scenario, rounds)
 
@@ -68,47 +67,67 @@ def costs(options: Options) -> dict[str, Spread]:
     return {name: Spread.of([cost(runs) for _ in range(COST_REPEATS)]) for name, cost in bookkeeping.COSTS.items()}
 
 
+def save(path: Path, text: str) -> None:
+    """Write all of it or nothing: a run that is stopped leaves the results that were there."""
+    path = path.resolve()
+    with asking.room(path.parent):
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # A device or a pipe stays what it is.
+            return
+        beside = path.with_name(f"{path.name}.{os.getpid()}")
+        try:
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def perform(asked: asking.Asked) -> None:
+    """Measure, print and write down each scenario in its turn, then the core and the peers."""
+    options, outcomes, document = asked.options, list[Outcome](), dict[str, object]()
+
+    def keep(core: Mapping[str, Spread], **others: object) -> None:
+        nonlocal document
+        document = {"asked": asked.as_json(), **report.as_json(options, outcomes, core), **others}
+        save(asked.output, json.dumps(document, indent=2) + "\n")
+
+    console, tables = Console(stderr=True), None if asked.to_machine else printer()
+    if tables is not None:
+        report.head(tables, options)
+    with console.status("") as status:
+
+        def show(picture: Callable[[Console], None]) -> None:
+            if tables is not None:
+                status.stop()  # else the table is printed into the line that says what is going on
+                picture(tables)
+                status.start()
+
+        for name in asked.scenarios:
+            outcome = measure(SCENARIOS[name](options), options, status.update)
+            outcomes.append(outcome)
+            show(partial(report.show, outcome=outcome))
+            keep({}, complete=False)
+        core = costs(options) if asked.whole else {}
+        if core:
+            show(partial(report.show_costs, costs=core))
+        others = {}
+        if asked.harness is not None:
+            keep(core, complete=False)
+            status.update("peers")
+            found = peers.measured(asked.harness, asked.python, options, asked.only)
+            judged = peers.verdicts(found, outcomes, options.size)
+            others = {"peers": peers.as_json(found, judged)}
+            show(partial(peers.show, peers=found, judged=judged))
+        keep(core, complete=True, **others)
+    if asked.to_machine:
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write the results down."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"default: all of {', '.join(SCENARIOS)}")
-    parser.add_argument("--messages", type=int, default=500_000, help="in each run")
-    parser.add_argument("--size", type=int, default=100, help="bytes of a payload")
-    parser.add_argument("--flight", type=int, default=20_000, help="ume_flight_size")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--fast", action="store_true", help="one round, fewer messages: a few minutes for all")
-    parser.add_argument("--peers", type=Path, metavar="DIR", help="measure other systems too, with the harness in DIR")
-    parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has their clients")
-    parser.add_argument("--peers-only", default="", metavar="TEXT", help="only those of them whose name contains this")
-    parser.add_argument("--trace", action="store_true", help="measure with traces as well")
-    parser.add_argument("--directory", type=Path, help="where the disk to measure is; the temporary folder by default")
-    parser.add_argument("--output", type=Path, default=Path("bench.json"), help="the results for machines")
-    parser.add_argument("--json", action="store_true", help="print these rather than tables")
-    given = vars(parser.parse_args(arguments))
-    names, output, to_machine = given.pop("scenarios"), given.pop("output"), given.pop("json")
-    harness, python, only = given.pop("peers"), given.pop("peers_python"), given.pop("peers_only")
-    given |= FAST if given.pop("fast") else {}
-    if unknown := set(names) - set(SCENARIOS):
-        parser.error(f"there is no scenario {', '.join(sorted(unknown))}: choose of {', '.join(SCENARIOS)}")
-    options = Options(**given)
-    console = Console(stderr=True)
-    with console.status("") as status:
-        chosen = [SCENARIOS[name](options) for name in names or SCENARIOS]
-        outcomes = [measure(scenario, options, status.update) for scenario in chosen]
-        core = {} if names else costs(options)
-        status.update("peers")
-        others = None if harness is None else peers.measured(harness, python, options, only)
-    judged = [] if others is None else peers.verdicts(others, outcomes, options.size)
-    document = report.as_json(options, outcomes, core)
-    results = json.dumps(document | ({} if others is None else {"peers": peers.as_json(others, judged)}), indent=2)
-    output.write_text(results + "\n", encoding="utf-8")
-    if to_machine:
-        sys.stdout.write(results + "\n")
-    else:
-        console = printer()
-        report.show(console, options, outcomes, core)
-        if others is not None:
-            peers.show(console, others, judged)
+    asked = asking.asked(arguments, list(SCENARIOS), (__doc__ or "").partition("\n")[0])
+    with asking.told("make bench"):
+        perform(asked)
 
 
 if __name__ == "__main__":

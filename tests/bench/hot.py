@@ -29,6 +29,7 @@ from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, 
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.trace.recording import Recorder
+from tests.bench.roles import BenchError
 
 STEP_NS: Final = 10_000
 """Between two records of a session."""
@@ -53,7 +54,7 @@ class Node:
 
 @attrs.define(eq=False)
 class Session:
-    """One source and those around it, by address; `queue` is what happens next."""
+    """One source and those around it, by address; `queue` is what happens next, `troubles` why a trace ended."""
 
     directory: Path
     name: int
@@ -62,6 +63,7 @@ class Session:
     token: int = 0
     nodes: dict[str, Node] = attrs.field(factory=dict)
     queue: deque[tuple[Node, Input]] = attrs.field(factory=deque)
+    troubles: list[str] = attrs.field(factory=list)
 
     def begin(self) -> Node:
         """Everybody starts; returns the source."""
@@ -84,20 +86,23 @@ class Session:
         return source
 
     def work(self, source: Node, records: int) -> None:
-        """Sends until there are so many records."""
-        while self.records < records:
+        """Sends until there are so many records, or a trace cannot be written any more."""
+        while self.records < records and not self.troubles:
             if source.machine.can_send:
                 self._send(source)
             self._settle()
             self._wake()
 
     def close(self) -> None:
-        """Completes the traces."""
+        """Completes the traces. Raises BenchError if one could not be written."""
         for node in self.nodes.values():
             node.recorder.close()
+        if self.troubles:
+            raise BenchError(self.troubles[0])
 
     def _add(self, role: Role, address: str, machine: Any) -> Node:
-        node = self.nodes[address] = Node(machine, Recorder(self.directory, role, address, machine, patient=True))
+        recorder = Recorder(self.directory, role, address, machine, patient=True, report=self.troubles.append)
+        node = self.nodes[address] = Node(machine, recorder)
         self._feed(node, inputs.Start())
         return node
 

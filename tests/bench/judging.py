@@ -25,6 +25,7 @@ The last lines are a table of what was asked for and what was found, with the ra
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,8 @@ from stablecast.trace.names import find
 from stablecast.trace.replay import Answering
 from stablecast.trace.verify import verify_paths
 from stablecast.trace.watching import Watch
-from tests.bench import hot
+from tests.bench import asking, hot
+from tests.bench.roles import BenchError
 
 HERE: Final = "here"
 MASTERS: Final = (HERE, "local[1]", "local[2]")
@@ -161,24 +163,39 @@ def _peak(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def measure(directory: Path, records: dict[str, int]) -> None:
-    """Writes what is missing, and judges all of it everywhere."""
+    """Writes what is missing, and judges all of it everywhere. Raises BenchError, OSError, TraceError."""
     table: list[tuple[str, float, str, bool]] = []
     for name, wanted in records.items():
         folder, rates = directory / name, {}
         if wanted and not folder.exists():
             began = time.perf_counter()
-            written = hot.write(folder, wanted, SESSIONS[name])
+            written = _write(folder, wanted, SESSIONS[name])
             seconds = round(time.perf_counter() - began)
             print(json.dumps({"writing": name, "records": written, "seconds": seconds}), flush=True)
         for master in MASTERS if wanted else ():
             command = [sys.executable, "-m", __spec__.name, "--one", str(folder), master]
-            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            rates[master] = found
+            done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
+            if done.returncode:
+                raise BenchError(f"the run over {folder}, {master}, ended with status {done.returncode}")
+            rates[master] = found = json.loads(done.stdout)
             print(json.dumps({"traces": name, "master": master, **found}), flush=True)
         table += _asked(name, rates) if rates else []
     print(f"\n{'':42}{'found':>12}{'asked for':>14}")
     for what, found, asked, met in table:
         print(f"{what:42}{found:>12,}{asked:>14}  {'met' if met else 'MISSED'}")
+
+
+def _write(folder: Path, wanted: int, sessions: int) -> int:
+    """Writes traces beside their place and puts them there whole: a run that was stopped leaves none to be judged."""
+    beside = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        with asking.room(folder.parent):
+            written = hot.write(beside, wanted, sessions)
+        beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return written
 
 
 def _asked(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, float, str, bool]]:
@@ -198,13 +215,28 @@ def _asked(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, f
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=10_000_000, help="of four sessions; 0: none")
-    parser.add_argument("--stream", type=int, default=5_000_000, help="of one session; 0: none")
-    parser.add_argument("--directory", type=Path, help="where traces are, or go and stay; else they go afterwards")
+    parser = asking.Parser(
+        prog="judging", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    number, stay = asking.number(0), "where traces are, or go and stay; else they go afterwards"
+    parser.add_argument("--records", type=number, default=10_000_000, help="of four sessions; 0: none")
+    parser.add_argument("--stream", type=number, default=5_000_000, help="of one session; 0: none")
+    parser.add_argument("--directory", type=asking.folder, help=stay)
     parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="the rules in SQL alone, on local[1]")
     parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="one run alone")
     given = parser.parse_args(arguments)
+    if not (given.one or given.rules or given.records or given.stream):
+        parser.error("nothing is asked for: give --records or --stream")
+    for traces, _ in filter(None, (given.one, given.rules)):
+        if not Path(traces).is_dir():
+            parser.error(f"there is no directory {traces}: name one with traces")
+    if given.rules and not (given.rules[1].isdecimal() and int(given.rules[1])):
+        parser.error(f"argument --rules: {given.rules[1]!r} is no number of records: give at least 1")
+    with asking.told("judging"):
+        _perform(given)
+
+
+def _perform(given: argparse.Namespace) -> None:
     if given.one:
         folder, master = given.one
         files = find([Path(folder)])

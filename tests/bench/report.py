@@ -10,26 +10,34 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from stablecast.sentences import plural
 from tests.bench.scenario import Options, Outcome, Spread
 
 PACKAGES = ("stablecast", "uvloop", "attrs")
 
 
-def show(console: Console, options: Options, outcomes: Sequence[Outcome], costs: Mapping[str, Spread]) -> None:
-    """A table for each scenario: medians of the rounds, lowest and highest."""
+def head(console: Console, options: Options) -> None:
+    """What all scenarios have in common."""
     console.print(
-        f"{options.messages:,} messages of {options.size} B, flight {options.flight:,}, {options.rounds} rounds"
+        f"{options.messages:,} messages of {options.size} B, flight {options.flight:,}, "
+        f"{plural(options.rounds, 'round')}"
     )
-    for outcome in outcomes:
-        console.print(_table(outcome))
-        for goal in outcome.scenario.goals:
-            if (verdict := goal.verdict(outcome.rounds)) is not None:
-                console.print(f"  {verdict.text()}")
+
+
+def show(console: Console, outcome: Outcome) -> None:
+    """A table: medians of the rounds, lowest and highest; and what was to be shown."""
+    console.print(_table(outcome))
+    for goal in outcome.scenario.goals:
+        if (verdict := goal.verdict(outcome.rounds)) is not None:
+            console.print(f"  {verdict.text()}")
+
+
+def show_costs(console: Console, costs: Mapping[str, Spread]) -> None:
+    """A table of the core's bookkeeping."""
     table = Table("", "stablecast", title="core: bookkeeping of a message in runs of 64, CPU µs", box=box.SIMPLE_HEAD)
     for label, cost in costs.items():
         table.add_row(label, cost.text())
-    if costs:
-        console.print(table)
+    console.print(table)
 
 
 def _table(outcome: Outcome) -> Table:

@@ -28,6 +28,7 @@ class Options:
         rounds: Turns that every system gets.
         directory: Where the disk to measure is; the temporary folder by default.
         trace: Measure with traces as well.
+        sources: Over sockets, in the scenario that has very many.
     """
 
     messages: int = 500_000
@@ -36,6 +37,7 @@ class Options:
     rounds: int = 3
     directory: Path | None = None
     trace: bool = False
+    sources: int = 10_000
 
 
 Measure = Callable[[Options, Path], Figures]
