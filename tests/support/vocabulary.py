@@ -87,6 +87,14 @@ ACKNOWLEDGEMENTS: st.SearchStrategy[m.StableAck | m.ConsumptionAck] = st.one_of(
         session_id=st.just(0) | U64,
     ),
 )
+KEEPALIVES: st.SearchStrategy[m.Keepalive] = st.builds(
+    m.Keepalive,
+    role=st.sampled_from(m.Role),
+    incarnation=INCARNATIONS,
+    reg_id=U32,
+    respond=st.booleans(),
+    store_index=st.just(-1) | INDEXES,
+)
 MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     REGISTERS,
     st.builds(
@@ -138,14 +146,7 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
     ACKNOWLEDGEMENTS,
     st.builds(m.ReceiverAlive, incarnation=INCARNATIONS, receiver_reg_id=U32, session_id=U64, context=U64),
     REQUESTS,
-    st.builds(
-        m.Keepalive,
-        role=st.sampled_from(m.Role),
-        incarnation=INCARNATIONS,
-        reg_id=U32,
-        respond=st.booleans(),
-        store_index=st.just(-1) | INDEXES,
-    ),
+    KEEPALIVES,
     st.builds(
         m.SourceInfo,
         incarnation=INCARNATIONS,

@@ -18,7 +18,7 @@ from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.shapes import Shaped
 from tests.support.pcap import Capture
 from tests.support.tshark import Packet, dissect, summary
-from tests.support.vocabulary import ACKNOWLEDGEMENTS, INCARNATIONS, MESSAGES, U32
+from tests.support.vocabulary import ACKNOWLEDGEMENTS, INCARNATIONS, KEEPALIVES, MESSAGES, U32
 
 
 @given(MESSAGES)
@@ -362,7 +362,7 @@ def test_series_hold_what_single_retransmissions_do(
     assert not any(isinstance(item, lbttcp.Series) for item in single)
 
 
-ACKS = st.lists(ACKNOWLEDGEMENTS, max_size=3)
+SHAPED = st.lists(ACKNOWLEDGEMENTS | KEEPALIVES, max_size=3)
 
 
 def taken_apart(stream: bytes, series: bool) -> list[m.Message] | None:
@@ -374,27 +374,29 @@ def taken_apart(stream: bytes, series: bool) -> list[m.Message] | None:
         return None
 
 
-@given(ACKS, st.data())
-def test_acknowledgements_are_the_same_read_as_a_whole_or_header_by_header(
-    acks: list[m.StableAck | m.ConsumptionAck], data: st.DataObject
+@given(SHAPED, st.data())
+def test_what_has_a_shape_is_the_same_read_as_a_whole_or_header_by_header(
+    those: list[m.Message], data: st.DataObject
 ) -> None:
     """Also where bits are flipped, which makes other headers of them, or ends in the middle of one."""
-    stream = bytearray(b"".join(map(codec.encode, acks)))
-    assert taken_apart(bytes(stream), series=True) == taken_apart(bytes(stream), series=False) == acks
-    for place in data.draw(st.lists(st.integers(0, max(0, 8 * len(stream) - 1)), max_size=3 * bool(acks))):
+    stream = bytearray(b"".join(map(codec.encode, those)))
+    assert taken_apart(bytes(stream), series=True) == taken_apart(bytes(stream), series=False) == those
+    for place in data.draw(st.lists(st.integers(0, max(0, 8 * len(stream) - 1)), max_size=3 * bool(those))):
         stream[place // 8] ^= 1 << place % 8
     cut = bytes(stream[: data.draw(st.integers(0, len(stream)))])
     assert taken_apart(cut, series=True) == taken_apart(cut, series=False)
 
 
-@given(ACKS)
-def test_an_acknowledgement_is_written_as_its_headers_are(acks: list[m.StableAck | m.ConsumptionAck]) -> None:
-    for ack in acks:
-        written = codec.encode(ack)
+@given(SHAPED)
+def test_what_has_a_shape_is_written_as_its_headers_are(
+    those: list[m.Message],
+) -> None:
+    for one in those:
+        written = codec.encode(one)
         assert lbmc.encode(lbmc.decode(written)[0]) == written
         assert any(isinstance(item, Shaped) for item in lbttcp.StreamDecoder(series=True).feed(written))
 
 
-def test_what_does_not_fit_an_acknowledgement_is_refused() -> None:
+def test_what_does_not_fit_a_shape_is_refused() -> None:
     with pytest.raises(WireError, match="do not fit an acknowledgement"):
         codec.encode(m.StableAck(0, LIFE, 1 << 32, 5))

@@ -31,7 +31,7 @@ def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
         record = lbttcp.Run(topic, first, count, payload, b"")
         return (Decoded((Layer("LBMC", _DATA, record),)), end) if count else None
     if kind == lbmc.MessageKind.CONTROL and code == Ack.CODE:
-        known = shapes.acknowledgement(octets, at)
+        known = shapes.shaped(octets, at)
         if known is None:
             return None
         meant = codec.decode(known)

@@ -15,9 +15,8 @@ from stablecast.core.records import record
 from stablecast.transports import chained
 from stablecast.transports.wire import alike
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.headers import Ack
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
-from stablecast.transports.wire.shapes import acknowledgement
+from stablecast.transports.wire.shapes import CODES, shaped
 
 MAX_PENDING = MAX_MESSAGE
 """Bytes of an incomplete message that a decoder keeps."""
@@ -112,8 +111,8 @@ def build(topic_index: int, number: int, payloads: Sequence[bytes]) -> bytes:
 class StreamDecoder:
     """Splits one TCP stream into runs and messages.
 
-    With `series`, as request ports want it, retransmissions that are alike make `Series`, and acknowledgements are
-    `Shaped`.
+    With `series`, as request ports want it, retransmissions that are alike make `Series`, and acknowledgements and
+    signs of life are `Shaped`.
     """
 
     __slots__ = ("_failed", "_needed", "_other", "_pending")
@@ -208,12 +207,12 @@ def retransmissions(data: bytes, position: int) -> tuple[Run | Message | None, i
     """What begins here and is no plain message, and where it ends; None if it is not whole.
 
     Retransmissions of plain messages that follow each other, for and of the same lives, are one series. An
-    acknowledgement is not taken apart.
+    acknowledgement and a sign of life are not taken apart.
 
     Raises:
         WireError: If it is malformed.
     """
-    if data[position + 1] == Ack.CODE and (known := acknowledgement(data, position)) is not None:
+    if data[position + 1] in CODES and (known := shaped(data, position)) is not None:
         return known, position + known.size
     item, end = _other(data, position)
     if not isinstance(item, Message) or item.kind not in _AGAIN or len(item.headers) != _AGAIN_HEADERS:

@@ -38,6 +38,7 @@ from stablecast.transports.wire.errors import WireError
 ACK_FLAGS = AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER
 """The flags of an acknowledgement that mean something here."""
 _ACK_FLAGS = int(ACK_FLAGS)
+_ROLES = {int(role): role for role in Role}
 
 
 def decode(message: lbmc.Message) -> Message:
@@ -191,18 +192,19 @@ def _decode_rxreq(header: h.RxReq, message: lbmc.Message) -> Message:
 
 
 def _decode_keepalive(header: h.Keepalive, message: lbmc.Message) -> Message:
-    try:
-        role = Role(header.type)
-    except ValueError as error:
-        raise WireError(f"a keepalive of unknown type: {error}") from None
     store = find(message, h.StoreId)
-    return Keepalive(
-        role,
-        join(header.transport_idx, header.topic_idx),
-        header.reg_id,
-        bool(header.flags & h.Keepalive.RESPONSE_REQUESTED),
-        ANY_STORE if store is None else store.flags & h.StoreId.ID_MASK,
-    )
+    values = header.flags, header.type, header.transport_idx, header.topic_idx, header.reg_id
+    return _alive(values if store is None else (*values, store.flags))
+
+
+def _alive(values: tuple[int, ...]) -> Message:
+    """Of those of `shapes.ALIVE`, or `shapes.ALIVE_ANYWHERE`, which names no store."""
+    flags, kind, transport, topic, reg_id, *store = values
+    role = _ROLES.get(kind)
+    if role is None:
+        raise WireError(f"a keepalive of unknown type: {kind}")
+    index = store[0] & h.StoreId.ID_MASK if store else ANY_STORE
+    return Keepalive(role, join(transport, topic), reg_id, bool(flags & h.Keepalive.RESPONSE_REQUESTED), index)
 
 
 def _decode_sri(header: h.Sri, message: lbmc.Message) -> Message:
@@ -284,4 +286,6 @@ _SHAPED: dict[int, Callable[[tuple[int, ...]], Message]] = {
     shapes.STABLE.size: _stable,
     shapes.CONSUMED.size: _consumed,
     shapes.CONSUMED_BY.size: _consumed,
+    shapes.ALIVE.size: _alive,
+    shapes.ALIVE_ANYWHERE.size: _alive,
 }

@@ -188,11 +188,10 @@ def _encode_retransmit_request(m: RetransmitRequest) -> tuple[h.Header, ...]:
     return (request, h.TopicIdx(tidx=index), asked) if m.by is Role.RECEIVER else (request, asked)
 
 
-def _encode_keepalive(m: Keepalive) -> tuple[h.Header, ...]:
+def _alive(m: Keepalive) -> bytes:
     session, index = split(m.incarnation)
-    flags = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0
-    alive = h.Keepalive(flags=flags, type=m.role, transport_idx=session, topic_idx=index, reg_id=m.reg_id)
-    return (alive, h.StoreId(flags=m.store_index)) if m.store_index >= 0 else (alive,)
+    values = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0, m.role, session, index, m.reg_id
+    return shapes.ALIVE.write(*values, m.store_index) if m.store_index >= 0 else shapes.ALIVE_ANYWHERE.write(*values)
 
 
 def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:
@@ -252,12 +251,15 @@ _ENCODERS: dict[type[Message], Callable[[Any], tuple[h.Header, ...]]] = {
     Deregistered: _encode_deregistered,
     ReceiverAlive: _encode_receiver_alive,
     RetransmitRequest: _encode_retransmit_request,
-    Keepalive: _encode_keepalive,
     SourceInfo: _encode_info,
     SourceInfoRequest: _encode_info_request,
     LateJoinRequest: _encode_late_join_request,
     LateJoinInfo: _encode_late_join_info,
 }
 
-_SHAPED: dict[type[Message], Callable[[Any], bytes]] = {StableAck: _stable, ConsumptionAck: _consumed}
+_SHAPED: dict[type[Message], Callable[[Any], bytes]] = {
+    StableAck: _stable,
+    ConsumptionAck: _consumed,
+    Keepalive: _alive,
+}
 """What is written as a whole."""

@@ -1,8 +1,9 @@
-"""Acknowledgements, of which there are more than of all other control messages together: read and written as a whole.
+"""Control messages of which there are more than of all others together, read and written as a whole.
 
-A *shape* is a control message with certain headers in a certain order, each of fixed size. What chains them, and what
-else is the same in every such message, stands at known places: one comparison finds it, and one `struct` reads the
-rest. The same message in another form, as another implementation may send it, is read header by header.
+These are acknowledgements where much is sent, and signs of life where thousands of sources are silent. A *shape* is a
+control message with certain headers in a certain order, each of fixed size. What chains them, and what else is the same
+in every such message, stands at known places: one comparison finds it, and one `struct` reads the rest. The same
+message in another form, as another implementation may send it, is read header by header.
 """
 
 import struct
@@ -12,14 +13,16 @@ from stablecast.core.records import record
 from stablecast.transports.wire.chains import LEAD
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import plain_forms
-from stablecast.transports.wire.headers import Ack, RangedAck, StoreId, TopicIdx, UmeSessionId
+from stablecast.transports.wire.headers import Ack, Keepalive, RangedAck, StoreId, TopicIdx, UmeSessionId
 from stablecast.transports.wire.lbmc import NOTHING_FOLLOWS, PREFIX, Message, MessageKind
 
 
 class Shape:
     """Control messages with these headers; `same` are the fields that have one value in all of them, by name."""
 
-    def __init__(self, *headers: type[Ack | StoreId | RangedAck | TopicIdx | UmeSessionId], **same: int) -> None:
+    def __init__(
+        self, *headers: type[Ack | Keepalive | StoreId | RangedAck | TopicIdx | UmeSessionId], **same: int
+    ) -> None:
         fields = [plain_forms(header) for header in headers]
         lengths = [LEAD + struct.calcsize(">" + "".join(forms.values())) for forms in fields]
         self.size = PREFIX.size + sum(lengths)
@@ -50,7 +53,7 @@ class Shape:
         try:
             return self._write(*chain.from_iterable(zip(self._marks, values, strict=True)))
         except struct.error as error:
-            raise WireError(f"{values} do not fit an acknowledgement: {error}") from error
+            raise WireError(f"{values} do not fit an acknowledgement or a sign of life: {error}") from error
 
 
 STABLE = Shape(Ack, StoreId, RangedAck, type=Ack.STABLE)
@@ -59,8 +62,15 @@ CONSUMED = Shape(Ack, TopicIdx, type=Ack.CDELV)
 """A receiver consumed everything up to a number."""
 CONSUMED_BY = Shape(Ack, TopicIdx, UmeSessionId, type=Ack.CDELV)
 """The same, with the session of the receiver."""
+ALIVE = Shape(Keepalive, StoreId)
+"""A client or a store is alive, or asks whether the other one is."""
+ALIVE_ANYWHERE = Shape(Keepalive)
+"""The same where no store is named."""
 
-SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY)}
+SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY, ALIVE, ALIVE_ANYWHERE)}
+"""By size, which is another one for each."""
+CODES = frozenset({Ack.CODE, Keepalive.CODE})
+"""What their first header is: what begins with another one has no shape."""
 
 
 @record
@@ -71,8 +81,8 @@ class Shaped(Message):
     values: tuple[int, ...] = ()
 
 
-def acknowledgement(octets: bytes, position: int) -> Shaped | None:
-    """The acknowledgement of a known shape that begins here, if one does and is whole."""
+def shaped(octets: bytes, position: int) -> Shaped | None:
+    """The message of a known shape that begins here, if one does and is whole."""
     shape = SHAPES.get(octets[position + PREFIX.size - 1])
     values = None if shape is None else shape.read(octets, position)
     if shape is None or values is None:
