@@ -25,6 +25,7 @@ from stablecast.core.events import (
     Wakeup,
 )
 from stablecast.core.inputs import SourceInput, Start, Withdraw
+from stablecast.core.messages import SourceInfo
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceState
 from stablecast.net.pool import Pool
@@ -50,6 +51,7 @@ class Source(Sender):
         self._stability = Stability.of(config)
         self._troubles = Troubles()
         self._whose = f"source '{self.topic}'"
+        self._told: tuple[SourceInfo, bytes] | None = None
         self._closed = False
 
     async def __aenter__(self) -> "Source":
@@ -154,7 +156,13 @@ class Source(Sender):
     def info(self) -> bytes:
         """The SRI, as soon as there is one."""
         self.flush()
-        return codec.encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+        return self._written(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+
+    def _written(self, info: SourceInfo) -> bytes:
+        """An SRI; mostly the one that was told before."""
+        if self._told is None or self._told[0] != info:
+            self._told = (info, codec.encode(info))
+        return self._told[1]
 
     def _perform(self, effect: fx.SourceEffect) -> None:
         match effect:
@@ -166,7 +174,10 @@ class Source(Sender):
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Broadcast():
                 if self.stream is not None:
-                    self.stream.write(codec.encode(effect.message))
+                    message = effect.message
+                    self.stream.write(
+                        self._written(message) if isinstance(message, SourceInfo) else codec.encode(message)
+                    )
             case fx.Resend():
                 again = self._out.retained.again(effect)
                 if again:

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import socket
+from collections import deque
 from collections.abc import Callable
 
 import attrs
@@ -25,6 +26,12 @@ PORTS = (14380, 14389)
 
 MAX_SESSION_ID = 0xFFFF_FFFF
 
+TOGETHER_SECONDS = 0.01
+"""What sources say of themselves within so long leaves together, behind the first, which leaves at once."""
+
+TOGETHER_BYTES = 64 * 1024
+"""So much of it does not wait for the end of that."""
+
 
 @attrs.define
 class _Session:
@@ -37,10 +44,7 @@ class _Session:
 
 
 class ReliableSources:
-    """The source sessions of a context over one kind of transport.
-
-    `on_room` holds what to call when the rate limit is reached no more.
-    """
+    """The source sessions of a context over one kind of transport. `streams` counts the sources that send on them."""
 
     def __init__(self, machine: LbtrmSources | LbtruSources, interface: str) -> None:
         """None is open yet."""
@@ -50,7 +54,11 @@ class ReliableSources:
         self._sessions: dict[int, _Session] = {}
         self._last = 0
         self._room = asyncio.Event()
-        self.on_room: list[Callable[[], None]] = []
+        self._wanting: deque[Callable[[], None]] = deque()
+        self._said: dict[int, list[bytes]] = {}
+        self._said_bytes = 0
+        self._gathering: asyncio.TimerHandle | None = None
+        self.streams = 0
 
     def open(
         self,
@@ -108,9 +116,49 @@ class ReliableSources:
             self._room.clear()
             await self._room.wait()
 
+    def when_room(self, tell: Callable[[], None]) -> None:
+        """Call this once when the rate limit is reached no more and those who asked before have had their turn."""
+        self._wanting.append(tell)
+
     def submit(self, number: int, block: bytes, mark: Mark = Mark.NONE) -> None:
         """Send whole messages, back to back: data of one topic, or a control message. Raises MisuseError."""
+        if number in self._said:
+            self._leave(number)
         self._timed.feed(Submit(number, block, mark))
+
+    def say(self, number: int, block: bytes) -> None:
+        """Send control messages, which may wait a moment for those of other sources of the session. Raises MisuseError.
+
+        A thousand sources that announce themselves make some datagrams of it and not thousands.
+        """
+        if self._gathering is None:
+            self.submit(number, block, Mark.END)
+            self._gather()
+            return
+        self._said.setdefault(number, []).append(block)
+        self._said_bytes += len(block)
+        if self._said_bytes >= TOGETHER_BYTES:
+            self._leave_together()
+
+    def _gather(self) -> None:
+        self._gathering = asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        if self._said:
+            self._leave_together()
+            self._gather()
+
+    def _leave_together(self) -> None:
+        """What was said leaves, as far as the rate limit lets it; the rest when there is room."""
+        for number in tuple(self._said):
+            self._leave(number)
+
+    def _leave(self, number: int) -> None:
+        if not self.machine.blocked:
+            block = b"".join(self._said.pop(number))
+            self._said_bytes -= len(block)
+            self._timed.feed(Submit(number, block, Mark.END))
 
     def flush(self, number: int) -> None:
         """What is in the batch leaves."""
@@ -138,11 +186,21 @@ class ReliableSources:
 
     def retire(self, number: int) -> None:
         """End a session once it has lingered."""
+        self._say_no_more(number)
         self._timed.feed(Close(number))
+
+    def _say_no_more(self, number: int) -> None:
+        """What waited for others leaves; what waits for the rate limit is dropped."""
+        if number in self._said:
+            self._leave(number)
+            self._said_bytes -= sum(map(len, self._said.pop(number, ())))
 
     def close(self) -> None:
         """End all sessions now: nothing is sent again any more, and LBT-RU's clients are told."""
+        if self._gathering is not None:
+            self._gathering.cancel()
         for number in tuple(self._sessions):
+            self._say_no_more(number)
             self._timed.feed(Close(number, linger=False))
         self._timed.wake()
         self._timed.close()
@@ -161,8 +219,9 @@ class ReliableSources:
                 self._sessions[number].saying.send(to, found)
             case fx.Unblocked():
                 self._room.set()
-                for tell in tuple(self.on_room):
-                    tell()
+                self._leave_together()
+                while self._wanting and not self.machine.blocked:
+                    self._wanting.popleft()()
             case fx.SourceClosed(number):
                 self._end(number)
             case _:  # Clients come and go: the counters tell.

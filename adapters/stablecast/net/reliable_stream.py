@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from stablecast.net.reliable_sources import ReliableSources
 from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.wire.lbmc import MessageKind
 
 STANDING_SECONDS = 0.5
 """How often the source says where it stands: so long a receiver that joins may wait."""
@@ -44,11 +45,11 @@ class ReliableStream:
         self._on_close: Callable[[], None] | None = on_close
         self._waiting: deque[bytes] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._held = False
+        self._held = self._wants = False
 
     async def start(self) -> None:
         """Say where the source stands from now on."""
-        self._sources.on_room.append(self._push)
+        self._sources.streams += 1
         self._say_standing()
 
     def write(self, block: bytes) -> None:
@@ -60,7 +61,7 @@ class ReliableStream:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._sources.on_room.remove(self._push)
+            self._sources.streams -= 1
         left, self._on_close = self._on_close, None
         if left is not None:
             left()
@@ -71,15 +72,29 @@ class ReliableStream:
             self._push()
 
     def _push(self) -> None:
-        while self._waiting and not self._sources.blocked:
-            self._sources.submit(self._session, self._waiting.popleft(), Mark.END)
-        held = self._sources.blocked
+        sources = self._sources
+        while self._waiting and not sources.blocked:
+            block = self._waiting.popleft()
+            if block[0] == MessageKind.CONTROL:
+                sources.say(self._session, block)
+            else:
+                sources.submit(self._session, block, Mark.END)
+        held = sources.blocked
+        if held and not self._wants:
+            self._wants = True
+            sources.when_room(self._go_on)
         if held != self._held:
             self._held = held
             self._hold(held)
 
+    def _go_on(self) -> None:
+        """There is room."""
+        self._wants = False
+        if self._on_close is not None:
+            self._push()
+
     def _say_standing(self) -> None:
-        wait = max(STANDING_SECONDS, len(self._sources.on_room) / STANDINGS_PER_SECOND)
+        wait = max(STANDING_SECONDS, self._sources.streams / STANDINGS_PER_SECOND)
         self._timer = asyncio.get_running_loop().call_later(wait, self._say_standing)
         block = b"" if self._waiting else self._standing()
         if block:

@@ -4,15 +4,17 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import attrs
 import pytest
 
 from stablecast.core.units import MILLISECOND
-from stablecast.net import reliable_stream
+from stablecast.net import reliable_sources, reliable_stream
 from stablecast.net.reliable_sources import ReliableSources
 from stablecast.net.reliable_stream import ReliableStream
 from stablecast.transports.lbtru import LbtruSources
+from stablecast.transports.reliable.batching import Mark
 from stablecast.transports.reliable.marks import message
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from tests.support.network import until
@@ -99,6 +101,56 @@ async def test_what_waits_is_bounded_and_what_is_said_again_does_not_wait(monkey
         assert len(found.stream._waiting) == 2
         await asyncio.sleep(0.02)
         assert len(found.stream._waiting) <= 2
+
+
+async def test_what_many_sources_say_of_themselves_shares_datagrams() -> None:
+    """The first leaves at once, the others behind it together; data is not held up, and overtakes nothing."""
+    async with bench(PLENTY) as found:
+        for number in range(20):
+            found.stream.write(message([(7, number)]))
+        assert found.sent() == 1
+        await until(lambda: found.sent() > 1)
+        assert found.sent() == 2
+        for number in range(20):
+            found.stream.write(message([(7, number)]))
+        found.stream.write(block(7, 0, 1))
+        assert found.sent() == 4
+
+
+async def test_what_waits_for_others_leaves_before_the_session_ends() -> None:
+    async with bench(PLENTY) as found:
+        for number in range(3):
+            found.stream.write(message([(7, number)]))
+        found.sources.retire(found.session)
+        assert found.sent() == 2
+
+
+async def test_much_that_is_said_does_not_wait() -> None:
+    async with bench(PLENTY) as found:
+        room = reliable_sources.TOGETHER_BYTES // len(message([(7, 0)]))
+        for number in range(room + 2):
+            found.stream.write(message([(7, number)]))
+        assert found.sent() > 2
+
+
+async def test_who_waits_for_room_has_it_in_turn_and_nobody_else_is_asked() -> None:
+    """Each time that the limit lets go a thousand sources were told, of which it held again all but one."""
+    async with bench(SLOW) as found:
+        turns = list[int]()
+
+        def want(who: int) -> None:
+            turns.append(who)
+            found.sources.submit(found.session, block(7, who, 1, 60), Mark.END)
+
+        found.sources.submit(found.session, block(7, 8, 1, 60), Mark.END)
+        found.sources.submit(found.session, block(7, 9, 1, 60), Mark.END)
+        assert found.sources.blocked
+        for who in range(3):
+            found.sources.when_room(partial(want, who))
+        await until(lambda: len(turns) == 1)
+        assert found.sources.blocked
+        await until(lambda: len(turns) == 3)
+        assert turns == [0, 1, 2]
 
 
 async def test_a_stream_that_never_started_can_be_closed() -> None:

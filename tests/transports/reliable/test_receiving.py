@@ -146,6 +146,16 @@ def test_pieces_and_control_messages_go_up_as_they_are() -> None:
     assert driven.session.topics.topics[7].missing.ranges == [(4, 5)]
 
 
+def test_marks_do_not_go_up() -> None:
+    """Whoever heard them counted them as malformed: they are the session's own, and none of their business."""
+    driven = Driven()
+    driven.hear((0, block(7, 0, 1)))
+    assert driven.hear((1, message([(7, 0), (8, 4)]))) == []
+    assert driven.session.statistics.lbmc_msgs_rcved == 2
+    both = driven.hear((2, message([(7, 0)]) + CONTROL))
+    assert [len(effect.items) for effect in both if isinstance(effect, Received)] == [1]
+
+
 def test_a_broken_datagram_does_not_spoil_its_neighbours() -> None:
     driven = Driven()
     whole = block(7, 0, 1)

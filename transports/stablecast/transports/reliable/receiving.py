@@ -18,6 +18,7 @@ from stablecast.transports.reliable.settings import MAX_MISSING, MAX_NUMBERS, Re
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.reliable.topics import Topics
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Tsni
 from stablecast.transports.wire.lbmc import Message, MessageKind
 
 PERMILLE = 1_000
@@ -172,7 +173,7 @@ class Receiving:
             return self.topics.on_run(item.topic_index, item.sequence, 1, now)
         for index, high in marks(item):
             self.topics.on_mark(index, high, now)
-        return True
+        return not all(isinstance(header, Tsni) for header in item.headers)  # Marks are the session's own business.
 
 
 def _split(payload: bytes) -> list[Run | Message] | None:
