@@ -186,10 +186,12 @@ class Enrollment:
 
     def next(self) -> int | None:
         """When `handle_timeout` is due."""
-        due = [d for registration in self.registrations.values() for d in registration.timers.deadlines.values()]
-        if self.first_interval_ends is not None:
-            due.append(self.first_interval_ends)
-        return min(due, default=None)
+        due = self.first_interval_ends
+        for registration in self.registrations.values():
+            for deadline in registration.timers.deadlines.values():
+                if due is None or deadline < due:
+                    due = deadline
+        return due
 
     def _allows(self, mask: int) -> bool:
         return not self.registrations or self.quorums.registered(mask)
