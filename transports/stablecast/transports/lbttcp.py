@@ -8,6 +8,7 @@ in a run.
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import attrs
 
@@ -15,11 +16,15 @@ from stablecast.core.records import record
 from stablecast.transports import chained
 from stablecast.transports.wire import alike
 from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Sri
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, PREFIX, Message, MessageKind, decode, frame
 from stablecast.transports.wire.shapes import CODES, shaped
 
 MAX_PENDING = MAX_MESSAGE
 """Bytes of an incomplete message that a decoder keeps."""
+
+MAX_ANNOUNCEMENTS = 1024
+"""Announcements of sources that are remembered, so that the same one is not read header by header again."""
 
 _PLAIN = struct.Struct(">III")
 """The same 12 bytes as `DATA_HEADER`; kind 0 and no header make the first word the length alone."""
@@ -198,9 +203,19 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
     if count:
         _, topic, first = _PLAIN.unpack_from(data, position)
         return Run(topic, first, count, payload_bytes, memoryview(data)[position:end], chained=True), end
-    if position + frame(data, position)[1] > len(data):
+    kind, length = frame(data, position)
+    end = position + length
+    if end > len(data):
         return None, position
+    if kind is MessageKind.CONTROL and data[position + 1] == Sri.CODE:
+        return _announcement(bytes(data[position:end])), end
     return decode(data, position)
+
+
+@lru_cache(maxsize=MAX_ANNOUNCEMENTS)
+def _announcement(octets: bytes) -> Message:
+    """What a source says of itself: ten times within a second, and then now and then, mostly the same."""
+    return decode(octets)[0]
 
 
 def retransmissions(data: bytes, position: int) -> tuple[Run | Message | None, int]:
