@@ -388,9 +388,7 @@ def test_what_has_a_shape_is_the_same_read_as_a_whole_or_header_by_header(
 
 
 @given(SHAPED)
-def test_what_has_a_shape_is_written_as_its_headers_are(
-    those: list[m.Message],
-) -> None:
+def test_what_has_a_shape_is_written_as_its_headers_are(those: list[m.Message]) -> None:
     for one in those:
         written = codec.encode(one)
         assert lbmc.encode(lbmc.decode(written)[0]) == written

@@ -151,11 +151,8 @@ class SourceEndpoint:
         """When `handle_timeout` wants to be called."""
         if self.state is SourceState.OVER:
             return None
-        due = self.enrollment.next()
-        for deadline in (self.sending.next(), self.announcing.due):
-            if deadline is not None and (due is None or deadline < due):
-                due = deadline
-        return due
+        due = self.enrollment.next(), self.sending.next(), self.announcing.due
+        return min([deadline for deadline in due if deadline is not None], default=None)
 
     def take_effects(self) -> list[SourceEffect]:
         """What the driver must do, in order."""
