@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports import lbttcp
-from stablecast.transports.lbttcp import MAX_PENDING, Run, StreamDecoder, build, payloads, span
+from stablecast.transports.lbttcp import MAX_ANNOUNCEMENT_BYTES, MAX_PENDING, Run, StreamDecoder, build, payloads, span
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE, Message, MessageKind, decode, encode
@@ -106,6 +106,26 @@ def test_runs_are_as_long_as_they_can_be(messages: list[Message]) -> None:
             follows = (before.first + before.count) & LAST
             names = (before.topic_index, follows, before.chained), (behind.topic_index, behind.first, behind.chained)
             assert names[0] != names[1]
+
+
+def announcement(groups: int) -> Message:
+    sizes = [h.StoreGroup(grp_idx=number, grp_sz=1) for number in range(groups)]
+    return Message(MessageKind.CONTROL, headers=(h.Sri(version=3, low_sqn=0, high_sqn=9), *sizes))
+
+
+def test_an_announcement_that_comes_again_is_not_read_again() -> None:
+    once, other = encode(announcement(2)), encode(announcement(3))
+    first, between, again = StreamDecoder().feed(once + other + once)
+    assert first is again == announcement(2)
+    assert between == announcement(3)
+
+
+def test_a_large_announcement_is_not_remembered() -> None:
+    """Who sends different ones again and again makes nobody keep much."""
+    large = encode(announcement(MAX_ANNOUNCEMENT_BYTES // 8))
+    first, again = StreamDecoder().feed(large + large)
+    assert first == again
+    assert first is not again
 
 
 @given(st.one_of(st.binary(max_size=80), STREAMS.map(lambda m: b"".join(map(encode, m))).flatmap(mutations)), st.data())

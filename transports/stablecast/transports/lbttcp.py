@@ -26,6 +26,9 @@ MAX_PENDING = MAX_MESSAGE
 MAX_ANNOUNCEMENTS = 1024
 """Announcements of sources that are remembered, so that the same one is not read header by header again."""
 
+MAX_ANNOUNCEMENT_BYTES = 1024
+"""Larger ones are not remembered: each of their headers takes some hundred bytes of memory."""
+
 _PLAIN = struct.Struct(">III")
 """The same 12 bytes as `DATA_HEADER`; kind 0 and no header make the first word the length alone."""
 _LENGTH = struct.Struct(">2xH")
@@ -207,7 +210,7 @@ def _other(data: bytes, position: int) -> tuple[Run | Message | None, int]:
     end = position + length
     if end > len(data):
         return None, position
-    if kind is MessageKind.CONTROL and data[position + 1] == Sri.CODE:
+    if kind is MessageKind.CONTROL and data[position + 1] == Sri.CODE and length <= MAX_ANNOUNCEMENT_BYTES:
         return _announcement(bytes(data[position:end])), end
     return decode(data, position)
 

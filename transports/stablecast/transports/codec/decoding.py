@@ -1,7 +1,6 @@
 """LBMC control messages to core messages; the inverse of `encoding`. What does not fit is a WireError."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from stablecast.core.messages import (
@@ -31,7 +30,6 @@ from stablecast.core.messages import (
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
 from stablecast.transports.codec.lives import decode_lives
 from stablecast.transports.codec.paced import decode_pace
-from stablecast.transports.lbttcp import MAX_ANNOUNCEMENTS
 from stablecast.transports.resolution import places
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, shapes
@@ -278,7 +276,7 @@ _DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
     h.ReceiverKeepalive: _decode_receiver_alive,
     h.RxReq: _decode_rxreq,
     h.Keepalive: _decode_keepalive,
-    h.Sri: lru_cache(maxsize=MAX_ANNOUNCEMENTS)(_decode_sri),
+    h.Sri: _decode_sri,
     h.SriReq: _decode_sri_req,
     h.LjiReq: _decode_lji_req,
     h.LjInfo: _decode_lj_info,
