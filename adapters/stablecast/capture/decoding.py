@@ -55,6 +55,7 @@ class Packet:
         problems: What is wrong with what came whole with this frame.
         settles: Earlier frames with PART, and what became of them.
         lost: Bytes of the stream before or between its messages that were not captured.
+        anew: Whether it opens another connection between endpoints that had one.
     """
 
     number: int
@@ -70,6 +71,7 @@ class Packet:
     problems: tuple[Problem, ...] = ()
     settles: tuple[tuple[int, Verdict], ...] = ()
     lost: int = 0
+    anew: bool = False
 
 
 def packets(
@@ -240,7 +242,8 @@ class Decoder:
             yield self._packet(Verdict.OTHER, number=number, settles=_earlier(numbers, Verdict.OTHER))
             return
         direction = self._directions.get(ends)
-        if direction is not None and direction.ends_with(segment):
+        anew = direction is not None and direction.ends_with(segment)
+        if anew:
             yield from self._close(ends)
             direction = None
         if direction is None:
@@ -253,7 +256,7 @@ class Decoder:
         verdict = progress.settled.pop(number, Verdict.PART)
         settles = tuple(progress.settled.items())
         packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
-        yield attrs.evolve(packet, lost=progress.lost) if progress.lost else packet
+        yield attrs.evolve(packet, lost=progress.lost, anew=anew) if progress.lost or anew else packet
 
     def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[Packet]:
         direction = self._directions.pop(ends)

@@ -149,6 +149,10 @@ class _Surveyor:
             return
         self._seen[ends] = MAX_ORDER if segment.syn else seen + 1
         if segment.syn:
+            first = self.plan.starts.get(ends)
+            start = (segment.sequence + 1) % WRAP
+            if first is not None and (first - start) % WRAP < MAX_WAITING:
+                self.plan.starts[ends] = start  # it was captured late
             return
         first = self.plan.starts.setdefault(ends, segment.sequence)
         if (first - segment.sequence) % WRAP < MAX_WAITING and len(segment.payload) > 1:

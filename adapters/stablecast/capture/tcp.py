@@ -57,13 +57,19 @@ class HalfStream:
         return self._opened is not None
 
     def opens_anew(self, sequence: int) -> bool:
-        """Whether a SYN with this number opens another connection between the same endpoints."""
-        return self._started and self._opened != sequence
+        """Whether a SYN with this number opens another connection between the same endpoints.
+
+        One that is captured behind the first bytes of its own connection does not.
+        """
+        late = self._opened is None and self._start == (sequence + 1) % WRAP
+        return self._started and self._opened != sequence and not late
 
     def open(self, sequence: int) -> None:
         """The direction begins; `sequence` is the number of its SYN."""
         if not self._started:
-            self._started, self._opened, self._next = True, sequence, sequence + 1
+            self._started, self._next = True, sequence + 1
+        if self._opened is None:
+            self._opened = sequence
 
     @property
     def idle(self) -> bool:

@@ -89,7 +89,7 @@ class _Judges:
         self._late += packet.time_ns < self._now_ns - JITTER_NS
         self._count += 1
         self.findings.now_ns = self._now_ns = max(self._now_ns, packet.time_ns)
-        if not (packet.layers or packet.problems or packet.lost):
+        if not (packet.layers or packet.problems or packet.lost or packet.anew):
             return
         self._forms.take(packet)
         for statement in self._reader.read(packet):

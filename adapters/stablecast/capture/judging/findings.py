@@ -12,7 +12,7 @@ import attrs
 from stablecast.capture.judging.timeline import Timeline
 
 MAX_FINDINGS: Final = 100
-"""Findings that are kept of one rule and one endpoint."""
+"""Findings that are kept of one rule, one endpoint and one verdict: many doubts do not hide what is broken."""
 
 RULES: Final = {
     "P1": "a store acknowledges only what was sent",
@@ -78,7 +78,7 @@ class Findings:
     found: list[Finding] = attrs.field(factory=list)
     asked: dict[tuple[str, str], int] = attrs.field(factory=dict)
     standings: dict[tuple[str, str], Standing] = attrs.field(factory=dict)
-    listed: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    listed: dict[tuple[str, str, Standing], int] = attrs.field(factory=dict)
     ours: int = 0
     strange: int = 0
     cut: str = ""
@@ -105,8 +105,9 @@ class Findings:
         key = finding.rule, finding.whose
         self.asked[key] = self.asked.get(key, 0) + 1
         self.standings[key] = max(self.standings.get(key, Standing.FINE), finding.standing)
-        self.listed[key] = self.listed.get(key, 0) + 1
-        if self.listed[key] <= MAX_FINDINGS:
+        kind = *key, finding.standing
+        self.listed[kind] = self.listed.get(kind, 0) + 1
+        if self.listed[kind] <= MAX_FINDINGS:
             self.found.append(finding)
 
     def doubt(self, why: str) -> None:

@@ -34,6 +34,8 @@ class Life:
         heard_ns: When each store acknowledged something last.
         answers: Where acknowledgements of stores arrive.
         doubted: Whether some acknowledgements of stores may be missing.
+        lines: The first connection on which each store answers, by index.
+        parted: Stores that answer on another one, too, or did before: what they said there may not be in the capture.
         groups, sizes: Stores of each group, and how many it should have.
     """
 
@@ -46,6 +48,8 @@ class Life:
     heard_ns: dict[int, int] = attrs.field(factory=dict)
     answers: set[Endpoint] = attrs.field(factory=set)
     doubted: bool = False
+    lines: dict[int, Ends] = attrs.field(factory=dict)
+    parted: set[int] = attrs.field(factory=set)
     groups: dict[int, set[int]] = attrs.field(factory=dict)
     sizes: tuple[int, ...] = ()
 
@@ -68,9 +72,19 @@ class Life:
 
     def acknowledge(self, at: At, store_index: int, first: int, last: int) -> None:
         """A store said that it has these."""
+        if store_index not in self.lines and self.first is not None and first > self.first:
+            self.parted.add(store_index)
+        self.answer(at, store_index)
         self.acked.setdefault(store_index, RangeSet()).add(first, last + 1)
         self.heard_ns[store_index] = at.time_ns
         self.answers.add(at.ends[1])
+
+    def answer(self, at: At, store_index: int, high: int | None = None) -> None:
+        """A store answers the source here; `high`: what it already has as it registers the source."""
+        if self.lines.setdefault(store_index, at.ends) != at.ends:
+            self.parted.add(store_index)
+        if high is not None and self.first is not None and high >= self.first and store_index not in self.acked:
+            self.parted.add(store_index)
 
     def doubt(self, ends: Ends) -> None:
         """Something that was said there is missing: an acknowledgement, if this is where they arrive."""
@@ -86,6 +100,7 @@ class Life:
         if self.groups and all(stores <= sure for stores in self.groups.values()):
             return Standing.FINE
         unheard = {store for stores in self.groups.values() for store in stores if store not in self.acked}
+        unheard |= self.parted
         possible = (
             self.doubted
             or not self.groups

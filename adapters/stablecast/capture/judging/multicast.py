@@ -26,6 +26,9 @@ MAX_NUMBERS: Final = 1 << 16
 JITTER_NS: Final = 20 * MILLISECOND
 """How far times in a capture may be off."""
 
+TRAVEL_NS: Final = 200 * MILLISECOND
+"""How far the time between two datagrams may be off where they are captured: each is on its way for half of it."""
+
 IGNORE_NS: Final = SourceSettings().ignore_ns
 """The ignore interval by default."""
 
@@ -232,7 +235,7 @@ class Session:
             self.findings.fine("M1", self.name)
             return
         bounds = f"the ignore interval is at most {self.at_most_ns // MILLISECOND} ms"
-        if self.at_least_ns > self.at_most_ns + JITTER_NS:
+        if self.at_least_ns > self.at_most_ns + TRAVEL_NS:
             bounds += f" and at least {self.at_least_ns // MILLISECOND} ms"
             self._accuse("M1", None, at.frame, at.time_ns, f"{text}: {bounds}, which cannot be")
         elif self.at_most_ns < IGNORE_NS - JITTER_NS:

@@ -16,7 +16,8 @@ from stablecast.capture.judging.findings import Findings, Standing
 from stablecast.capture.judging.holders import Holders
 from stablecast.capture.judging.lives import Life
 from stablecast.capture.judging.releases import Release, Releases
-from stablecast.capture.judging.statements import Again, At, Ends, Gap, Said, Sent, Statement
+from stablecast.capture.judging.statements import Again, At, Ends, Gap, Opened, Said, Sent, Statement
+from stablecast.core import serial
 from stablecast.core.messages import (
     AckFlag,
     Address,
@@ -101,6 +102,8 @@ class Persistence:
             case Again():
                 life = self._life(statement.life)
                 life.reach(life.extended(statement.wire_number) + statement.count - 1)
+            case Opened(at=at):
+                self._begin(at.ends)
             case Gap(at=at):
                 self._on_gap(at.ends)
             case Said(at=at, message=message):
@@ -166,13 +169,19 @@ class Persistence:
                 else:
                     self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
 
-    def _on_gap(self, ends: Ends) -> None:
-        """What came there may have been anything."""
-        for key in [key for key in self.following if key[0] == ends]:
+    def _begin(self, ends: Ends) -> int:
+        """What came there before says nothing of what comes next; returns of how many lives there was something."""
+        streams = [key for key in self.following if key[0] == ends]
+        for key in streams:
             del self.following[key]
-            self.findings.cannot_tell("D1", _name(ends[0]), 0, "some of its stream is not in the capture")
         for last in [key for key in self.consumed if key[0] == ends]:
             del self.consumed[last]
+        return len(streams)
+
+    def _on_gap(self, ends: Ends) -> None:
+        """What came there may have been anything."""
+        for _ in range(self._begin(ends)):
+            self.findings.cannot_tell("D1", _name(ends[0]), 0, "some of its stream is not in the capture")
         for life in self.lives.values():
             life.doubt(ends)
 
@@ -214,6 +223,9 @@ class Persistence:
         store = self._store(granted.incarnation, granted.store_index)
         life = self._life(granted.incarnation)
         self.holders.grant(at, store, _name(at.ends[1]), granted, life.extended(granted.low))
+        if granted.role is Role.SOURCE:
+            high = life.extended(granted.high) if granted.low != (granted.high + 1) % serial.MODULUS else None
+            life.answer(at, granted.store_index, high)
         lives = self.kin.setdefault((store, granted.reg_id), [])
         if granted.role is Role.SOURCE and granted.incarnation not in lives:
             lives.append(granted.incarnation)

@@ -87,7 +87,14 @@ class Gap:
     at: At
 
 
-Statement = Sent | Again | Said | Datagram | Gap
+@record
+class Opened:
+    """Another connection begins between endpoints that had one."""
+
+    at: At
+
+
+Statement = Opened | Sent | Again | Said | Datagram | Gap
 
 
 def is_repair(packet: Reliable) -> bool:
@@ -110,6 +117,8 @@ class Reader:
         if packet.source is None or packet.target is None:
             return
         at = At(packet.number, packet.time_ns, (packet.source, packet.target))
+        if packet.anew:
+            yield Opened(at)
         doubtful = packet.lost > 0 or any(problem.verdict in _GAPS for problem in packet.problems)
         doubtful |= packet.verdict is Verdict.DAMAGED and packet.kind in DATAGRAMS  # a segment comes again
         if doubtful:

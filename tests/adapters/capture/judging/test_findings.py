@@ -32,5 +32,13 @@ def test_a_flood_is_counted_and_not_kept() -> None:
     assert findings.asked["P1", "a"] == MAX_FINDINGS + 5
 
 
+def test_what_is_broken_is_named_behind_many_doubts() -> None:
+    findings = Findings()
+    for frame in range(MAX_FINDINGS + 5):
+        findings.cannot_tell("P1", "a", frame, "who knows")
+    findings.broken("P1", "a", 7, "wrong")
+    assert [one.text for one in findings.found if one.standing is Standing.BROKEN] == ["wrong"]
+
+
 def test_ids_are_those_of_traces_where_they_say_the_same() -> None:
     assert {"S2", "P1", "P2", "A1", "D1", "R1", "C1"} < set(RULES)

@@ -99,6 +99,7 @@ IGNORED = (*REPAIRED, 300, nak(1), ncf(1), 900, nak(1), data(1, again=True))
         (RECOVERED, "M5", FINE),
         ((*REPAIRED, nak(1), ncf(1), 900, data(1, again=True)), "M1", FINE),
         ((*IGNORED, 100, nak(1), data(1, again=True)), "M1", BROKEN),
+        ((*IGNORED, 300, nak(1), data(1, again=True)), "M1", CANNOT_TELL),  # each may have been on its way for 100 ms
         ((*IGNORED, 100, data(1, again=True)), "M1", CANNOT_TELL),
         ((*IGNORED, nak(1), 100, ncf(1), 1_000, ncf(1)), "M1", FINE),
         ((*REPAIRED, data(1, again=True)), "M1", CANNOT_TELL),
