@@ -37,7 +37,12 @@ class ConfigFileError(StablecastError):
         """What is wrong with the file `path`."""
         self.path = path
         self.problems = tuple(problems)
-        super().__init__("\n".join(f"{path}:{problem.place}: {problem.text}" for problem in problems))
+        super().__init__("\n".join(f"{path}{_at(problem.place)}: {problem.text}" for problem in problems))
+
+
+def _at(place: Place) -> str:
+    """Behind the name of a file; nothing if it is all of it."""
+    return f":{place}" if place != Place() else ""
 
 
 @attrs.frozen

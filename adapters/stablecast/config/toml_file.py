@@ -69,7 +69,7 @@ def load(path: Path) -> Outline:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigFileError(str(path), [Problem(Place(0, "toml"), f"this is no TOML: {error}")]) from None
+        raise ConfigFileError(str(path), [Problem(Place(), f"this is no TOML: {error}")]) from None
     return outline(tables, str(path))
 
 

@@ -84,8 +84,9 @@ def test_what_is_wrong_is_told_with_its_key(tmp_path: Path) -> None:
     ]
     path = tmp_path / "f.toml"
     path.write_text("a = ")
-    with pytest.raises(ConfigFileError, match="this is no TOML"):
+    with pytest.raises(ConfigFileError) as caught:
         load(path)
+    assert str(caught.value).startswith(f"{path}: this is no TOML: ")
 
 
 def test_the_certificates_of_a_daemon_are_one_entry(tmp_path: Path) -> None:
