@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from stablecast.capture.judging import Findings, judged
+from stablecast.spark.settling import settle
 
 SCHEMA: Final = "place bigint, outcome binary"
 _ARROW: Final = pa.schema([("place", pa.int64()), ("outcome", pa.binary())])
@@ -31,6 +32,7 @@ def _judge_with(paths: list[Path], told: list[str]) -> Callable[[Iterator[pa.Rec
     """What `mapInArrow` calls: it is given places of paths."""
 
     def judge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in numbers:
             for place in batch.column(0).to_pylist():
                 row = {"place": place, "outcome": pickle.dumps(judged(paths[place], told))}

@@ -13,7 +13,6 @@ A task has one frame in memory, its records decoded: about 100 bytes of JSON tex
 records takes some 20 MB beside the 100 MB of the Python worker itself.
 """
 
-import gc
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.spark.plan import Piece
+from stablecast.spark.settling import settle
 from stablecast.trace.errors import TraceError, TruncatedError
 from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.judge import FrameJudge, Known
@@ -75,9 +75,7 @@ def judge_with(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iter
     """What `mapInArrow` calls: it is given numbers of pieces."""
 
     def judge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Behind each task a worker looks for cycles among all that it has: 120,000 objects of modules, 70 ms. When the
-        # next one begins it has just looked, so what is here now is no garbage.
-        gc.freeze()
+        settle()
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for rows in judge_piece(pieces[number]):

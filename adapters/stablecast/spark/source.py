@@ -38,6 +38,7 @@ from pyspark.sql.types import StructType
 from stablecast.sentences import unread
 from stablecast.spark.plan import PIECE_BYTES, Piece, plan, sound_offsets
 from stablecast.spark.rows import CHEAP, COLUMNS, SCHEMA, Bounds, batches
+from stablecast.spark.settling import settle
 from stablecast.trace.errors import TraceError
 from stablecast.trace.names import find, traces_in
 
@@ -117,6 +118,7 @@ class TraceReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a piece."""
         assert isinstance(partition, PiecePartition)
+        settle()
         return read_piece(partition.piece, self.names, self.bounds, self.on_error)
 
 
@@ -161,6 +163,7 @@ class TraceStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a piece."""
         assert isinstance(partition, PiecePartition)
+        settle()
         return read_piece(partition.piece, self.names, Bounds(), self.on_error)
 
 

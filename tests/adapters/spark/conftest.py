@@ -1,5 +1,6 @@
 """One session for all tests, as small as it gets; without a Java the tests that need it are skipped and say so."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,13 @@ from pyspark.sql import SparkSession
 from stablecast.spark.formats import register
 from stablecast.spark.session import SparkError, check_java, connect
 from tests.adapters.trace.traced import TracedWorld, play, tapping
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """What a task tells the collector is for its worker, not for this process."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

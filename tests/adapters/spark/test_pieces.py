@@ -1,7 +1,5 @@
 """What a task says of a piece, without any Spark."""
 
-import gc
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,13 +12,6 @@ from stablecast.spark.pieces import SCHEMA, TYPES, dumps, judge_piece, judge_wit
 from stablecast.spark.plan import END, Piece, pieces_of
 from stablecast.trace.names import find
 from tests.adapters.trace.traced import put_together, take_apart
-
-
-@pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
-    """What a task tells the collector is for its worker, not for this process."""
-    yield
-    gc.unfreeze()
 
 
 def test_each_frame_is_one_batch_of_rows(whole_world: Path) -> None:
