@@ -29,8 +29,10 @@ MAX_FRAME = 1 << 24
 WATCHED: Final = 1 << 12
 """Frames after which somebody who waits hears of them."""
 
-_PCAP_MAGICS = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1}
+_PCAP_MAGICS = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1, 0xA1B2CD34: 1_000}
 """The magic numbers of pcap, and how many nanoseconds the second half of a time counts."""
+_MODIFIED = 0xA1B2CD34
+"""The pcap whose frames say by which interface and protocol they came, too."""
 _PCAPNG_MAGIC = 0x0A0D0D0A
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _LINK_MASK = 0xFFFF
@@ -45,6 +47,9 @@ _COMPRESSED: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
     b"\xfd7z": lzma.LZMAFile,
 }
 """What compressed files begin with, and who reads them."""
+_OTHERS: Final = (b"snoop\0\0\0", b"btsnoop\0", b"GMBU", b"RTSS", b"TRSNIFF data", b"XCP\0", b"\xaa\xaa\xaa\xaa")
+"""What captures of formats begin with that are not read."""
+_LZ4: Final = b"\x04\x22\x4d\x18"
 _BLOCK = 12
 """Bytes of a block without its body: type, length, and the length again at the end."""
 
@@ -110,6 +115,8 @@ def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> It
         CaptureError: If the file cannot be read, is no capture, or is damaged.
     """
     try:
+        if path.is_fifo():
+            raise CaptureError(f"{path} is a pipe, and captures are read twice; write what comes to a file first")
         with path.open("rb") as outer:
             file = _unpacked(outer)
             sectioned = int.from_bytes(file.peek(4)[:4]) == _PCAPNG_MAGIC
@@ -153,12 +160,12 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
     head = file.read(24)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
-        raise CaptureError(f"{path} is not a capture: {_looks_like(head)}; name a pcap or pcapng file")
+        raise CaptureError(f"{path} {_looks_like(path, head)}")
     if len(head) < 24:
         raise CutError(f"{path} ends in the middle of its header; {_WHOLE}")
     link = struct.unpack_from(f"{order}I", head, 20)[0] & _LINK_MASK
     unit = _PCAP_MAGICS[_magic(head, order)]
-    layout = struct.Struct(f"{order}IIII")
+    layout = struct.Struct(f"{order}IIII" + ("8x" if _magic(head, order) == _MODIFIED else ""))
     if start is not None:
         _skip(file, start.offset - 24)
     number, offset = (start.number, start.offset) if start else (1, 24)
@@ -177,21 +184,29 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a file starts like a capture."""
+    """Whether a file starts like a capture, one that is not read, too; a pipe is not looked into."""
+    if path.is_fifo():
+        return True
     head = b""
     with suppress(OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError), path.open("rb") as file:
-        head = _unpacked(file).read(4)
-    return int.from_bytes(head) == _PCAPNG_MAGIC or any(_magic(head, order) in _PCAP_MAGICS for order in "<>")
+        head = _unpacked(file).read(12)
+    known = int.from_bytes(head[:4]) == _PCAPNG_MAGIC or any(_magic(head, order) in _PCAP_MAGICS for order in "<>")
+    return known or head.startswith((*_OTHERS, _LZ4))
 
 
 def _magic(head: bytes, order: str) -> int:
     return int.from_bytes(head[:4], "little" if order == "<" else "big")
 
 
-def _looks_like(head: bytes) -> str:
-    if not head:
-        return "it is empty"
-    return "it starts like neither pcap nor pcapng"
+def _looks_like(path: Path, head: bytes) -> str:
+    """What is wrong with a file that is no capture, and the remedy."""
+    if head.startswith(_OTHERS):
+        new = path.with_suffix(".pcapng").name
+        return f"is a capture of another format; `editcap {path.name} {new}` makes one that is read"
+    if head.startswith(_LZ4):
+        return "is compressed by lz4, which is not read; unpack it first"
+    why = "it starts like neither pcap nor pcapng" if head else "it is empty"
+    return f"is not a capture: {why}; name a pcap or pcapng file"
 
 
 @lru_cache
@@ -218,6 +233,7 @@ class _Pcapng:
         self._order = "<"
         self._interfaces: list[_Interface] = []
         self._number = 1
+        self._time_ns = 0
 
     def frames(self, start: Mark | None) -> Iterator[Frame]:
         """The frames from `start` on; blocks before it are skipped, but for what explains the later ones."""
@@ -295,8 +311,9 @@ class _Pcapng:
         if len(octets) < captured:
             raise CaptureError(self._damaged(f"frame {self._number} would have {captured} bytes"))
         ticks = high << 32 | low
-        time_ns = ticks * SECOND // source.units + source.offset * SECOND
-        return Frame(self._number, offset, time_ns, source.link, octets, length)
+        if kind != _SIMPLE_PACKET:  # which has no time: it came behind the one before
+            self._time_ns = ticks * SECOND // source.units + source.offset * SECOND
+        return Frame(self._number, offset, self._time_ns, source.link, octets, length)
 
     def _find(self, interface: int) -> _Interface:
         if interface >= len(self._interfaces):

@@ -6,12 +6,18 @@ ETHERNET = 1
 NULL = 0
 LOOP = 108
 RAW_IP = 101
+PPP = 9
+PPP_HDLC = 50
 LINUX_COOKED = 113
 LINUX_COOKED_2 = 276
 IPV4 = 228
 """Link types, as the registry of them has them."""
 _ETHERTYPES = {0x0800: 4, 0x86DD: 6}
 """Versions of IP."""
+_PROTOCOLS = {0x0021: 4, 0x0057: 6}
+"""The same as PPP calls them."""
+_PPPOE, _PPPOE_HEAD = 0x8864, 6
+"""The ethertype of PPP, and how many bytes stand before it."""
 _VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})
 _FAMILIES = {2: 4, 10: 6, 24: 6, 28: 6, 30: 6}
 """Versions of IP; systems call the later one by different numbers."""
@@ -56,6 +62,13 @@ def _null(octets: bytes) -> bytes:
     return _of_version(_FAMILIES.get(min(family, swapped)), octets[4:])
 
 
+def _ppp(octets: bytes) -> bytes:
+    """Address and control may be left out, and the first byte of the protocol."""
+    at = 2 if octets[:2] == b"\xff\x03" else 0
+    end = at + (1 if octets[at : at + 1] and octets[at] & 1 else 2)
+    return _of_version(_PROTOCOLS.get(int.from_bytes(octets[at:end])), octets[end:])
+
+
 def _ethernet(octets: bytes) -> bytes:
     return _behind_tags(octets, 12)
 
@@ -79,12 +92,16 @@ def _behind_tags(octets: bytes, at: int) -> bytes:
             break
         at += 4
         kind = int.from_bytes(octets[at : at + 2])
+    if kind == _PPPOE:
+        return _ppp(octets[at + 2 + _PPPOE_HEAD :])
     return _of_version(_ETHERTYPES.get(kind), octets[at + 2 :])
 
 
 _TAKERS: dict[int, Callable[[bytes], bytes]] = {
     NULL: _null,
     ETHERNET: _ethernet,
+    PPP: _ppp,
+    PPP_HDLC: _ppp,
     12: _raw,
     14: _raw,
     RAW_IP: _raw,

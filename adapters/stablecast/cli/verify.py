@@ -1,18 +1,21 @@
-"""`stablecast verify`: files, directories and patterns of traces, and captures."""
+"""`stablecast verify`: files, directories and patterns of traces and captures."""
 
 from pathlib import Path
 
 from stablecast.capture.files import is_capture
 from stablecast.capture.judging.command import run_judge
+from stablecast.capture.places import captures_in, is_pattern, matching
 from stablecast.trace.command import CLEAN, UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
+from stablecast.trace.names import traces_in
 
 
 def run(
     paths: list[Path], as_json: bool, master: str | None, report: Path | None, parquet: Path | None, ports: list[str]
 ) -> int:
     """Judge captures by themselves and traces together; returns the gravest exit status."""
-    captures = [path for path in paths if path.is_file() and is_capture(path)]
-    traces = [path for path in paths if path not in captures]
+    named = [one for path in paths for one in _found(path)]
+    captures = [path for path in named if not path.is_dir() and path.exists() and is_capture(path)]
+    traces = [path for path in named if path not in captures]
     paper, wanted = Paper(), Wanted(as_json, master, report, parquet)
     statuses = []
     if captures:
@@ -22,3 +25,16 @@ def run(
     else:
         statuses.append(publish(paper, wanted))
     return max(statuses, key=[CLEAN, UNREADABLE, VIOLATED].index)
+
+
+def _found(path: Path) -> list[Path]:
+    """The captures that a name stands for, and the name itself for who reads traces, or says what is wrong with it."""
+    try:
+        if path.is_dir():
+            captures = captures_in(path)
+            return captures + ([path] if traces_in(path) or not captures else [])
+        if is_pattern(path) and any(map(is_capture, found := matching(path))):
+            return found
+    except OSError:
+        pass
+    return [path]

@@ -3,10 +3,11 @@
     register(spark)
     spark.read.format("stablecast-capture").load("traffic.pcapng").where("verdict = 'malformed'")
 
-A path is a file, a directory (of `*.pcap` and `*.pcapng`) or a pattern. The driver surveys each file once (who speaks
-what, topics by their names) and cuts it into parts, one partition each; workers decode them. A part that begins in the
-middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by default; streams of many
-packets are told whole only in one part. The option `ports` tells ports, as `kind=port`, separated by commas.
+A path is a file, a directory (of `*.pcap`, `*.pcapng` and `*.cap`, compressed or not) or a pattern. The driver surveys
+each file once (who speaks what, topics by their names) and cuts it into parts, one partition each; workers decode them.
+A part that begins in the middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by
+default; streams of many packets are told whole only in one part. The option `ports` tells ports, as `kind=port`,
+separated by commas.
 """
 
 import json
@@ -21,9 +22,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter
 from pyspark.sql.types import StructType
 
 from stablecast.capture import CaptureError, Mark, Packet, marks, packets, survey
+from stablecast.capture.places import files_of
 from stablecast.capture.ports import Plan
 from stablecast.capture.show import record
-from stablecast.sentences import unread
+from stablecast.spark.settling import settle
 
 FORMAT: Final = "stablecast-capture"
 
@@ -32,8 +34,6 @@ PART_BYTES: Final = 64 << 20
 
 BATCH: Final = 4096
 """Packets that are handed on together."""
-
-ENDINGS: Final = ("*.pcap", "*.pcapng")
 
 COLUMNS: Final = {
     "path": pa.string(),
@@ -138,36 +138,11 @@ class CaptureReader(DataSourceReader):
         """The packets of a part."""
         assert isinstance(partition, PartPartition)
         part = partition.part
+        settle()
         schema = pa.schema([(name, COLUMNS[name]) for name in self.names])
         found = packets(Path(part.path), part.plan, part.start, part.stop)
         while some := [_row(part.path, packet) for packet in islice(found, BATCH)]:
             yield pa.RecordBatch.from_pylist([{name: row[name] for name in self.names} for row in some], schema=schema)
-
-
-def files_of(paths: Iterable[Path]) -> list[Path]:
-    """The files, and the captures of directories and patterns. Raises CaptureError where there is none to be found."""
-    found: list[Path] = []
-    for path in paths:
-        try:
-            found += _found(path)
-        except OSError as error:
-            raise CaptureError(unread(path, error)) from error
-    return found
-
-
-def _found(path: Path) -> list[Path]:
-    """What one name stands for. Raises CaptureError and OSError."""
-    if path.is_dir():
-        some = sorted(one for one in path.iterdir() if any(map(one.match, ENDINGS)))
-        where = f"in {path}"
-    elif not path.exists() and any(letter in path.name for letter in "*?["):
-        some = sorted(one for one in path.parent.iterdir() if one.match(path.name))
-        where = f"that match {path}"
-    else:
-        return [path]
-    if not some:
-        raise CaptureError(f"there are no captures {where}: name files of pcap or pcapng")
-    return some
 
 
 def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:

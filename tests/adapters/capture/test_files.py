@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import struct
 from collections.abc import Callable
 from contextlib import suppress
@@ -62,8 +63,47 @@ def test_a_section_starts_anew(tmp_path: Path) -> None:
     first, second, simple, old = frames(path)
     assert (first.octets, first.link, first.time_ns) == (b"first", 1, 100 * NS + 5)
     assert (second.octets, second.link, second.time_ns) == (b"second", 101, 3 * NS // 2)
-    assert (simple.octets, simple.length, simple.time_ns) == (b"sim", 9, 0)
+    assert (simple.octets, simple.length, simple.time_ns) == (b"sim", 9, second.time_ns)  # it has no time of its own
     assert (old.octets, old.length, old.time_ns) == (b"old", 60, NS)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_modified_pcap(tmp_path: Path, order: str) -> None:
+    """Each frame says by which interface and protocol it came, too."""
+    path = tmp_path / "a.pcap"
+    head = struct.pack(f"{order}IHHiIII", 0xA1B2CD34, 2, 4, 0, 0, 262_144, 1)
+    lines = [struct.pack(f"{order}IIIIIHBB", SECOND, 5, len(one), len(one), 2, 0x0800, 0, 0) + one for one in FRAMES]
+    path.write_bytes(head + b"".join(lines))
+    found = list(frames(path))
+    assert is_capture(path)
+    assert [frame.octets for frame in found] == FRAMES
+    assert found[3].time_ns == SECOND * NS + 5_000
+    assert list(frames(path, marks(path, 50)[1])) == found[marks(path, 50)[1].number - 1 :]
+
+
+@pytest.mark.parametrize(
+    ("octets", "sentence"),
+    [
+        (b"snoop\0\0\0" + bytes(99), "is a capture of another format; `editcap a.cap a.pcapng` makes one that is read"),
+        (b"GMBU" + bytes(99), "is a capture of another format; `editcap a.cap a.pcapng` makes one that is read"),
+        (b"\x04\x22\x4d\x18" + bytes(99), "is compressed by lz4, which is not read; unpack it first"),
+    ],
+)
+def test_what_is_not_read_is_known_and_told(tmp_path: Path, octets: bytes, sentence: str) -> None:
+    path = tmp_path / "a.cap"
+    path.write_bytes(octets)
+    assert is_capture(path)
+    with pytest.raises(CaptureError) as caught:
+        list(frames(path))
+    assert str(caught.value) == f"{path} {sentence}"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert is_capture(path)
+    with pytest.raises(CaptureError, match="is a pipe, and captures are read twice; write what comes to a file first"):
+        list(frames(path))
 
 
 def test_a_simple_packet_without_a_snap_length_is_whole(tmp_path: Path) -> None:

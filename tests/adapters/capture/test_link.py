@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.capture.link import IPV4, LOOP, ipv4_packet, is_ipv6
+from stablecast.capture.link import IPV4, LOOP, PPP, PPP_HDLC, ipv4_packet, is_ipv6
 from tests.support.captures import COOKED, COOKED_2, ETHERNET, NULL, RAW, framed
 
 PACKET = b"\x45 and the rest"
@@ -22,6 +22,22 @@ def test_other_numbers_of_raw_ip(link: int) -> None:
 @pytest.mark.parametrize("tags", [1, 2, 4])
 def test_vlan_tags_are_passed_over(link: int, tags: int) -> None:
     assert ipv4_packet(link, framed(link, PACKET, tags)) == PACKET
+
+
+@pytest.mark.parametrize(
+    ("link", "head"),
+    [
+        (PPP, b"\x00\x21"),
+        (PPP, b"\x21"),
+        (PPP, b"\xff\x03\x00\x21"),
+        (PPP_HDLC, b"\xff\x03\x21"),
+        (ETHERNET, bytes(12) + b"\x88\x64\x11\0\0\1\0\x0e\x00\x21"),
+    ],
+)
+def test_ppp_may_leave_out_what_is_always_the_same(link: int, head: bytes) -> None:
+    assert ipv4_packet(link, head + PACKET) == PACKET
+    assert ipv4_packet(link, head) is None
+    assert ipv4_packet(link, head[:-1] + b"\x57" + PACKET) is None
 
 
 def test_the_family_stands_in_either_byte_order() -> None:

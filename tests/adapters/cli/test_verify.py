@@ -1,10 +1,12 @@
 """`stablecast verify` with files and directories."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.adapters.capture.judging.talk import World, settled
 from tests.support.program import outcome, store
 
 
@@ -45,6 +47,30 @@ def test_a_directory_without_traces(tmp_path: Path) -> None:
         "",
         f"stablecast: there are no traces (*.sct) in the directory {tmp_path}: name the one recorded to\n",
     )
+
+
+def test_captures_of_a_directory_and_of_a_pattern(traces: Path, tmp_path: Path) -> None:
+    """Beside traces, too; a pipe is a sentence, and not waited for."""
+    place = tmp_path / "captures"
+    place.mkdir()
+    for name in ("a.pcap", "b.pcap"):
+        settled(World()).talk.write(place / name)
+    for argument in (place, place / "*.pcap"):
+        status, out, err = outcome("verify", argument)
+        assert (status, err) == (0, "")
+        assert [line.partition(":")[0] for line in out.splitlines() if " broken, " in line] == [
+            str(place / "a.pcap"),
+            str(place / "b.pcap"),
+        ]
+    settled(World()).talk.write(traces / "c.pcap")
+    status, out, _ = outcome("verify", traces)
+    assert status == 0
+    assert "c.pcap: 0 broken" in out
+    assert "in 1 file, 0 violations" in out
+    os.mkfifo(tmp_path / "pipe")
+    status, out, err = outcome("verify", tmp_path / "pipe")
+    assert (status, out) == (2, "")
+    assert err.endswith("pipe is a pipe, and captures are read twice; write what comes to a file first\n")
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:

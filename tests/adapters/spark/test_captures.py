@@ -11,8 +11,9 @@ from pyspark.sql.datasource import EqualTo, In, IsNull
 from pyspark.sql.types import StructType
 
 from stablecast.capture import CaptureError, packets
+from stablecast.capture.places import files_of
 from stablecast.spark import captures
-from stablecast.spark.captures import COLUMNS, FORMAT, SCHEMA, CaptureReader, CaptureSource, files_of, parts_of
+from stablecast.spark.captures import COLUMNS, FORMAT, SCHEMA, CaptureReader, CaptureSource, parts_of
 from tests.support import captures as files
 from tests.support.captures import datagram
 from tests.support.traffic_capture import GROUP, SOURCE, all_kinds
