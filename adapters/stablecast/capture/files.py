@@ -39,6 +39,7 @@ _LINK_MASK = 0xFFFF
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _TSRESOL, _TSOFFSET = 9, 14
 _MICROSECONDS = 6
+_ZEROS: Final = "the rest is zeros: who wrote it was stopped; what is before is read"
 _WHOLE: Final = "if it was copied, copy it again"
 _COMPRESSED: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
@@ -172,6 +173,8 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
     while head := file.read(layout.size):
         if len(head) < layout.size:
             raise CutError(f"{path} ends in the middle of frame {number}; {_WHOLE}")
+        if not any(head):
+            raise CutError(f"{path} ends after {plural(number - 1, 'frame')}, {_ZEROS}")
         seconds, fraction, captured, length = layout.unpack(head)
         if captured > MAX_FRAME:
             raise CaptureError(f"{path} is damaged: frame {number} would have {captured} bytes; {_WHOLE}")
@@ -268,6 +271,8 @@ class _Pcapng:
         if len(head) < 8:
             raise CutError(self._ends())
         kind, length = _layout(self._order, "II").unpack_from(head)
+        if not any(head):
+            raise CutError(f"{self._path} ends after {plural(self._number - 1, 'frame')}, {_ZEROS}")
         if length < _BLOCK or length % 4 or length > MAX_FRAME:
             raise CaptureError(self._damaged(f"a block would have {length} bytes"))
         return kind, length, head

@@ -164,6 +164,19 @@ def test_a_cut_off_pcap_is_told(tmp_path: Path, cut: int) -> None:
         list(frames(path))
 
 
+@pytest.mark.parametrize("write", [captures.pcap, captures.pcapng])
+def test_a_file_that_its_writer_never_filled_is_read_as_far_as_it_is(
+    tmp_path: Path, write: Callable[..., Path]
+) -> None:
+    """A host that fails may leave zeros behind what it wrote."""
+    path = write(tmp_path / "a", FRAMES)
+    path.write_bytes(path.read_bytes() + bytes(4096))
+    found: list[Frame] = []
+    with pytest.raises(CutError, match="ends after 4 frames, the rest is zeros"):
+        found.extend(frames(path))
+    assert [frame.octets for frame in found] == FRAMES
+
+
 def test_a_frame_of_impossible_size_is_damage(tmp_path: Path) -> None:
     path = captures.pcap(tmp_path / "a.pcap", [])
     path.write_bytes(path.read_bytes() + struct.pack("<IIII", 0, 0, 1 << 30, 1 << 30))
