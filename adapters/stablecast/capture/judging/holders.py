@@ -49,11 +49,14 @@ class Holders:
         new = Holder(granted.role, reply_to, granted.incarnation, paced, timeout, at.time_ns)
         if holders and holders[-1].reply_to == reply_to and holders[-1].role is granted.role:
             new.consumed = holders.pop().consumed
+        holders[:] = [
+            one for one in holders if one.reply_to != reply_to
+        ]  # a port that is used again is another process
         for other in holders:
             other.deposed = at.time_ns if other.deposed is None else other.deposed
         holders.append(new)
         self.findings.fine("R1", store)
-        if granted.role is Role.RECEIVER and paced:
+        if granted.role is Role.RECEIVER and paced and not granted.old:  # one that returns starts where it was
             self._keeps(at, store, low)
 
     def forget(self, store: Address, reg_id: int) -> None:

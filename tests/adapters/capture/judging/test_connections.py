@@ -12,6 +12,7 @@ from stablecast.core.messages import Role
 from stablecast.transports import codec
 from tests.adapters.capture.judging.talk import (
     LIFE,
+    READER,
     REQUEST,
     SID,
     STORES,
@@ -19,6 +20,7 @@ from tests.adapters.capture.judging.talk import (
     SYN,
     World,
     ends,
+    paced,
     settled,
     stream,
 )
@@ -150,3 +152,29 @@ def test_a_connection_whose_opening_is_captured_late_is_one(tmp_path: Path) -> N
     found = judged(world, tmp_path)
     assert {one.rule for one in found.found if one.standing is BROKEN} == set()
     assert found.asked["D1", STREAM] == whole.asked["D1", STREAM]
+
+
+def test_a_port_that_another_process_is_given_again_is_no_second_holder(tmp_path: Path) -> None:
+    """R1: three processes in turn, the third one where the first one was."""
+    world = settled(World())
+    for reply_to in ("10.0.0.8:14391", READER):
+        world.register(Role.RECEIVER, 1, reply_to)
+        world.grant(Role.RECEIVER, 1, reply_to, 200)
+    for _ in range(8):
+        world.consume(1, 39)
+        world.wait(500)
+    assert judged(world, tmp_path).standings["R1", STORES[1]] is Standing.FINE
+
+
+@pytest.mark.parametrize(("old", "standing"), [(True, set()), (False, {BROKEN})])
+def test_a_paced_receiver_that_returns_starts_where_it_was(tmp_path: Path, old: bool, standing: set[Standing]) -> None:
+    """P2: what a new one is offered says from where on the store has messages; who returns is offered its own rest."""
+    world = World()
+    world.begin(**paced())
+    world.register(Role.RECEIVER, 1, READER, **paced())
+    world.grant(Role.RECEIVER, 1, READER, 200, **paced())
+    world.send(*range(10))
+    world.consume(1, 4)
+    granted = core.Registered(Role.RECEIVER, 1, 1, 201, LIFE, old, 8, 9, 10_000, 600_000, pace=core.Pace.RECEIVERS)
+    world.message("10.0.1.1:50000", "10.0.0.8:14391", granted)
+    assert {verdict for (rule, _), verdict in judged(world, tmp_path).standings.items() if rule == "P2"} == standing
