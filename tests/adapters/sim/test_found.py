@@ -159,6 +159,17 @@ FOUND = {
         (Fault(2752, Act.WIPE, "store0", "store1", 1, True),),
         Setup(named=True, leaving=Leaving.RECEIVER),
     ),
+    # A store that was wiped granted another RegID when it was another's turn; the source left under its old one (L1).
+    "another_reg_id_behind_a_turn": Schedule(
+        816179,
+        (),
+        (
+            Fault(380, Act.WIPE, "store2", "store1", 1, True),
+            Fault(1987, Act.WIPE, "store1", "receiver1", 1, True),
+            Fault(3761, Act.WIPE, "store0", "source", 1, True),
+        ),
+        Setup(turns=True, leaving=Leaving.SOURCE),
+    ),
 }
 
 

@@ -98,6 +98,33 @@ def test_a_repeated_deregistration_waits_for_the_disk_as_the_first_did() -> None
     assert driver.sent(Deregistered) == [farewell(-1), farewell(-1)]
 
 
+@pytest.mark.parametrize("other", [False, True], ids=["nobody", "another source"])
+@pytest.mark.parametrize("synced", [False, True], ids=["under way", "granted"])
+def test_a_source_goes_though_it_names_the_reg_id_it_had_before(other: bool, synced: bool) -> None:
+    """The store forgot it, then granted its session another RegID; it left before it took notice of that."""
+    driver = StoreDriver()
+    if other:
+        driver.hear(register(reg_id=50, incarnation=LIFE + 1, topic="another"))
+    driver.hear(register(**{**SOURCE, "reg_id": 50}, session_id=9))
+    if synced:
+        driver.sync()
+    [reg_id] = [client[0] for client in driver.machine.abstract()[0] if client[3] == LIFE]
+    assert reg_id != 50
+    assert driver.hear(SOURCE_LEAVES) == []
+    assert [effect.reg_id for effect in driver.done(fx.Forget)] == [reg_id]
+    assert driver.sent(Deregistered) == []
+    driver.sync()
+    assert driver.sent(Deregistered) == [farewell(-1)]
+    assert [client[0] for client in driver.machine.abstract()[0]] == [50] * other
+
+
+def test_a_receiver_does_not_take_its_source_along() -> None:
+    """A life is that of a source; its receivers name it, too."""
+    driver = StoreDriver.with_source()
+    assert code(driver.hear(RECEIVER_LEAVES)) == ["unknown-deregistration"]
+    assert driver.done(fx.Forget) == []
+
+
 def test_a_reg_id_is_not_given_back_by_another() -> None:
     driver = StoreDriver.with_receiver()
     driver.hear(Deregister(Role.SOURCE, 0, 3, 50, LIFE + 1, 0, "late:1"))

@@ -6,7 +6,8 @@
   longest of its activity timeouts has passed; clients repeat their requests (formal design, 7.6).
 * A receiver that comes before the SRI of its source waits for it (T22).
 * When a source goes, by timeout or by deregistration, its messages and its receivers go with it (P-584, P-587).
-  Deregistering what is not known is confirmed as well; only the log tells the difference (P-586).
+  Deregistering what is not known is confirmed as well; only the log tells the difference (P-586). A source is known by
+  its life, too: it goes even if it names a RegID that it had before.
 """
 
 import attrs
@@ -135,14 +136,14 @@ class Registry:
 
     def deregister(self, request: Deregister, now: int, out: list[Effect]) -> None:
         """A client asks to be forgotten."""
-        record = self.clients.records.get(request.reg_id)
+        record = self._leaver(request)
         number = -1
-        if record is None or not self.clients.is_holder(record, request):
+        if record is None:
             text = f"{request.role.name} {request.reg_id} is not registered"
             out.append(Notify(Oddity("unknown-deregistration", text)))
         else:
             own = request.role is Role.SOURCE
-            number = self.repositories[request.reg_id].newest if own else record.client.acknowledged
+            number = self.repositories[record.client.reg_id].newest if own else record.client.acknowledged
             self.delete(record, now, out)
         farewell = Deregistered(
             request.role,
@@ -212,6 +213,18 @@ class Registry:
         """Ask a client for a sign of life."""
         keepalive = Keepalive(Role.STORE, client.incarnation, client.reg_id, True, client.store_index)
         out.append(Send(client.reply_to, keepalive))
+
+    def _leaver(self, request: Deregister) -> ClientRecord | None:
+        """Who asks to be forgotten, if it is known.
+
+        A source may name a RegID that a store without memory knows nothing of, while it has another here by its
+        session id, which it has not heard of, or heard when it was another store's turn. So its life counts as well.
+        """
+        record = self.clients.records.get(request.reg_id)
+        if record is not None and self.clients.is_holder(record, request):
+            return record
+        current = self.streams.get(request.incarnation) if request.role is Role.SOURCE else None
+        return None if current is None else self.clients.records[current]
 
     def _refuse(self, request: Register, why: Refusal, out: list[Effect]) -> None:
         """Refuse, and ask the holder of the RegID for a sign of life: if its process has ended, its port says so."""
