@@ -83,6 +83,9 @@ class Registry:
         """A client asks to be kept."""
         if self.mute_until is not None and now < self.mute_until:
             return
+        if request.role is Role.SOURCE and not request.reg_id and not request.session_id:
+            # Its life may have a RegID of the store's choice: it asks again while it has not heard of that (T6, P-234).
+            request = attrs.evolve(request, reg_id=self.streams.get(request.incarnation, 0))
         source = self.repositories.get(request.source_reg_id) if request.role is Role.RECEIVER else None
         if source is not None and source.incarnation == request.incarnation and source.resume_point is None:
             # Before the SRI what is held may be a dead tail, so nothing can be offered.
