@@ -53,6 +53,8 @@ def _receivers(cluster: Cluster) -> Trouble | None:
                 return "L1", f"{receiver} deregistered and is not rid of its stores"
             continue
         session = reading.ledgers[receiver].last
+        if session is None and cluster.deserted and not _proxy_is_due(cluster):
+            continue  # It came when the source was away, and nobody can stand in: there is nobody to meet.
         for low, high, life in reading.missed(receiver):
             passed = session is not None and session.next >= high and not cluster.setup.arrival
             return "D1" if passed else "L1", f"{receiver} never had {low}..{high - 1} of life {life:#x}"
@@ -61,11 +63,15 @@ def _receivers(cluster: Cluster) -> Trouble | None:
 
 def _proxies(cluster: Cluster) -> Trouble | None:
     running = [process.name for process in cluster.processes.values() if _runs_proxy(process)]
-    wanted = int(cluster.deserted and cluster.setup.proxies and _may_be_stood_in_for(cluster))
+    wanted = int(_proxy_is_due(cluster))
     strangers = wanted and len(running) > 1 and cluster.checkers.stores.strangers(running)
     if len(running) == wanted or strangers:
         return None
     return "E1", f"{', '.join(running) or 'nobody'} runs a proxy while {SOURCE} is {'away' if wanted else 'there'}"
+
+
+def _proxy_is_due(cluster: Cluster) -> bool:
+    return cluster.deserted and cluster.setup.proxies and _may_be_stood_in_for(cluster)
 
 
 def _runs_proxy(process: object) -> bool:

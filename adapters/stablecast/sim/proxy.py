@@ -77,10 +77,16 @@ class Proxy:
             connection.close(self.process)
 
     def _accept(self, connection: Connection) -> None:
+        if not self.alive:  # It was on its way here when the port was closed.
+            connection.close(self.process)
+            return
         serve(self._on_items)(connection)
         self._accepted.append(connection)
 
     def _admit(self, connection: Connection) -> None:
+        if not self.alive:
+            connection.close(self.process)
+            return
         connection.on_lost[False] = lambda: self._subscribers.remove(connection)
         if connection.broken:
             return

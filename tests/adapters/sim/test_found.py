@@ -2,6 +2,7 @@
 
 import pytest
 
+from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.settings import AckMode
 from stablecast.sim.runner import run
 from stablecast.sim.schedule import Act, Fault, Schedule
@@ -169,6 +170,25 @@ FOUND = {
             Fault(3761, Act.WIPE, "store0", "source", 1, True),
         ),
         Setup(turns=True, leaving=Leaving.SOURCE),
+    ),
+    # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
+    "connected_behind_the_end_of_a_proxy": Schedule(
+        830083,
+        ((82, 1),),
+        (
+            Fault(88, Act.CRASH, "source", "", 16, True),
+            Fault(105, Act.PART, "store0", "", 1164, False),
+            Fault(717, Act.CRASH, "source", "", 1641, False),
+            Fault(2129, Act.FREEZE, "store0", "", 1871, True),
+            Fault(3135, Act.PART, "store2", "store0", 4, True),
+        ),
+        Setup(
+            rules=GroupRules((2, 1), Intragroup.QUORUM, Intergroup.ALL_ACTIVE),
+            proxies=True,
+            orphaned=True,
+            late_ms=3999,
+            resolution=40,
+        ),
     ),
 }
 
