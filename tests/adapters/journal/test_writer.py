@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +43,15 @@ class Bench:
             self.writer.put(Record(segment, segment.end, size, Kind.STATE, 1, (body,)))
             segment.end += size
 
+    def roll(self) -> tuple[Segment, Segment]:
+        """The header of a segment is being synced, behind it wait {0} and {1}, and {2}, which is the next segment's."""
+        old, new = self.segment(1), self.segment(2)
+        self.put(old, b"{0}")
+        self.entered.acquire()
+        self.put(old, b"{1}")
+        self.put(new, b"{2}")
+        return old, new
+
     def finish(self) -> None:
         self.writer.close()
         assert self.ended.wait(30)
@@ -67,6 +75,16 @@ def bodies(segment: Segment) -> list[bytes]:
 
 def open_gate(bench: Bench) -> None:
     bench.go.release(1000)
+
+
+def abort(bench: Bench) -> None:
+    """While syncs are held, which go on then."""
+    stopper = threading.Thread(target=bench.writer.abort)
+    bench.writer._aborted = True  # what abort() does first; the thread only waits
+    stopper.start()
+    open_gate(bench)
+    stopper.join()
+    assert bench.ended.is_set()
 
 
 def test_what_arrives_during_a_sync_shares_the_next(tmp_path: Path) -> None:
@@ -101,11 +119,7 @@ def test_a_segment_is_opened_while_the_one_before_it_is_flushed_and_gets_nothing
             opened.set()
 
     bench = Bench(tmp_path, sync=sync)
-    old, new = bench.segment(1), bench.segment(2)
-    bench.put(old, b"{0}")
-    bench.entered.acquire()
-    bench.put(old, b"{1}")
-    bench.put(new, b"{2}")
+    old, new = bench.roll()
     open_gate(bench)
     assert opened.wait(30)
     assert new.path.stat().st_size == FILE_HEADER_BYTES
@@ -119,21 +133,11 @@ def test_a_segment_is_opened_while_the_one_before_it_is_flushed_and_gets_nothing
 
 def test_a_writer_that_is_ended_closes_what_it_had_begun_to_open(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    old, new = bench.segment(1), bench.segment(2)
-    bench.put(old, b"{0}")
-    bench.entered.acquire()
-    bench.put(old, b"{1}")
-    bench.put(new, b"{2}")
+    _, new = bench.roll()
     bench.go.release(2)
     for _ in range(3):
         bench.entered.acquire()  # {0}, {1} and the header of the new one
-    aborting, noted = threading.Thread(target=bench.writer.abort), threading.Event()
-    with mock.patch.object(bench.writer, "_ring", noted.set):
-        aborting.start()
-        assert noted.wait(30)
-    open_gate(bench)
-    aborting.join(30)
-    assert bench.ended.is_set()
+    abort(bench)
     assert not [link for link in Path("/proc/self/fd").iterdir() if _leads_to(link, tmp_path)]
     assert bodies(new) == []
 
@@ -196,17 +200,8 @@ def test_after_a_failed_sync_nothing_is_tried(tmp_path: Path) -> None:
 
 def test_abort_ends_after_the_call_under_way(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    old, new = bench.segment(1), bench.segment(2)
-    bench.put(old, b"{0}")
-    bench.entered.acquire()
-    bench.put(old, b"{1}")
-    bench.put(new, b"{2}")
-    stopper = threading.Thread(target=bench.writer.abort)
-    bench.writer._aborted = True  # what abort() does first; the thread only waits
-    stopper.start()
-    open_gate(bench)
-    stopper.join()
-    assert bench.ended.is_set()
+    old, new = bench.roll()
+    abort(bench)
     assert bench.reports == []
     assert bench.syncs == 1
     assert old.path.stat().st_size == FILE_HEADER_BYTES

@@ -49,9 +49,8 @@ class Holders:
         new = Holder(granted.role, reply_to, granted.incarnation, paced, timeout, at.time_ns)
         if holders and holders[-1].reply_to == reply_to and holders[-1].role is granted.role:
             new.consumed = holders.pop().consumed
-        holders[:] = [
-            one for one in holders if one.reply_to != reply_to
-        ]  # a port that is used again is another process
+        # A port that is used again is another process: who had it has ended.
+        holders[:] = [one for one in holders if one.reply_to != reply_to]
         for other in holders:
             other.deposed = at.time_ns if other.deposed is None else other.deposed
         holders.append(new)
