@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stablecast.config.names import PROFILES, SAFE
-from stablecast.prove.bounds import MAX_STATES
+from stablecast.prove.bounds import MAX_STATES, Fault
 
 Configs = Annotated[list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later ones override.")]
 Options = Annotated[
@@ -18,6 +18,14 @@ Messages = Annotated[
 ]
 Restarts = Annotated[int, typer.Option("--restarts", help="Restarts of the source.", min=0, max=4)]
 Wipes = Annotated[int, typer.Option("--wipes", help="Disks that are lost.", min=0, max=8)]
+Faults = Annotated[
+    str,
+    typer.Option(
+        "--faults",
+        help="Two living processes of one RegID: rival (one is cut off), twin (two sources of one context), none, or "
+        "several with commas. Default: both, with one message, where there are at most three stores.",
+    ),
+]
 Bound = Annotated[int, typer.Option("--bound", help="States to look at.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -29,6 +37,7 @@ def prove_command(
     messages: Messages = 0,
     restarts: Restarts = 1,
     wipes: Wipes = 0,
+    faults: Faults = "",
     bound: Bound = MAX_STATES,
     as_json: Json = False,
 ) -> None:
@@ -37,5 +46,16 @@ def prove_command(
     from stablecast.prove import command
     from stablecast.prove.instance import Bounds
 
-    bounds = Bounds(messages, restarts, wipes, bound)
+    bounds = Bounds(messages, restarts, wipes, bound, _faults(faults))
     raise typer.Exit(command.run(command.Job(configs or [], option or [], profile, bounds, as_json), say, note))
+
+
+def _faults(words: str) -> tuple[Fault, ...] | None:
+    """The faults that are named; None: nothing is said."""
+    if not words:
+        return None
+    named = [word.strip() for word in words.split(",") if word.strip() != "none"]
+    unknown = sorted(set(named) - set(Fault))
+    if unknown:
+        raise typer.BadParameter(f"there is no fault {unknown[0]}: write rival, twin or none", param_hint="--faults")
+    return tuple(fault for fault in Fault if fault in named)

@@ -45,13 +45,23 @@ def run(job: Job, say: Say, note: Say) -> int:
     refused = [finding.text for finding in to_prove.findings if finding.fatal]
     if refused:
         return _refused(job, to_prove, "; ".join(refused), say, note)
-    world = World.create(to_prove)
-    result = Search(world).run()
+    done = _searched(job, to_prove)
     if job.as_json:
-        say(json.dumps(_told(job, world, result)))
+        say(json.dumps(_told(job, done)))
     else:
-        _print(job, world, result, say)
-    return 0 if result.verdict is Verdict.NONE else FAILED
+        _print(job, done, say)
+    return 0 if done[-1][1].verdict is Verdict.NONE else FAILED
+
+
+def _searched(job: Job, to_prove: Instance) -> list[tuple[World, Result]]:
+    """Search pass by pass, up to the first one that finds something."""
+    done: list[tuple[World, Result]] = []
+    for bounds in job.bounds.passes(len(to_prove.source.stores)):
+        world = World.create(attrs.evolve(to_prove, bounds=bounds))
+        done.append((world, Search(world).run()))
+        if done[-1][1].verdict is not Verdict.NONE:
+            break
+    return done
 
 
 def _unread(job: Job, why: str, say: Say, note: Say) -> int:
@@ -73,14 +83,17 @@ def _advice(advised: Instance) -> dict[str, Any]:
     return {"findings": [attrs.asdict(finding) for finding in advised.findings], "notes": list(advised.notes)}
 
 
-def _told(job: Job, world: World, result: Result) -> dict[str, Any]:
+def _told(job: Job, done: list[tuple[World, Result]]) -> dict[str, Any]:
+    """The last pass decides; `states` are those of all passes."""
+    world, result = done[-1]
     found = result.loss or result.stall
     told = {
         "verdict": result.verdict,
         "profile": job.profile,
         "bounds": attrs.asdict(world.bounds),
-        "states": result.states,
-        "complete": result.complete,
+        "states": sum(one.states for _, one in done),
+        "complete": all(one.complete for _, one in done),
+        "passes": [_pass(searched.bounds, one) for searched, one in done],
         "stores": story.legend(world.instance),
         "steps": _run(world, found),
         "lost": story.lost(found.loss) if found else None,
@@ -92,19 +105,26 @@ def _told(job: Job, world: World, result: Result) -> dict[str, Any]:
     return told
 
 
+def _pass(bounds: Bounds, result: Result) -> dict[str, Any]:
+    told = {"verdict": result.verdict, "states": result.states, "complete": result.complete}
+    return {"bounds": attrs.asdict(bounds), **told}
+
+
 def _run(world: World, found: Found | None) -> list[dict[str, Any]]:
     return [step.as_json() for step in story.steps(world, found)] if found else []
 
 
-def _print(job: Job, world: World, result: Result, say: Say) -> None:
-    for text in (*world.instance.notes, *(finding.text for finding in world.instance.findings)):
+def _print(job: Job, done: list[tuple[World, Result]], say: Say) -> None:
+    proved = done[0][0].instance
+    for text in (*proved.notes, *(finding.text for finding in proved.findings)):
         say(f"note: {text}")
-    for text in story.legend(world.instance):
+    for text in story.legend(proved):
         say(text)
-    for found in (result.loss, result.stall):
-        if found is not None:
-            _print_run(world, found, say)
-    say(_summary(job, world.bounds, result))
+    for world, result in done:
+        for found in (result.loss, result.stall):
+            if found is not None:
+                _print_run(world, found, say)
+        say(_summary(job, world.bounds, result))
 
 
 def _print_run(world: World, found: Found, say: Say) -> None:
@@ -123,5 +143,7 @@ def _print_run(world: World, found: Found, say: Say) -> None:
 def _summary(job: Job, bounds: Bounds, result: Result) -> str:
     looked = plural(result.states, "state") + ("" if result.complete else ", and there are more: raise --bound")
     limits = f"messages {bounds.messages}, restarts of the source {bounds.restarts}, disks lost {bounds.wipes}"
+    if bounds.faults:
+        limits += f", faults {' '.join(bounds.faults)}"
     found = "none within these bounds" if result.verdict is Verdict.NONE else result.verdict
     return f"profile {job.profile}: {found} ({limits}; stores away at any time; {looked})"

@@ -17,7 +17,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.relations import Finding, relations
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import SourceConfig, StoreBehavior
-from stablecast.prove.bounds import MAX_STATES
+from stablecast.prove.bounds import MAX_STATES, Fault
 from stablecast.prove.errors import ProveError
 
 OTHER_SCOPES = ("receiver", "context", "wildcard_receiver", "event_queue", "hfx", "store", "topic")
@@ -35,13 +35,26 @@ SMALL = 3
 class Bounds:
     """How much may happen: messages sent, restarts of the source, disks lost; and how many states are looked at.
 
-    `messages` 0: two, or one where there are more than `SMALL` stores.
+    `messages` 0: two, or one where there are more than `SMALL` stores, and in a pass with takeovers. `faults`: what
+    else may go wrong; None: nothing in a first pass, and all of it in a second one where there are at most `SMALL`
+    stores (`passes`).
     """
 
     messages: int = 0
     restarts: int = 1
     wipes: int = 0
     states: int = MAX_STATES
+    faults: tuple[Fault, ...] | None = None
+
+    def passes(self, stores: int) -> "list[Bounds]":
+        """Return the bounds of each search: two messages and takeovers at once are more than a minute shows."""
+        few = stores <= SMALL
+        if self.faults is not None:
+            messages = self.messages or (2 if few and not self.faults else 1)
+            return [attrs.evolve(self, messages=messages)]
+        plain = attrs.evolve(self, messages=self.messages or (2 if few else 1), faults=())
+        rivals = attrs.evolve(self, messages=self.messages or 1, faults=tuple(Fault))
+        return [plain, rivals] if few else [plain]
 
 
 @attrs.frozen
@@ -97,8 +110,7 @@ def instance(files: Sequence[Path], options: Sequence[str], name: str, bounds: B
         raise ProveError(f"{len(config.stores)} stores are configured: more than {MAX_STORES} are not searched through")
     if not config.session_id and not any(store.reg_id for store in config.stores):
         notes.append("the source has neither a session id nor registration IDs: taken to return under its old ones")
-    if not bounds.messages:
-        bounds = attrs.evolve(bounds, messages=2 if len(config.stores) <= SMALL else 1)
+    bounds = bounds.passes(len(config.stores))[0]
     return Instance(config, defaults.store.repairs, defaults.receiver.repairs, bounds, tuple(notes))
 
 

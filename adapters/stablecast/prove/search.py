@@ -107,7 +107,7 @@ def turn(world: World, state: State, probed: bool) -> Action | None:
             return (Deed.RETURN, (index,))
     if not source.active:
         return None
-    for deed, wanted in ((Deed.FILL, world.asks), (Deed.SYNC, world.dirty)):
+    for deed, wanted in ((Deed.INFORM, world.uninformed), (Deed.FILL, world.asks), (Deed.SYNC, world.dirty)):
         for index in world.indices:
             if wanted(state, index):
                 return (deed, (index,))

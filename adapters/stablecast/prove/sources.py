@@ -8,9 +8,9 @@ once (the worst for stores that come late), and the source always asks for its R
 import attrs
 
 from stablecast.core.effects import Notify, Resend, Send
-from stablecast.core.events import QuorumLost, RegistrationComplete, Stable, StableFlag
+from stablecast.core.events import Overtaken, QuorumLost, RegistrationComplete, Stable, StableFlag
 from stablecast.core.inputs import SourceInput, Tick
-from stablecast.core.messages import LateJoinInfo, Pace, Register, SourceInfo
+from stablecast.core.messages import Incarnation, LateJoinInfo, Pace, Register, SourceInfo
 from stablecast.core.registration import Registration, RegistrationState, RegistrationTimes
 from stablecast.core.settings import Notification, Retention, SourceConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -19,7 +19,9 @@ from stablecast.prove.stores import LONG_NS, REG_ID
 
 INTERVAL_NS = 1
 WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
-Told = Stable | RegistrationComplete | QuorumLost
+BEGUN = (SourceState.ACTIVE, SourceState.SUSPENDED)
+"""The states of a life that knows where it resumed."""
+Told = Stable | RegistrationComplete | QuorumLost | Overtaken
 """What the application hears that counts here."""
 
 
@@ -66,10 +68,13 @@ class View:
     """What others see of a source.
 
     `waits` are the stores that it has asked and has no answer from, with what it asks; `counting` those that are
-    registered. `settled`: everything sent is stable. `info` is its SRI once it is active, without the stores.
+    registered. `settled`: everything sent is stable. `info` is its SRI once it is active, without the stores. `begun`:
+    it knows where it resumed, and still is; `over`: another life took its place. `lives` is the history that it tells.
     """
 
     life: int
+    begun: bool
+    over: bool
     active: bool
     may_send: bool
     settled: bool
@@ -78,6 +83,7 @@ class View:
     waits: tuple[tuple[int, Register], ...]
     counting: tuple[int, ...]
     info: SourceInfo | None
+    lives: tuple[tuple[Incarnation, int], ...]
 
 
 @attrs.define
@@ -92,9 +98,12 @@ class Life:
         source = self.endpoint
         known = source.enrollment.registrations
         active = source.state is SourceState.ACTIVE
+        over = source.state is SourceState.OVER
         window = source.window
         return View(
             source.config.incarnation,
+            source.state in BEGUN,
+            over,
             active,
             source.can_send and source.credit_messages > 0,
             window.unsettled_messages == 0,
@@ -103,10 +112,11 @@ class Life:
             tuple(
                 (index, attrs.evolve(registration.request, store_index=0, generation=0))
                 for index, registration in sorted(known.items())
-                if registration.state in WAITING
+                if registration.state in WAITING and not over
             ),
-            tuple(index for index, registration in sorted(known.items()) if registration.present),
+            tuple(index for index, registration in sorted(known.items()) if registration.present and not over),
             attrs.evolve(source.info(), version=0, stores=()) if active else None,
+            tuple(source.lineage.lives),
         )
 
     def common(self) -> tuple[object, ...]:
@@ -191,7 +201,7 @@ class Sources:
                     answers.append(effect)
                 case Send(message=LateJoinInfo() as info):
                     answers.append(info)
-                case Notify(event=RegistrationComplete() | QuorumLost() as event_told):
+                case Notify(event=RegistrationComplete() | QuorumLost() | Overtaken() as event_told):
                     told.append(event_told)
                 case Notify(event=Stable() as stable) if stable.flags & StableFlag.STABLE:
                     told.append(stable)

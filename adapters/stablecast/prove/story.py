@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.core.events import QuorumLost, RegistrationComplete
+from stablecast.core.events import Overtaken, QuorumLost, RegistrationComplete
 from stablecast.core.quorum import Consensus, Intergroup
 from stablecast.core.relations import relations
 from stablecast.core.repairs import Repair
@@ -17,7 +17,7 @@ from stablecast.core.settings import StoreBehavior
 from stablecast.prove.instance import Instance
 from stablecast.prove.search import Found, ends_well
 from stablecast.prove.sources import Told
-from stablecast.prove.world import Action, Deed, Kind, Loss, State, World
+from stablecast.prove.world import NOBODY, Action, Deed, Kind, Loss, State, World
 
 ALONE = (Repair.EVERY_GROUP, Repair.ONE_LIFE, Repair.HOLES)
 """The repairs that decide here."""
@@ -65,7 +65,7 @@ def steps(world: World, found: Found) -> list[Step]:
     for action in found.run:
         draft = world.do(state, action)
         state = draft.done()
-        heard = tuple(dict.fromkeys(_heard(event, state.lives) for event in draft.told))
+        heard = tuple(dict.fromkeys(_heard(event, life) for life, event in draft.told))
         told.append(Step(_action(world, state, action), heard, holdings(world, state)))
     return told
 
@@ -88,17 +88,29 @@ def _action(world: World, state: State, action: Action) -> str:
     names = _names(indices)
     match deed:
         case Deed.BEGIN:
-            others = [index for index in world.indices if index not in indices]
-            away = f"; {_names(others)} cannot be reached" if others else ""
-            return f"the source {'starts' if state.lives == 1 else 'returns'} and reaches {names}{away}"
+            return f"the source {'starts' if state.lives == 1 else 'returns'} and {_reaches(world, indices)}"
+        case Deed.TAKE_OVER:
+            return f"the source is cut off; another process with its RegID starts and {_reaches(world, indices)}"
+        case Deed.COME_BACK:
+            return f"the process that was cut off comes back and {_reaches(world, indices)}"
+        case Deed.DOUBLE:
+            return "the context makes a second source with the same RegID"
+        case Deed.ALTERNATE:
+            return "the other source of the context registers again"
         case Deed.STOP:
             verb = "loses" if len(indices) == 1 else "lose"
             return "the source crashes" + (f"; {names} {verb} what is not synced" if indices else "")
         case Deed.SEND:
             source = world.source(state)
             assert source is not None
-            return f"the source sends {message(state.lives, source.next - 1)}"
+            return f"the source sends {message(source.life, source.next - 1)}"
     return f"{names} {_FATES[deed]}"
+
+
+def _reaches(world: World, indices: tuple[int, ...]) -> str:
+    others = [index for index in world.indices if index not in indices]
+    away = f"; {_names(others)} cannot be reached" if others else ""
+    return f"reaches {_names(indices)}{away}"
 
 
 _FATES = {
@@ -108,6 +120,7 @@ _FATES = {
     Deed.CRASH: "crashes and loses what is not synced",
     Deed.LEAVE: "is cut off, what it has is synced",
     Deed.WIPE: "loses its disk",
+    Deed.INFORM: "is told where the source resumed",
 }
 
 
@@ -121,6 +134,8 @@ def _heard(event: Told, life: int) -> str:
             return f"registration complete, the next message is {message(life, event.number)}"
         case QuorumLost():
             return "too few stores are registered: sending is refused"
+        case Overtaken():
+            return "another process with the same RegID took over: this source has ended"
         case _:
             numbers = range(event.first, event.last + 1)
             return f"stable: {', '.join(message(life, number) for number in numbers)}"
@@ -210,6 +225,14 @@ def possible(world: World, state: State, action: Action) -> bool:
             return source is None
         case Deed.STOP:
             return source is not None
+        case Deed.TAKE_OVER | Deed.DOUBLE:
+            return source is not None and source.begun and state.aside == NOBODY
+        case Deed.COME_BACK:
+            return state.aside != NOBODY and not state.doubled and (source is None or source.begun)
+        case Deed.ALTERNATE:
+            return state.doubled
+        case Deed.INFORM:
+            return world.uninformed(state, *indices)
         case Deed.SEND:
             return source is not None and source.may_send
         case Deed.FILL:

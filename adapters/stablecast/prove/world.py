@@ -6,6 +6,11 @@ so; it is cut off and keeps what it wrote, or crashes and loses what it had not 
 fill its holes; the source crashes, and what each store had not synced then may be lost; it returns, and any of the
 stores can be reached. While no source runs, all that counts of a store is what it has on disk.
 
+**Two living processes of one RegID.** A process is cut off from every store, and another takes its place. Or a context
+makes a second source of its topic, and both go on. One of the two has the stores at a time. The other is *aside*, and
+may come back through any of them. From the first takeover on the SRI of a life reaches each store in a step of its own,
+so that a life may end before every store has heard of it.
+
 **Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again,
 or (3) is at none of the stores that a receiver can ask when it may give up (`enlistment`).
 """
@@ -19,7 +24,8 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.enrollment import Enrollment
 from stablecast.core.events import Stable
-from stablecast.core.inputs import Arrived, Data, Gone, Sent, SourceInput, Start, Tick
+from stablecast.core.history import owner
+from stablecast.core.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
 from stablecast.core.messages import (
     LateJoinInfo,
     Message,
@@ -30,6 +36,7 @@ from stablecast.core.messages import (
 from stablecast.core.quorum import GroupRules, Quorums
 from stablecast.core.receiver.enlistment import Enlistment
 from stablecast.core.settings import ReceiverConfig
+from stablecast.prove.bounds import MAX_TAKEOVERS, Fault
 from stablecast.prove.instance import Bounds, Instance
 from stablecast.prove.sources import Sources, Told, address, reduced
 from stablecast.prove.sources import View as SourceView
@@ -49,6 +56,16 @@ class Deed(IntEnum):
     CRASH = 6
     LEAVE = 7
     WIPE = 8
+    TAKE_OVER = 9
+    """The source is cut off from every store, and another process begins with its RegID."""
+    COME_BACK = 10
+    """The process that is aside reaches stores; one that runs is cut off from them, and is aside then."""
+    DOUBLE = 11
+    """The context makes a second source with the same RegID. The first one is aside, and knows nothing of it."""
+    ALTERNATE = 12
+    """The other one of two sources of one context registers again with every store."""
+    INFORM = 13
+    """An SRI reaches a store that was not told yet where this life resumes."""
 
 
 FATES = {
@@ -59,8 +76,14 @@ FATES = {
     Deed.WIPE: Fate.WIPE,
 }
 """What happens to one store alone."""
+REGISTERING = (
+    *(Deed.BEGIN, Deed.RETURN, Deed.LEAVE, Deed.CRASH),
+    *(Deed.TAKE_OVER, Deed.COME_BACK, Deed.DOUBLE, Deed.ALTERNATE, Deed.INFORM),
+)
+"""After these the source asks the stores that are there, and those that wait are told."""
 Action = tuple[Deed, tuple[int, ...]]
-"""With the indices of stores: those that BEGIN reaches, those that lose something at STOP, the one of any other."""
+"""With the indices of stores: those that a process reaches when it begins or comes back, those that lose something at
+STOP, the one of any other."""
 NOBODY = -1
 """No source runs."""
 
@@ -84,13 +107,20 @@ class Loss:
 
 @attrs.frozen
 class State:
-    """What there is: the source (-1: none runs), how many lives it had, the stores, and what was reported stable."""
+    """What there is: the source (-1: none runs), how many lives it had, the stores, and what was reported stable.
+
+    `aside` is the other living process (-1: there is none), `takeovers` how often one took the stores from the other.
+    `doubled`: both are sources of one context, and neither is cut off.
+    """
 
     source: int
     lives: int
     stores: tuple[int, ...]
     safe: frozenset[tuple[int, int]] = frozenset()
     wipes: int = 0
+    aside: int = NOBODY
+    takeovers: int = 0
+    doubled: bool = False
 
 
 @attrs.define
@@ -102,16 +132,30 @@ class Draft:
     stores: list[int]
     safe: frozenset[tuple[int, int]]
     wipes: int
-    told: list[Told] = attrs.field(factory=list)
+    aside: int
+    takeovers: int
+    doubled: bool
+    told: list[tuple[int, Told]] = attrs.field(factory=list)
+    """With the life of the source that was told."""
 
     @classmethod
     def of(cls, state: State) -> "Draft":
         """From a state on."""
-        return cls(state.source, state.lives, list(state.stores), state.safe, state.wipes)
+        return cls(
+            state.source,
+            state.lives,
+            list(state.stores),
+            state.safe,
+            state.wipes,
+            state.aside,
+            state.takeovers,
+            state.doubled,
+        )
 
     def done(self) -> State:
         """What it came to."""
-        return State(self.source, self.lives, tuple(self.stores), self.safe, self.wipes)
+        stores = tuple(self.stores)
+        return State(self.source, self.lives, stores, self.safe, self.wipes, self.aside, self.takeovers, self.doubled)
 
 
 @attrs.define
@@ -151,11 +195,17 @@ class World:
 
     def key(self, state: State) -> tuple[object, ...]:
         """What tells states apart, whichever of the equal stores of a group is which."""
+        rest = (state.lives, state.safe, state.wipes, state.takeovers, state.doubled)
         if not self.symmetric:
-            return (state.source, state.lives, state.stores, state.safe, state.wipes)
-        common, each = ((), None) if state.source < 0 else self.sources.parts[state.source]
-        places = sorted((self.groups[index], state.stores[index], each[index] if each else 0) for index in self.indices)
-        return (common, state.lives, tuple(places), state.safe, state.wipes)
+            return (state.source, state.aside, state.stores, rest)
+        common, each = self._parts(state.source)
+        other, beside = self._parts(state.aside)
+        places = sorted((self.groups[index], state.stores[index], each[index], beside[index]) for index in self.indices)
+        return (common, other, tuple(places), rest)
+
+    def _parts(self, source: int) -> tuple[int, tuple[int, ...]]:
+        """What a process knows in general, and of each store."""
+        return (NOBODY, (NOBODY,) * len(self.sources.config.stores)) if source < 0 else self.sources.parts[source]
 
     def source(self, state: State | Draft) -> SourceView | None:
         """The source that runs."""
@@ -175,22 +225,39 @@ class World:
                 yield from ((Deed.BEGIN, there) for there in self._choices(state, self.indices) if there)
             if state.wipes < self.bounds.wipes:
                 yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.store(state, index).used)
+            yield from self._takeovers(state)
             return
-        if state.lives <= self.bounds.restarts:
+        if state.lives <= self.bounds.restarts or state.aside != NOBODY:
             dirty = [index for index in self.indices if self.store(state, index).dirty]
             yield from ((Deed.STOP, lost) for lost in self._choices(state, dirty))
         if source.may_send and source.next < self.bounds.messages:
             yield (Deed.SEND, ())
         for index in self._different(state):
             yield from ((deed, (index,)) for deed in self._deeds(state, index))
+        yield from self._takeovers(state)
+
+    def _takeovers(self, state: State) -> Iterator[Action]:
+        """What two living processes may do to each other; one that has not begun yet is nobody's rival."""
+        source, faults = self.source(state), self.bounds.faults or ()
+        may = state.takeovers < MAX_TAKEOVERS and (source is None or source.begun)
+        if may and source is not None and state.aside == NOBODY and state.lives <= self.bounds.restarts:
+            if Fault.RIVAL in faults:
+                yield from ((Deed.TAKE_OVER, there) for there in self._choices(state, self.indices) if there)
+            if Fault.TWIN in faults and source.active:
+                yield (Deed.DOUBLE, ())
+        if state.aside != NOBODY and (may or source is None):
+            if state.doubled:
+                yield (Deed.ALTERNATE, ())
+            else:
+                yield from ((Deed.COME_BACK, there) for there in self._choices(state, self.indices) if there)
 
     def _classes(self, state: State, indices: Iterable[int]) -> list[list[int]]:
         """The stores that may change places."""
-        each = () if state.source < 0 else self.sources.parts[state.source][1]
+        each, beside = self._parts(state.source)[1], self._parts(state.aside)[1]
         classes: dict[tuple[object, ...], list[int]] = {}
         for index in indices:
             place = self.groups[index] if self.symmetric else index
-            classes.setdefault((place, state.stores[index], each and each[index]), []).append(index)
+            classes.setdefault((place, state.stores[index], each[index], beside[index]), []).append(index)
         return list(classes.values())
 
     def _different(self, state: State) -> list[int]:
@@ -216,12 +283,21 @@ class World:
             yield Deed.CRASH
         if self.asks(state, index):
             yield Deed.FILL
+        if self.uninformed(state, index):
+            yield Deed.INFORM
         yield Deed.LEAVE
 
     def asks(self, state: State, index: int) -> bool:
         """Whether a store waits for the source to say what it can still have, and the source is there to say it."""
         store, source = self.store(state, index), self.source(state)
         return store.question is not None and source is not None and source.active and store.life == source.life
+
+    def uninformed(self, state: State, index: int) -> bool:
+        """Whether a store that is registered was not told yet where this life resumes."""
+        store, source = self.store(state, index), self.source(state)
+        if source is None or source.info is None or index not in source.counting:
+            return False
+        return store.up and store.life != source.life
 
     def dirty(self, state: State, index: int) -> bool:
         """Whether a store has something to lose."""
@@ -233,15 +309,26 @@ class World:
         draft = Draft.of(state)
         match deed:
             case Deed.BEGIN:
-                for index in indices:
-                    self._take(draft, index, Fate.RETURN)
-                draft.lives += 1
-                draft.source = self.sources.new(draft.lives)
-                self._hear(draft, Start())
+                self._begin(draft, indices)
             case Deed.STOP:
                 draft.source = NOBODY
+                if draft.doubled:  # One process has both.
+                    draft.aside, draft.doubled = NOBODY, False
                 for index in self.indices:
                     self._take(draft, index, Fate.CRASH if index in indices else Fate.LEAVE)
+            case Deed.TAKE_OVER:
+                self._cut_off(draft)
+                self._begin(draft, indices)
+            case Deed.COME_BACK:
+                self._come_back(draft, indices)
+            case Deed.DOUBLE:
+                draft.aside, draft.doubled, draft.takeovers = draft.source, True, draft.takeovers + 1
+                self._begin(draft, ())
+            case Deed.ALTERNATE:
+                draft.source, draft.aside, draft.takeovers = draft.aside, draft.source, draft.takeovers + 1
+                self._renew(draft)
+            case Deed.INFORM:
+                self._tell(draft, *indices)
             case Deed.SEND:
                 self._send(draft)
             case Deed.FILL:
@@ -252,15 +339,66 @@ class World:
                 draft.wipes += deed is Deed.WIPE
                 if deed in (Deed.LEAVE, Deed.CRASH):
                     self._miss(draft, index)
-        if deed in (Deed.BEGIN, Deed.RETURN, Deed.LEAVE, Deed.CRASH):
+        if deed in REGISTERING:
             self._register(draft)
         self._ask(draft)
+        self._bury(draft)
         return draft
 
     # What follows.
 
+    def _begin(self, draft: Draft, there: tuple[int, ...]) -> None:
+        for index in there:
+            self._take(draft, index, Fate.RETURN)
+        draft.lives += 1
+        draft.source = self.sources.new(draft.lives)
+        self._hear(draft, Start())
+
+    def _cut_off(self, draft: Draft) -> None:
+        """The source reaches no store until its leases are over; it is aside then."""
+        for index in self.indices:
+            self._take(draft, index, Fate.LEAVE)
+        for index in self.indices:
+            self._miss(draft, index)
+        draft.source, draft.aside, draft.takeovers = NOBODY, draft.source, draft.takeovers + 1
+
+    def _come_back(self, draft: Draft, there: tuple[int, ...]) -> None:
+        """The process that is aside reaches stores again."""
+        back, draft.aside = draft.aside, NOBODY
+        if draft.source != NOBODY:
+            self._cut_off(draft)
+        draft.source = back
+        for index in there:
+            self._take(draft, index, Fate.RETURN)
+
+    def _renew(self, draft: Draft) -> None:
+        """The other source of a context finds out which stores are there, and that its connections to them broke."""
+        for index in self.indices:
+            if not self.store(draft, index).up:
+                self._miss(draft, index)
+        for index in self.indices:
+            if self.store(draft, index).up:
+                self._hear(draft, Reset(address(index)))
+
+    def _bury(self, draft: Draft) -> None:
+        """A life that another one followed ends; of two sources of one context the other one goes on."""
+        source = self.source(draft)
+        if source is None or not source.over:
+            return
+        if draft.doubled:
+            draft.source, draft.aside, draft.doubled = draft.aside, NOBODY, False
+            self._renew(draft)
+            self._register(draft)
+            self._ask(draft)
+            self._bury(draft)
+            return
+        draft.source = NOBODY
+        for index in self.indices:
+            self._take(draft, index, Fate.LEAVE)
+
     def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
         """Let the source have it; returns what it answers, as it comes to the store that asked."""
+        life = self.sources.views[draft.source].life
         heard = self.sources.hear(draft.source, event)
         draft.source = heard.state
         answers: list[Message | Data] = []
@@ -268,12 +406,12 @@ class World:
             if isinstance(answer, LateJoinInfo):
                 answers.append(answer)
             else:
-                answers += [_data(draft.lives, number, True) for number in range(answer.first, answer.last + 1)]
+                answers += [_data(life, number, True) for number in range(answer.first, answer.last + 1)]
         for event_told in heard.told:
-            draft.told.append(event_told)
+            draft.told.append((life, event_told))
             if isinstance(event_told, Stable):
                 numbers = range(event_told.first, event_told.last + 1)
-                draft.safe |= {(draft.lives, number) for number in numbers}
+                draft.safe |= {(life, number) for number in numbers}
         return answers
 
     def _take(self, draft: Draft, index: int, step: Step) -> None:
@@ -316,7 +454,7 @@ class World:
         for _ in range(len(self.indices) + 1):
             self._ask(draft)
             source = self.source(draft)
-            if source is None or source.active:
+            if source is None or source.active or source.over:
                 break
             self._hear(draft, Tick())
         self._ask(draft)
@@ -334,9 +472,19 @@ class World:
             return
         for index in source.counting:
             store = self.store(draft, index)
-            if store.life != source.life or store.newest < source.next - 1:
-                self._take(draft, index, source.info)
-                self._take(draft, index, Fate.SYNC)
+            if store.life != source.life:
+                if not draft.takeovers:
+                    self._tell(draft, index)
+            elif store.newest < source.next - 1:
+                self._tell(draft, index)
+
+    def _tell(self, draft: Draft, index: int) -> None:
+        """An SRI reaches a store, which syncs what it says."""
+        source = self.source(draft)
+        assert source is not None
+        assert source.info is not None
+        self._take(draft, index, source.info)
+        self._take(draft, index, Fate.SYNC)
 
     # What must hold.
 
@@ -349,7 +497,7 @@ class World:
         for life, number in sorted(state.safe):
             if not any(self._holds(state, index, life, number) for index in self.indices):
                 return Loss(Kind.GONE, life, number)
-            if source is not None and active and life < source.life and source.resume_point <= number:
+            if source is not None and active and owner(source.lives, number) not in (None, life):
                 return Loss(Kind.REUSED, life, number)
         if source is None or not active:
             return None

@@ -20,6 +20,17 @@ def test_none_under_the_repaired_ones() -> None:
     assert json.loads(out)["verdict"] == "none"
 
 
+def test_faults_are_words() -> None:
+    arguments = ("--messages", "1", "--faults", "rival", "--json")
+    status, out, _ = outcome("prove", example("two_groups_of_one"), *arguments)
+    assert (status, json.loads(out)["bounds"]["faults"]) == (0, ["rival"])
+    status, out, _ = outcome("prove", example("two_groups_of_one"), "--faults", "none", "--json")
+    assert (status, json.loads(out)["bounds"]["faults"]) == (0, [])
+    status, out, err = outcome("prove", example("two_groups_of_one"), "--faults", "rivals")
+    assert (status, out) == (2, "")
+    assert "there is no fault rivals: write rival, twin or none" in err
+
+
 def test_what_cannot_be_read_is_one_sentence() -> None:
     assert outcome("prove") == (
         2,

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from stablecast.core.source.lineage import Lineage
+from stablecast.prove.bounds import Fault
 from stablecast.prove.command import Job, run
 from stablecast.prove.instance import Bounds
 from tests.adapters.prove.proving import example
 
-ONE = Bounds(1)
+ONE = Bounds(1, faults=())
 
 
 def prove(
@@ -40,12 +42,14 @@ def test_none_as_json() -> None:
     status, told = prove_json("two_groups_of_one")
     assert status == 0
     assert (told["verdict"], told["complete"], told["steps"], told["lost"]) == ("none", True, [], None)
-    assert told["bounds"] == {"messages": 1, "restarts": 1, "wipes": 0, "states": Bounds().states}
+    bounds = {"messages": 1, "restarts": 1, "wipes": 0, "states": Bounds().states, "faults": []}
+    assert told["bounds"] == bounds
+    assert told["passes"] == [{"bounds": bounds, "verdict": "none", "states": told["states"], "complete": True}]
     assert {finding["code"] for finding in told["findings"]} >= {"one-store-group", "small-group"}
 
 
 def test_a_search_that_was_cut_says_so() -> None:
-    _, said, _ = prove("one_group_of_five", bounds=Bounds(1, states=100))
+    _, said, _ = prove("one_group_of_five", bounds=Bounds(1, states=100, faults=()))
     assert "100 states, and there are more: raise --bound" in said[-1]
 
 
@@ -74,6 +78,36 @@ def test_a_stall() -> None:
     status, said, _ = prove("one_group_of_three", "ume_store_group=0:7")
     assert status == 1
     assert any(line.startswith("STALL: ") for line in said)
+
+
+def test_two_processes_are_searched_in_a_pass_of_their_own() -> None:
+    """Two messages and takeovers at once are too many states; with explicit faults there is one pass."""
+    plain, rivals = Bounds().passes(3)
+    assert (plain.messages, plain.faults) == (2, ())
+    assert (rivals.messages, rivals.faults) == (1, tuple(Fault))
+    assert Bounds().passes(4) == [Bounds(1, faults=())]
+    assert Bounds(faults=(Fault.RIVAL,)).passes(5) == [Bounds(1, faults=(Fault.RIVAL,))]
+    assert Bounds(2, faults=(Fault.RIVAL,)).passes(3) == [Bounds(2, faults=(Fault.RIVAL,))]
+
+
+def test_faults_are_said_with_the_bounds() -> None:
+    status, said, _ = prove("two_groups_of_one", bounds=Bounds(1, faults=(Fault.RIVAL,)))
+    assert status == 0
+    assert "disks lost 0, faults rival; " in said[-1]
+
+
+def test_each_pass_is_told_until_one_finds_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lineage, "succeeded", lambda *_: False)
+    status, told = prove_json("two_groups_of_one", bounds=Bounds(1))
+    assert (status, told["verdict"]) == (1, "loss")
+    assert [one["verdict"] for one in told["passes"]] == ["none", "loss"]
+    assert told["states"] == sum(one["states"] for one in told["passes"])
+    assert told["bounds"]["faults"] == list(Fault)
+    _, said, _ = prove("two_groups_of_one", bounds=Bounds(1))
+    assert [line.partition(" (")[0] for line in said if line.startswith("profile")] == [
+        "profile safe: none within these bounds",
+        "profile safe: loss",
+    ]
 
 
 def test_refused() -> None:

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.prove import story
+from stablecast.prove.bounds import Fault
 from stablecast.prove.instance import Bounds, Instance, instance
 from stablecast.prove.sources import address, reduced
 from stablecast.prove.world import Deed, Kind, State, World
@@ -35,7 +36,7 @@ def seen(world: World, state: State) -> object:
     return (story.holdings(world, state), state.safe, world.loss(state), source and (source.active, source.next))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(["one_group_of_three", "two_groups_of_one", "three_groups_all_active", "round_robin"]),
     st.sampled_from(["safe", "5.3"]),
@@ -43,7 +44,7 @@ def seen(world: World, state: State) -> object:
 )
 def test_what_is_remembered_is_what_endpoints_do(name: str, profile: str, choices: list[int]) -> None:
     """One world keeps every state once, however it was come to; the other one nothing."""
-    made = read(name, profile, bounds=Bounds(2, 2, 1))
+    made = read(name, profile, bounds=Bounds(2, 2, 1, faults=tuple(Fault)))
     ours, theirs = World.create(made), forgetful(made)
     here, there = ours.start(), theirs.start()
     for choice in choices:
