@@ -7,6 +7,7 @@ frozen is shared by the copies, everything else is copied.
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -19,6 +20,23 @@ def clone(value: T) -> T:
     """A copy that shares nothing mutable with `value`. Raises TypeError for what is no machine's state."""
     copy: T = _copier(type(value))(value)
     return copy
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two machines are equal in all that they hold, also in fields that their `==` leaves out.
+
+    Two dicts are alike only in the same order, because a machine may go through them.
+    """
+    kind = type(one)
+    if one is other or kind is not type(other):
+        return one is other
+    if attrs.has(kind):
+        return all(alike(getattr(one, field), getattr(other, field)) for field in _fields(kind))
+    if kind is dict:
+        return list(one) == list(other) and all(map(alike, one.values(), other.values()))
+    if kind in (tuple, list, deque):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other)
 
 
 @attrs.frozen(eq=False)
@@ -60,7 +78,7 @@ def _made(kind: type) -> _Copier:
         raise TypeError(f"{kind.__name__} is not the state of a machine; machines are attrs classes of plain values")
     if kind.__setattr__ is not object.__setattr__ and _is_frozen(kind):
         return _shared
-    names = tuple(field.name for field in attrs.fields(kind))
+    names = _fields(kind)
 
     def copy(value: Any) -> Any:
         new = kind.__new__(kind)
@@ -70,6 +88,11 @@ def _made(kind: type) -> _Copier:
         return new
 
     return copy
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(kind))
 
 
 def _is_frozen(kind: type) -> bool:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 from stablecast.model.canonical import Value, text
-from stablecast.model.clone import clone
+from stablecast.model.clone import alike, clone
 from stablecast.model.errors import ModelError
 from stablecast.model.graph import Difference, Graph, difference, parted
 
@@ -123,7 +123,7 @@ class _Explorer:
                     graph.edges[at].append((action, to))
                     if new:
                         following.append((to, there))
-                    elif self.seen.get(to, 0) < self.twins:
+                    elif self.seen.get(to, 0) < self.twins and not _is_first(to, there, following):
                         self.seen[to] = self.seen.get(to, 0) + 1
                         twins.append((to, there))
                 if self._parts(at):
@@ -179,6 +179,12 @@ class _Explorer:
                 f"that matters, in {graph.states[at]} (reached by {way})"
             )
         self.found.twins += 1
+
+
+def _is_first(at: int, world: World, entered: list[tuple[int, World]]) -> bool:
+    """Whether a world that came to a state is the very one that entered it; that of an older state is gone."""
+    place = at - entered[0][0] if entered else -1
+    return place >= 0 and alike(world, entered[place][1])
 
 
 def label(action: Action) -> str:

@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import attrs
 
-from stablecast.prove.world import Action, Deed, Loss, State, World
+from stablecast.prove.state import Action, Deed, Loss, State
+from stablecast.prove.world import World
 
 
 class Verdict(StrEnum):

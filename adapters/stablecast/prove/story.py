@@ -17,7 +17,8 @@ from stablecast.core.settings import StoreBehavior
 from stablecast.prove.instance import Instance
 from stablecast.prove.search import Found, ends_well
 from stablecast.prove.sources import Told
-from stablecast.prove.world import NOBODY, Action, Deed, Kind, Loss, State, World
+from stablecast.prove.state import NOBODY, Action, Deed, Kind, Loss, State
+from stablecast.prove.world import World
 
 ALONE = (Repair.EVERY_GROUP, Repair.ONE_LIFE, Repair.HOLES)
 """The repairs that decide here."""

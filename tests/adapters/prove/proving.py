@@ -5,7 +5,8 @@ from pathlib import Path
 
 from stablecast.prove.instance import Bounds, Instance, instance
 from stablecast.prove.search import Result, Search
-from stablecast.prove.world import Action, State, World
+from stablecast.prove.state import Action, State
+from stablecast.prove.world import World
 
 HERE = Path(__file__).parent
 BOUNDS = Bounds()

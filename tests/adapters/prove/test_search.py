@@ -4,7 +4,8 @@ import pytest
 
 from stablecast.prove.instance import Bounds, instance
 from stablecast.prove.search import Search, Verdict
-from stablecast.prove.world import Deed, Kind, World
+from stablecast.prove.state import Deed, Kind
+from stablecast.prove.world import World
 from tests.adapters.prove.proving import play, search
 
 

@@ -5,7 +5,8 @@ import pytest
 from stablecast.prove import story
 from stablecast.prove.instance import Bounds, instance
 from stablecast.prove.search import Found
-from stablecast.prove.world import Deed, Kind, Loss, World
+from stablecast.prove.state import Deed, Kind, Loss
+from stablecast.prove.world import World
 from tests.adapters.prove.proving import read, search
 
 

@@ -16,7 +16,8 @@ from stablecast.prove import story
 from stablecast.prove.bounds import Fault
 from stablecast.prove.instance import Bounds
 from stablecast.prove.search import Found, Verdict
-from stablecast.prove.world import NOBODY, Deed, Kind, World
+from stablecast.prove.state import NOBODY, Deed, Kind
+from stablecast.prove.world import World
 from tests.adapters.prove.proving import play, read, search
 
 RIVAL = Bounds(1, faults=(Fault.RIVAL,))

@@ -10,7 +10,8 @@ from stablecast.prove import story
 from stablecast.prove.bounds import Fault
 from stablecast.prove.instance import Bounds, Instance, instance
 from stablecast.prove.sources import address, reduced
-from stablecast.prove.world import Deed, Kind, State, World
+from stablecast.prove.state import Deed, Kind, State
+from stablecast.prove.world import World
 from tests.adapters.prove.proving import play, read
 
 
