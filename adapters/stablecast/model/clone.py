@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
+from operator import eq
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -27,16 +28,10 @@ def alike(one: Any, other: Any) -> bool:
 
     Two dicts are alike only in the same order, because a machine may go through them.
     """
+    if one is other:
+        return True
     kind = type(one)
-    if one is other or kind is not type(other):
-        return one is other
-    if attrs.has(kind):
-        return all(alike(getattr(one, field), getattr(other, field)) for field in _fields(kind))
-    if kind is dict:
-        return list(one) == list(other) and all(map(alike, one.values(), other.values()))
-    if kind in (tuple, list, deque):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return bool(one == other)
+    return kind is type(other) and (_COMPARERS.get(kind) or _comparer(kind))(one, other)
 
 
 @attrs.frozen(eq=False)
@@ -88,6 +83,28 @@ def _made(kind: type) -> _Copier:
         return new
 
     return copy
+
+
+def _all_alike(one: Any, other: Any) -> bool:
+    return len(one) == len(other) and all(map(alike, one, other))
+
+
+_COMPARERS: dict[type, Callable[[Any, Any], bool]] = {
+    **dict.fromkeys((int, str, bytes, bool, frozenset, set), eq),
+    **dict.fromkeys((tuple, list, deque), _all_alike),
+    dict: lambda one, other: list(one) == list(other) and all(map(alike, one.values(), other.values())),
+}
+
+
+def _comparer(kind: type) -> Callable[[Any, Any], bool]:
+    """That of an attrs class; members of an enumeration are themselves alone."""
+    names = _fields(kind) if attrs.has(kind) else ()
+
+    def compare(one: Any, other: Any) -> bool:
+        return bool(names) and all(alike(getattr(one, name), getattr(other, name)) for name in names)
+
+    _COMPARERS[kind] = compare
+    return compare
 
 
 @cache

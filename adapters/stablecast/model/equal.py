@@ -16,10 +16,14 @@ import attrs
 
 from stablecast.model import tlc
 from stablecast.model.catalog import Configuration, Known, load, save
-from stablecast.model.errors import ModelError
+from stablecast.model.errors import ForgetfulError, ModelError
 from stablecast.model.explorer import Exploration, explore
 from stablecast.model.graph import Graph
 
+TWINS = 1
+"""Further worlds of every state whose steps are compared with those of the first one."""
+SMALL_NODES = 5_000
+"""In a graph of at most so many states all further worlds are compared: that costs a few seconds."""
 MAX_KEPT_BYTES = 1_000_000
 """A graph is kept beside its configuration up to this size, compressed."""
 
@@ -52,24 +56,32 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
     return explore(world.World.create(configuration.constants), world.INVARIANTS, twins=twins, model=model)
 
 
-def compare(configuration: Configuration, known: Known | None, jar: Path | None = None) -> Comparison:
-    """Compare the core with the checker, or else with the record.
+def compare(
+    configuration: Configuration, known: Known | None, jar: Path | None = None, twins: int | None = None
+) -> Comparison:
+    """Compare the core with the checker, or else with the record; an abstraction that forgets makes them differ.
+
+    `twins`: further worlds of every state that are looked at; None: as many as the size of the graph allows.
 
     Raises:
-        ModelError: As `core_graph` and the checker.
+        ModelError: If the model has no world or its graph is too large, and as the checker.
     """
-    if jar is None:
-        return _with_record(configuration, known)
-    theirs, _ = tlc.graph(configuration, jar)
-    core = core_graph(configuration, model=theirs)
-    return _comparison(configuration, core, None)
+    if twins is None:
+        twins = SMALL_NODES if known is not None and known.digests.nodes <= SMALL_NODES else TWINS
+    try:
+        if jar is None:
+            return _with_record(configuration, known, twins)
+        theirs, _ = tlc.graph(configuration, jar)
+        return _comparison(configuration, core_graph(configuration, twins, theirs), None)
+    except ForgetfulError as error:
+        return Comparison(configuration.name, 0, 0, False, str(error))
 
 
-def _with_record(configuration: Configuration, known: Known | None) -> Comparison:
+def _with_record(configuration: Configuration, known: Known | None, twins: int) -> Comparison:
     """The kept graph, if there is one, tells the first difference; the digests decide."""
     path = kept_path(configuration)
     current = known is not None and known.hashes == configuration.hashes()
-    core = core_graph(configuration, model=Graph.read(path) if current and path.exists() else None)
+    core = core_graph(configuration, twins, Graph.read(path) if current and path.exists() else None)
     reason: str | None = None
     if known is None:
         reason = "nothing is on record; run it once with the checker and --record"
@@ -103,9 +115,13 @@ def compare_all(configurations: list[Configuration], models: Path, jar: Path | N
 
 
 def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
-    """Put a graph on record, if checker and core agree on it."""
+    """Put a graph on record, if checker and core agree on it.
+
+    Raises:
+        ModelError: As `core_graph` and the checker.
+    """
     theirs, version = tlc.graph(configuration, jar)
-    core = core_graph(configuration, model=theirs)
+    core = core_graph(configuration, TWINS, theirs)
     result = _comparison(configuration, core, None)
     if result.equal:
         entry = Known(configuration.hashes(), _constants(configuration), core.graph.digests(), version)

@@ -5,8 +5,9 @@ says which actions are possible, does one of them, and says what the model sees 
 for every action; worlds that look the same are one state.
 
 That is sound only if what the abstraction forgets does not matter: two worlds that look the same must have successors
-that look the same. The explorer checks it on up to `twins` further worlds of every state (a *twin* came to the state by
-another way) and refuses the abstraction otherwise.
+that look the same. The explorer checks it on up to `twins` further worlds of every state, and refuses the abstraction
+otherwise. A *twin* came to the state by another way and differs in something that the abstraction forgets: one that is
+equal in everything would show nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,7 @@ import attrs
 
 from stablecast.model.canonical import Value, text
 from stablecast.model.clone import alike, clone
-from stablecast.model.errors import ModelError
+from stablecast.model.errors import ForgetfulError, ModelError
 from stablecast.model.graph import Difference, Graph, difference, parted
 
 Action = tuple[Value, ...]
@@ -93,7 +94,8 @@ def explore(
     """Every state that can be reached from `world`, up to `limit`; with a model, only up to the first difference.
 
     Raises:
-        ModelError: If there are more, or two worlds look the same and behave differently.
+        ModelError: If there are more.
+        ForgetfulError: If two worlds look the same and behave differently.
     """
     return _Explorer(dict(invariants or {}), limit, twins, model).run(world)
 
@@ -174,7 +176,7 @@ class _Explorer:
         if theirs != ours:
             odd = sorted(action for action, _ in theirs ^ ours)
             way = ", ".join(graph.path(graph.states[at]))
-            raise ModelError(
+            raise ForgetfulError(
                 f"two worlds look the same and differ in {', '.join(odd[:3])}: the abstraction forgets something "
                 f"that matters, in {graph.states[at]} (reached by {way})"
             )

@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.model.clone import Shared, clone
+from stablecast.model.clone import Shared, alike, clone
 
 
 class Colour(IntEnum):
@@ -48,6 +48,26 @@ def test_a_copy_is_equal_and_its_own() -> None:
     copy.seen.add(0)
     assert machine.parts[0].table == {}
     assert (machine.table, machine.queue[0], machine.pair, machine.seen) == ({1: [2]}, [3], ([4], 5), {6})
+
+
+def test_machines_are_alike_if_all_that_they_hold_is() -> None:
+    """Also what `==` leaves out: an outbox, the order of a dict."""
+    machine = Machine(Fixed(1), parts=[Machine(Fixed(2))], table={1: [2], 2: []}, queue=deque([[3]]), pair=([4], 5))
+    assert alike(machine, clone(machine))
+    assert alike(Shared(clone(machine)), Shared(machine))
+    for changed in (
+        attrs.evolve(machine, parts=[Machine(Fixed(3))]),
+        attrs.evolve(machine, table={2: [], 1: [2]}),
+        attrs.evolve(machine, queue=deque([[3], []])),
+        attrs.evolve(machine, seen={1}),
+        attrs.evolve(machine, fixed=1),
+    ):
+        assert not alike(machine, changed)
+    store = StoreEndpoint.create(StoreConfig("store:1", 1))
+    other = clone(store)
+    other.outbox.append(None)  # type: ignore[arg-type]  # Anything: `==` does not look at it.
+    assert store == other
+    assert not alike(store, other)
 
 
 def test_an_endpoint_can_be_copied() -> None:

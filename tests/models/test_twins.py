@@ -1,0 +1,77 @@
+"""Two worlds that look the same go on alike: an abstraction that forgets is refused, also by the gate."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stablecast.model import catalog, equal
+from stablecast.model.canonical import Value
+from stablecast.model.errors import ForgetfulError
+
+MODELS = catalog.folder()
+KNOWN = catalog.load(MODELS)
+
+FORGOTTEN = {
+    "ProxyElection/graph_quorum": "late",
+    "Recovery/graph_small": "rcv",
+    "Registration/graph_small": "toStore",
+    "ResolutionPhases/graph_small": "joined",
+    "Rpp/graph_small": "receiver",
+    "SrsLifetime/graph_small": "wire",
+    "Stability/graph_small": "stream",
+}
+"""For each model a graph, and a variable that its abstraction is made to forget."""
+
+
+def forget(patch: pytest.MonkeyPatch, name: str) -> None:
+    """Plant it in the world of the configuration; its invariants may need what is forgotten."""
+    world = import_module(f"stablecast.model.worlds.{name.partition('/')[0].lower()}")
+    real = world.World.abstract
+
+    def abstract(self: Any) -> Mapping[str, Value]:
+        return {variable: value for variable, value in real(self).items() if variable != FORGOTTEN[name]}
+
+    patch.setattr(world.World, "abstract", abstract)
+    patch.setattr(world, "INVARIANTS", {})
+
+
+def test_every_model_has_one() -> None:
+    assert {name.partition("/")[0] for name in FORGOTTEN} == {name.partition("/")[0] for name in KNOWN}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", FORGOTTEN)
+def test_an_abstraction_that_forgets_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget(monkeypatch, name)
+    (one,) = catalog.configurations(MODELS, (name,))
+    with pytest.raises(ForgetfulError, match="the abstraction forgets something that matters"):
+        equal.core_graph(one, twins=equal.TWINS)
+
+
+def test_the_gate_looks_at_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a kept graph, which would show the missing variable at once. Without twins only the digests differ."""
+    name = "ResolutionPhases/graph_small"
+    (one,) = catalog.configurations(MODELS, (name,))
+    forget(monkeypatch, name)
+    monkeypatch.setattr(equal, "kept_path", lambda configuration: Path("nowhere"))
+    assert equal.compare(one, KNOWN[name], twins=0).difference == "the digests differ"
+    result = equal.compare(one, KNOWN[name])
+    assert not result.equal
+    assert str(result.difference).startswith("two worlds look the same and differ in ")
+
+
+def test_twins_of_a_large_graph_are_one_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def core_graph(configuration: Any, twins: int, model: Any) -> None:
+        asked.append(twins)
+        raise ForgetfulError("enough")
+
+    monkeypatch.setattr(equal, "core_graph", core_graph)
+    for one in catalog.configurations(MODELS, ("Recovery",)):
+        if one.has_graph:
+            assert not equal.compare(one, KNOWN[one.name]).equal
+    assert set(asked) == {equal.TWINS, equal.SMALL_NODES}
