@@ -9,7 +9,10 @@ import pytest
 
 from tests.support.tree import LAYERS, ROOT, name, package_folders, python_files, text_files
 
-FILE_LINES = 400
+FILE_LINES = 500
+LONG_FILES: dict[str, str] = {}
+"""Files that are longer, each with the reason why its idea takes so much. The list may only shrink."""
+
 FUNCTION_LINES = 60
 """Lines of one function from `def` to its end, without its docstring."""
 
@@ -55,7 +58,9 @@ def lines_with(pattern: re.Pattern[str], path: Path) -> list[str]:
 
 def test_files_are_short() -> None:
     lengths = {name(path): len(_read(path).splitlines()) for path in python_files(*LAYERS, "tests", "examples")}
-    long = [f"{file} has {lines} lines" for file, lines in lengths.items() if lines > FILE_LINES]
+    long = [
+        f"{file} has {lines} lines" for file, lines in lengths.items() if lines > FILE_LINES and file not in LONG_FILES
+    ]
     assert not long, "\n".join(long)
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 from stablecast.core.events import (
     Event,
+    HistoryForgotten,
     LostAtStore,
     MessagesDropped,
     Oddity,
@@ -78,6 +79,10 @@ class Teller:
                 what = "a burst of losses" if event.burst else "unrecoverable loss"
                 text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
                 self.say(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
+            case HistoryForgotten():
+                text = f"source {event.source_reg_id}: this store missed more lives of the source than are remembered"
+                text += f" and removed {event.first}..{event.last}; other stores still hold what was stable"
+                self.say(Severity.WARNING, "history-forgotten", text)
             case ProxyStarted() | ProxyEnded():
                 code = "proxy-started" if isinstance(event, ProxyStarted) else "proxy-ended"
                 self.say(Severity.INFO, code, f"source {event.source_reg_id}")

@@ -256,6 +256,15 @@ class MessagesDropped:
 
 
 @attrs.frozen
+class HistoryForgotten:
+    """A store removed `first`..`last` of a source: it missed more lives than are remembered, so any may be dead."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
 class LostAtStore:
     """A store gave up on `first`..`last` of a source; `burst`: as one burst (P-917, P-918)."""
 
@@ -327,5 +336,14 @@ ReceiverEvent = (
     | SteppedBack
     | Oddity
 )
-StoreEvent = ReleasedUnread | MessagesDropped | LostAtStore | RequestsDropped | ProxyStarted | ProxyEnded | Oddity
+StoreEvent = (
+    ReleasedUnread
+    | MessagesDropped
+    | HistoryForgotten
+    | LostAtStore
+    | RequestsDropped
+    | ProxyStarted
+    | ProxyEnded
+    | Oddity
+)
 Event = SourceEvent | ReceiverEvent | StoreEvent

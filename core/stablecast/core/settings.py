@@ -8,6 +8,7 @@ from enum import IntEnum
 
 import attrs
 
+from stablecast.core.history import HISTORY_LIVES
 from stablecast.core.messages import Address, ElectionToken, Incarnation, Pace, Register, Role, Wishes
 from stablecast.core.quorum import Consensus, GroupRules
 from stablecast.core.registration import RegistrationTimes
@@ -249,6 +250,7 @@ class StoreConfig:
 
     `topics` first, then `repository` for every other topic; None refuses those. `request_rate` is in messages per
     second. `window`, `retry_ns`, `give_up_ns` and `burst` are those of the store's own recovery from sources.
+    `history_lives`: a store remembers so many lives of a source (`stablecast.core.history`).
     """
 
     address: Address
@@ -266,6 +268,7 @@ class StoreConfig:
     give_up_ns: int = 10 * SECOND
     burst: int = BURST_NEVER
     repairs: Repair = Repair.ALL
+    history_lives: int = HISTORY_LIVES
 
 
 def repository_for(config: StoreConfig, topic: str) -> RepositoryConfig | None:
