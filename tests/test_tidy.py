@@ -58,10 +58,10 @@ def lines_with(pattern: re.Pattern[str], path: Path) -> list[str]:
 
 def test_files_are_short() -> None:
     lengths = {name(path): len(_read(path).splitlines()) for path in python_files(*LAYERS, "tests", "examples")}
-    long = [
-        f"{file} has {lines} lines" for file, lines in lengths.items() if lines > FILE_LINES and file not in LONG_FILES
-    ]
-    assert not long, "\n".join(long)
+    longer = {file: lines for file, lines in lengths.items() if lines > FILE_LINES}
+    wrong = [f"{file} has {lines} lines" for file, lines in longer.items() if file not in LONG_FILES]
+    wrong += [f"{file} is short enough: take it off the list" for file in LONG_FILES if file not in longer]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_functions_are_short() -> None:
