@@ -17,7 +17,7 @@ from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.registration import RegistrationTimes
 from stablecast.core.relations import recovery_relations, relations
-from stablecast.core.settings import PatternType, ReceiverConfig, RepositoryType, SourceConfig
+from stablecast.core.settings import STATE_FOR_EVER, PatternType, ReceiverConfig, RepositoryType, SourceConfig
 from stablecast.core.units import MILLISECOND, SECOND
 
 BURST_ENOUGH = 1_000_000
@@ -219,13 +219,26 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
         if activity < config.check_ns:
             text = f"{who}-activity-timeout {shown} ms is shorter than source-check-interval: it is noticed late"
             yield ("activity-below-check", Level.WARNING, text)
-        if not lifetime and kept.kind is not RepositoryType.NO_CACHE:
-            what = "and its messages are" if who == "source" else "is"
-            text = f"{who}-state-lifetime is not set: a {who} that is away for {activity / SECOND:g} s {what} forgotten"
-            yield ("no-lifetime", Level.ADVICE, text)
+        if kept.kind is not RepositoryType.NO_CACHE:
+            yield from _lifetime(who, activity, lifetime, kept.allow_rpp)
     if not kept.rollback:
         text = "receiver-new-registration-rollback 0: a new receiver gets nothing that was stored before it came"
         yield ("no-rollback", Level.ADVICE, text)
+
+
+def _lifetime(who: str, activity: int, lifetime: int, paced: bool) -> Found:
+    """A lifetime of 0 loses what is stable; one without an end leaves the letting go to the operator (P-124, U18)."""
+    name = f"{who}-state-lifetime"
+    if not lifetime:
+        lost = "its stable messages are deleted, and their numbers are used again"
+        if who == "receiver":
+            lost = "the store forgets what it acknowledged"
+        text = f"{name} is 0: when a {who} is away for {activity / SECOND:g} s, {lost}"
+        yield ("no-lifetime", Level.WARNING, f"{text}; the profile safe keeps its state, {name} 4294967295")
+    elif lifetime >= STATE_FOR_EVER:
+        text = f"{name} has no end: the state of a {who} that never comes back stays until an operator evicts it"
+        held = " and holds up its source at the receivers' pace" if paced and who == "receiver" else ""
+        yield ("unlimited-lifetime", Level.ADVICE, f"{text}{held}; set {name} if age is to end it")
 
 
 def _client(client: Client) -> Found:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from stablecast.core.messages import Deregister, Pace, Role
+from stablecast.core.messages import Pace, Role
 from stablecast.core.settings import RepositoryType
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.repository import Repository
@@ -154,6 +154,8 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         sessions=store.sessions,
         events=dict(store.events),
         reports=tuple(store.reports[-LAST_REPORTS:]),
+        expired=store.expired,
+        clients=(len(store.clients.records), store.settings.limits.clients),
     )
 
 
@@ -268,22 +270,7 @@ class Observatory:
         watched = self._stores[index]
 
         async def evict() -> bool:
-            record = watched.store.clients.records.get(reg_id)
-            if record is None:
-                return False
-            client = record.client
-            watched.store.tell(
-                Deregister(
-                    client.role,
-                    client.store_index,
-                    0,
-                    reg_id,
-                    client.incarnation,
-                    source_reg_id=client.source_reg_id,
-                    reply_to=client.reply_to,
-                )
-            )
-            return True
+            return watched.store.evict(reg_id)
 
         return await watched.ask(evict)
 

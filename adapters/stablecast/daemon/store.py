@@ -17,7 +17,7 @@ from stablecast.config.interfaces import announced
 from stablecast.core import effects as fx
 from stablecast.core.events import Event
 from stablecast.core.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.messages import Message, Register, Role
+from stablecast.core.messages import Deregister, Message, Register, Role
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -210,6 +210,32 @@ class Store:
         """Sources that the store stands in for."""
         return len(self._proxies)
 
+    @property
+    def expired(self) -> tuple[int, int]:
+        """Sources whose state lifetime ended since the start, and the messages that went with them."""
+        return self._teller.expired, self._teller.expired_messages
+
+    def evict(self, reg_id: int) -> bool:
+        """Forget a client because an operator asks for it; False: it is not here."""
+        record = self.clients.records.get(reg_id)
+        if record is None:
+            return False
+        client = record.client
+        who = f"{client.role.name.lower()} {reg_id} of topic {client.topic!r}"
+        self._teller.say(Severity.WARNING, "evicted", f"{who}: an operator has it forgotten")
+        self.tell(
+            Deregister(
+                client.role,
+                client.store_index,
+                0,
+                reg_id,
+                client.incarnation,
+                source_reg_id=client.source_reg_id,
+                reply_to=client.reply_to,
+            )
+        )
+        return True
+
     def reads_of(self, source_reg_id: int) -> int:
         """Records of this source that are being read from the disk."""
         return self._retrieval.reading(source_reg_id)
@@ -309,7 +335,6 @@ class Store:
                 assert_never(effect)
 
     def _forget(self, effect: fx.Forget) -> None:
-        self._teller.say(Severity.INFO, "client-deleted", f"{effect.role.name.lower()} {effect.reg_id} is forgotten")
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
         if effect.role is Role.SOURCE:
             self._shelf.forget(effect.reg_id, effect.ticket)

@@ -64,8 +64,10 @@ PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
         ({"source-state-lifetime": 29_999}, "lifetime-below-activity", Level.WARNING),
         ({"repository-type": "memory", "repository-size-limit": 0}, "memory-unbounded", Level.WARNING),
         ({"repository-type": "memory", "repository-disk-file-preallocate": 1}, "needs-disk", Level.WARNING),
-        ({"source-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
-        ({"receiver-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
+        ({"source-state-lifetime": 0}, "no-lifetime", Level.WARNING),
+        ({"receiver-state-lifetime": 0}, "no-lifetime", Level.WARNING),
+        ({"source-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
+        ({"receiver-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
         ({"receiver-new-registration-rollback": 0}, "no-rollback", Level.ADVICE),
     ],
 )
