@@ -152,7 +152,7 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached 
     async with AsyncExitStack() as stack:
         await hosts.start()
         stack.push_async_callback(hosts.stop)
-        monitor = _monitor(plan, hosts)
+        monitor = _monitor(plan, hosts, log)
         if monitor is not None:
             stack.push_async_callback(monitor.stop)
         publishing = asyncio.create_task(_publish(plan, hosts, log))
@@ -179,7 +179,7 @@ def _say_ready(hosts: Hosts, monitor: "Monitor | None", as_json: bool) -> None:
         say({"monitor": monitor.address} if as_json else f"monitor at http://{monitor.address}")
 
 
-def _monitor(plan: Plan, hosts: Hosts) -> "Monitor | None":
+def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
     """The monitor, if there is to be one. Raises ConfigError, PortError, and OSError for the token's file."""
     wanted = plan.daemon.monitor
     if wanted is None:
@@ -189,7 +189,7 @@ def _monitor(plan: Plan, hosts: Hosts) -> "Monitor | None":
 
     token = "" if wanted.token_file is None else wanted.token_file.read_text(encoding="utf-8").strip()
     permission = Permission.READ_WRITE if wanted.writable else Permission.READ_ONLY
-    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched)
+    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched, log.write)
     monitor.start()
     return monitor
 

@@ -47,6 +47,11 @@ from stablecast.transports import codec
 
 __all__ = ["Store", "StoreSettings"]
 
+_LAST_EFFECTS = (fx.Send, fx.Discard, fx.Notify)
+"""What is still done while the journal syncs its last records. Timers go on meanwhile, and a closing journal takes no
+record any more. Nothing is answered that waits for one: its ticket never comes back, as in a crash.
+"""
+
 
 class Store:
     """A store daemon: `await start()`, then it serves until `await stop()`.
@@ -63,6 +68,7 @@ class Store:
         self.reports: list[str] = []
         self.address = settings.listen
         self.draining = False
+        self._ending = False
         self.started_at = 0
         self._teller = Teller(settings.name, settings.log, self.oddities, self.events)
 
@@ -144,6 +150,7 @@ class Store:
         await self._proxies.close()
         await self._port.close()
         await self._inlet.close()
+        self._ending = True
         try:
             await self._journal.close()
         finally:
@@ -303,7 +310,7 @@ class Store:
     # What is to be done.
 
     def _perform(self, effect: fx.StoreEffect) -> None:
-        if self.failed.done():
+        if self.failed.done() or (self._ending and not isinstance(effect, _LAST_EFFECTS)):
             return
         match effect:
             case fx.Send():
@@ -346,7 +353,7 @@ class Store:
     def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
         """The disk does not give back what was on it; the rest is served."""
         self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
-        if piece.record is not None and not self.failed.done():
+        if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
 

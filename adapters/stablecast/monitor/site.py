@@ -217,7 +217,7 @@ class Site:
         return _html(pages.document(pages.login(wrong=False), live=False))
 
     async def _take_token(self, request: web.Request) -> web.StreamResponse:
-        given = str((await request.post()).get("token", ""))
+        given = str((await _form(request)).get("token", ""))
         if not guard.is_token(given, self._settings.token):
             return _html(pages.document(pages.login(wrong=True), live=False), status=403)
         answer = web.Response(status=303, headers={"Location": "/"})
@@ -226,7 +226,7 @@ class Site:
 
     async def _submit(self, request: web.Request) -> web.StreamResponse:
         """Do what a form asks for, and say so, with the way back (P-906)."""
-        done = await self._do(request, await request.post())
+        done = await self._do(request, await _form(request))
         number = request.match_info["number"]
         return _html(pages.document(pages.notice(f"Store {number}", f"{done}.", f"/stores/{number}"), live=False))
 
@@ -296,12 +296,20 @@ def _whole(text: object, usual: int) -> int:
     return int(written)
 
 
+async def _form(request: web.Request) -> Mapping[str, Any]:
+    """The fields of a form. Raises HTTPBadRequest."""
+    try:
+        return await request.post()
+    except (ValueError, LookupError, AssertionError):  # not what its type says, or in no encoding that there is
+        raise web.HTTPBadRequest(text="that is no form\n") from None
+
+
 async def _json(request: web.Request) -> dict[str, Any]:
     """The object that a program sent; nothing counts as an empty one. Raises HTTPBadRequest."""
     body = await request.read()
     try:
         given = json.loads(body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         raise web.HTTPBadRequest(text="send a JSON object\n")
