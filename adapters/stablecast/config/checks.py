@@ -11,6 +11,7 @@ from enum import Enum
 
 import attrs
 
+from stablecast.config import placement
 from stablecast.config.liveness import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
@@ -73,6 +74,7 @@ def check(plans: Sequence[Plan], clients: Sequence[Client]) -> list[Advice]:
     advice: list[Advice] = []
     for plan in plans:
         advice += _at(plan.path, _daemon(plan))
+        advice += _at(plan.path, _neighbours(plan))
         for store in plan.stores:
             advice += _at(f'{plan.path}: store "{store.name}"', _store(store))
             for topic in store.topics:
@@ -82,6 +84,8 @@ def check(plans: Sequence[Plan], clients: Sequence[Client]) -> list[Advice]:
                     advice += _at(f"{client.path} at {where}", _between(store, topic, client))
     for client in clients:
         advice += _at(client.path, _client(client))
+        for shared in placement.of_client(plans, client):
+            advice += _at(shared.where, _one_fault(shared))
     return advice
 
 
@@ -105,6 +109,30 @@ def _daemon(plan: Plan) -> Found:
     if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
         text = "statistics are published, and there is no resolver through which anybody could find them"
         yield ("statistics-unfindable", Level.WARNING, f"{text}: {RESOLVERS} for the first store")
+
+
+def _neighbours(plan: Plan) -> Found:
+    """Which sources name its stores a daemon does not know, so this is advice."""
+    if len(plan.stores) > 1:
+        text = f"{len(plan.stores)} stores in one daemon end together, and so does a quorum of them"
+        yield ("stores-together", Level.ADVICE, f"{text}: let no group of a source name two of them")
+    for shared in placement.of_daemon(plan):
+        text = f"{_names(shared)} have their journals on one file system, and run out of room together"
+        yield ("stores-together", Level.ADVICE, f"{text}: let no group of a source name two of them")
+
+
+def _one_fault(shared: placement.Shared) -> Found:
+    """A fault that takes several stores of one group."""
+    if shared.daemon:
+        text = f"{_names(shared)} are stores of one daemon, {shared.what}: they end together"
+        yield ("quorum-in-one-daemon", Level.WARNING, f"{text}; give each a daemon on a host of its own")
+    else:
+        text = f"{_names(shared)} have their journals on one file system, that of {shared.what}"
+        yield ("quorum-on-one-disk", Level.WARNING, f"{text}: it fails and fills for all; give each its own")
+
+
+def _names(shared: placement.Shared) -> str:
+    return " and ".join(f'"{name}"' for name in shared.stores)
 
 
 def _found_by(store: StorePlan) -> bool:

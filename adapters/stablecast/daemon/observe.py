@@ -155,6 +155,7 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         events=dict(store.events),
         reports=tuple(store.reports[-LAST_REPORTS:]),
         expired=store.expired,
+        room=(store.room.free, store.room.least),
         clients=(len(store.clients.records), store.settings.limits.clients),
     )
 
@@ -162,13 +163,22 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
 ValueT = TypeVar("ValueT")
 
 
+async def _never_parked() -> bool:
+    """A store without a host is never parked."""
+    return False
+
+
 class Watched:
-    """One store, and the loop that it runs on."""
+    """One store, and the loop that it runs on.
+
+    `resume` has a parked store started again, and returns False if it is not parked. Then `store` is another one.
+    """
 
     def __init__(self, store: "Store", loop: asyncio.AbstractEventLoop, index: int) -> None:
         """Store number `index` of a daemon."""
         self.store = store
         self.index = index
+        self.resume: Callable[[], Coroutine[Any, Any, bool]] = _never_parked
         self._loop = loop
 
     async def ask(self, question: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
@@ -273,6 +283,10 @@ class Observatory:
             return watched.store.evict(reg_id)
 
         return await watched.ask(evict)
+
+    async def resume(self, index: int) -> bool:
+        """Start a parked store again; False: it is not parked."""
+        return await self._stores[index].resume()
 
     async def drain(self, index: int, on: bool) -> None:
         """While on, clients that are not registered here are refused; those that are go on."""

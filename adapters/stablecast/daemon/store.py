@@ -33,6 +33,7 @@ from stablecast.daemon.proxy import Proxies, context_for
 from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.records import client_record, clients_of, forget_record
 from stablecast.daemon.recovering import recovered, shortened
+from stablecast.daemon.room import Room
 from stablecast.daemon.settings import StoreSettings
 from stablecast.daemon.shelf import Piece, Shelf
 from stablecast.daemon.telling import Teller
@@ -68,6 +69,7 @@ class Store:
         self.reports: list[str] = []
         self.address = settings.listen
         self.draining = False
+        self.room = Room(settings.limits.room_bytes)
         self._ending = False
         self.started_at = 0
         self._teller = Teller(settings.name, settings.log, self.oddities, self.events)

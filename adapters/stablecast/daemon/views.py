@@ -109,6 +109,7 @@ class StoreView:
         failure: Why it serves no more; empty while it does.
         muted_for_ns: For how long it will grant nothing, because it may have lost its memory.
         expired: Sources whose state lifetime ended since the start, and the messages that went with them.
+        room: Bytes free on the file system of the journal, -1: not known; below how many there is too little.
         clients: Sources and receivers that have state here, those that are away included; the limit of them.
     """
 
@@ -136,3 +137,4 @@ class StoreView:
     reports: tuple[str, ...]
     expired: tuple[int, int] = (0, 0)
     clients: tuple[int, int] = (0, 0)
+    room: tuple[int, int] = (-1, 0)

@@ -66,8 +66,8 @@ class Site:
                 web.get(r"/api/stores/{number:\d{1,9}}/sources", self._sources),
                 web.get(r"/api/stores/{number:\d{1,9}}/{reg_id:\d{1,10}}", self._client),
                 web.post(r"/api/stores/{number:\d{1,9}}/{errand:scrub|export}", self._errand),
-                web.post(r"/stores/{number:\d{1,9}}/{change:reset|evict|drain}", self._submit),
-                web.post(r"/api/stores/{number:\d{1,9}}/{change:reset|evict|drain}", self._change),
+                web.post(r"/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._submit),
+                web.post(r"/api/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._change),
                 web.get(r"/{path:|stores|stores/\d{1,9}|stores/\d{1,9}/\d{1,10}}", self._page),
             ]
         )
@@ -237,7 +237,14 @@ class Site:
     async def _do(self, request: web.Request, given: Mapping[str, Any]) -> str:
         observatory, number = self._board.observatory, int(request.match_info["number"])
         self._snapshot(number)
-        match request.match_info["change"]:
+        change = request.match_info["change"]
+        if change == "resume":
+            if not await observatory.resume(number):
+                raise web.HTTPConflict(text="the store is not parked\n")
+            return "The store is started again"
+        if self._board.watched[number].store.failed.done():
+            raise web.HTTPConflict(text="the store is parked: have it started again first\n")
+        match change:
             case "reset":
                 await observatory.reset_rates(number)
                 return "Rate statistics have been reset"

@@ -19,6 +19,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.serving import Serving
 from stablecast.core.units import SECOND
 from stablecast.daemon.observe import JournalView, Traffic, Watched
+from stablecast.daemon.room import Room
 from tests.core.samples import info, register
 
 KEPT = RepositoryConfig(source_lifetime_ns=3600 * SECOND, receiver_lifetime_ns=3600 * SECOND)
@@ -50,6 +51,7 @@ class Staged:
         self.sessions: dict[str, dict[str, int]] = {}
         self.events: dict[str, int] = {}
         self.expired = (0, 0)
+        self.room = Room(0)
         self.reports = ["<b>cut</b> 12 bytes of an unfinished write"]
         self.syncing = True
 
