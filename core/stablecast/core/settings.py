@@ -188,6 +188,11 @@ class ReceiverConfig:
 ROLLBACK_ALL = 2_147_483_647
 """receiver-new-registration-rollback: a new receiver starts at the oldest message the store holds."""
 
+STATE_FOR_EVER = 0xFFFF_FFFF * MILLISECOND
+"""A state lifetime (ns) that never ends: the largest that 32 bits of milliseconds can say. State of this lifetime goes
+when its client deregisters, or when an operator lets it go.
+"""
+
 
 class RepositoryType(IntEnum):
     """What a store keeps of a source, and where (P-101..P-104)."""
@@ -206,6 +211,9 @@ class RepositoryConfig:
     Of the memory: `size_threshold` and `age_ns` let old messages go, `size_limit` keeps new ones out. `disk_limit`
     bounds what is on disk. `ack_minimum` acknowledgements of stability are collected for at most `ack_interval_ns`.
     `rollback`: how many messages back a new receiver may start (P-837).
+
+    The lifetimes never end, against the documented 0: that one erases stable messages once their source was silent for
+    its activity timeout, and lets it use their numbers again. A lifetime of 0 is "not set" (T7).
     """
 
     kind: RepositoryType = RepositoryType.DISK
@@ -222,9 +230,9 @@ class RepositoryConfig:
     write_delay_ns: int = 0
     flight_bytes_maximum: int = 4_194_304
     source_activity_ns: int = 30 * SECOND
-    source_lifetime_ns: int = 0
+    source_lifetime_ns: int = STATE_FOR_EVER
     receiver_activity_ns: int = 30 * SECOND
-    receiver_lifetime_ns: int = 0
+    receiver_lifetime_ns: int = STATE_FOR_EVER
 
 
 class PatternType(IntEnum):
