@@ -17,7 +17,7 @@ from stablecast.config.interfaces import announced
 from stablecast.core import effects as fx
 from stablecast.core.events import Event
 from stablecast.core.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.messages import Message, Register, Role
+from stablecast.core.messages import Deregister, Message, Register, Role
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -33,6 +33,7 @@ from stablecast.daemon.proxy import Proxies, context_for
 from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.records import client_record, clients_of, forget_record
 from stablecast.daemon.recovering import recovered, shortened
+from stablecast.daemon.room import Room
 from stablecast.daemon.settings import StoreSettings
 from stablecast.daemon.shelf import Piece, Shelf
 from stablecast.daemon.telling import Teller
@@ -46,6 +47,11 @@ from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
 
 __all__ = ["Store", "StoreSettings"]
+
+_LAST_EFFECTS = (fx.Send, fx.Discard, fx.Notify)
+"""What is still done while the journal syncs its last records. Timers go on meanwhile, and a closing journal takes no
+record any more. Nothing is answered that waits for one: its ticket never comes back, as in a crash.
+"""
 
 
 class Store:
@@ -63,6 +69,8 @@ class Store:
         self.reports: list[str] = []
         self.address = settings.listen
         self.draining = False
+        self.room = Room(settings.limits.room_bytes)
+        self._ending = False
         self.started_at = 0
         self._teller = Teller(settings.name, settings.log, self.oddities, self.events)
 
@@ -144,6 +152,7 @@ class Store:
         await self._proxies.close()
         await self._port.close()
         await self._inlet.close()
+        self._ending = True
         try:
             await self._journal.close()
         finally:
@@ -209,6 +218,32 @@ class Store:
     def proxies(self) -> int:
         """Sources that the store stands in for."""
         return len(self._proxies)
+
+    @property
+    def expired(self) -> tuple[int, int]:
+        """Sources whose state lifetime ended since the start, and the messages that went with them."""
+        return self._teller.expired, self._teller.expired_messages
+
+    def evict(self, reg_id: int) -> bool:
+        """Forget a client because an operator asks for it; False: it is not here."""
+        record = self.clients.records.get(reg_id)
+        if record is None:
+            return False
+        client = record.client
+        who = f"{client.role.name.lower()} {reg_id} of topic {client.topic!r}"
+        self._teller.say(Severity.WARNING, "evicted", f"{who}: an operator has it forgotten")
+        self.tell(
+            Deregister(
+                client.role,
+                client.store_index,
+                0,
+                reg_id,
+                client.incarnation,
+                source_reg_id=client.source_reg_id,
+                reply_to=client.reply_to,
+            )
+        )
+        return True
 
     def reads_of(self, source_reg_id: int) -> int:
         """Records of this source that are being read from the disk."""
@@ -277,7 +312,7 @@ class Store:
     # What is to be done.
 
     def _perform(self, effect: fx.StoreEffect) -> None:
-        if self.failed.done():
+        if self.failed.done() or (self._ending and not isinstance(effect, _LAST_EFFECTS)):
             return
         match effect:
             case fx.Send():
@@ -309,7 +344,6 @@ class Store:
                 assert_never(effect)
 
     def _forget(self, effect: fx.Forget) -> None:
-        self._teller.say(Severity.INFO, "client-deleted", f"{effect.role.name.lower()} {effect.reg_id} is forgotten")
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
         if effect.role is Role.SOURCE:
             self._shelf.forget(effect.reg_id, effect.ticket)
@@ -321,7 +355,7 @@ class Store:
     def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
         """The disk does not give back what was on it; the rest is served."""
         self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
-        if piece.record is not None and not self.failed.done():
+        if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
 
