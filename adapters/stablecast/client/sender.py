@@ -77,7 +77,7 @@ class Sender(ABC):
         self._machine = SourceEndpoint.create(config)
         recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
         driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
-        self._driver = Driver(driven, self._perform, self._tell_rest)
+        self._driver = Driver(driven, self._perform, self._on_failed, self._tell_rest)
         self._tells_late = recording is None
         self._telling: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -394,6 +394,10 @@ class Sender(ABC):
     @abstractmethod
     def _perform(self, effect: fx.SourceEffect) -> None:
         """Do what the machine wants done."""
+
+    @abstractmethod
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """End the source: its machine counts on an effect that did not happen."""
 
     @abstractmethod
     def _on_notify(self, event: Event) -> None:
