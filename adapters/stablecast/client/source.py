@@ -197,7 +197,7 @@ class Source(Sender):
             case _:
                 assert_never(effect)
 
-    def _on_failed(self, effect: object, error: Exception) -> None:
+    def fail(self, what: object, error: Exception) -> None:
         """End, and let everybody who sends or waits know why.
 
         The machine believes that the effect happened; to go on would make promises on top of that belief. What is
@@ -205,8 +205,8 @@ class Source(Sender):
         """
         if self._closed or self._failure is not None:
             return
-        what = f"{describe(effect)} failed: {type(error).__name__}: {error}"
-        text = f"{self._whose} ended: {what}; make a new source"
+        cause = f"{describe(what)} failed: {type(error).__name__}: {error}"
+        text = f"{self._whose} ended: {cause}; make a new source"
         self._failure = EndpointFailed(text)
         self._failure.__cause__ = error
         report(text, error)

@@ -46,5 +46,5 @@ def report(text: str, error: Exception) -> None:
 
 
 def describe(effect: object) -> str:
-    """Return the name of an effect, for a sentence."""
-    return f"the effect '{type(effect).__name__}'"
+    """Return the name of an effect, for a sentence; a text is one already."""
+    return effect if isinstance(effect, str) else f"the effect '{type(effect).__name__}'"

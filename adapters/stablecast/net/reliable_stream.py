@@ -39,12 +39,14 @@ class ReliableStream:
         standing: Callable[[], bytes],
         hold: Callable[[bool], None],
         on_close: Callable[[], None],
+        on_failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        """A session that is open."""
+        """A session that is open. `on_failed` gets what is raised when nobody who writes is there to catch it."""
         self._sources = sources
         self._session = session
         self._standing = standing
         self._hold = hold
+        self._on_failed = on_failed
         self._on_close: Callable[[], None] | None = on_close
         self._waiting: deque[bytes] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -92,8 +94,14 @@ class ReliableStream:
     def _go_on(self) -> None:
         """There is room."""
         self._wants = False
-        if self._on_close is not None:
+        if self._on_close is None:
+            return
+        try:
             self._push()
+        except Exception as error:
+            if self._on_failed is None:
+                raise
+            self._on_failed(error)
 
     def _say_standing(self) -> None:
         wait = max(STANDING_SECONDS, self._sources.streams / STANDINGS_PER_SECOND)

@@ -1,10 +1,22 @@
 """What a rule over one trace is: what it wants to be asked about, and what is to be asked."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Ask = Callable[[Any], str | None]
 """Takes an input, an effect, a message or an event; returns what is wrong with it."""
+
+
+AskOften = Callable[[int, int], str | None]
+"""Takes a record's number and its time in ns; returns what is wrong by then."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A rule that is about time, too."""
+
+    def at(self, record: int, now: int) -> str | None:
+        """Asked at each record, before what the record is about."""
 
 
 class Rule(Protocol):

@@ -18,6 +18,7 @@ from stablecast.core.events import RegistrationComplete
 from stablecast.journal import JournalError
 from stablecast.net.pool import Link
 from stablecast.net.reliable_sources import ReliableSources
+from stablecast.net.reliable_stream import ReliableStream
 from stablecast.net.stream import StreamServer
 from stablecast.resolver import multicast
 from stablecast.resolver import resolver as resolver_module
@@ -140,6 +141,32 @@ async def test_a_source_that_cannot_perform_an_effect_ends_and_says_why(
     assert str(why).startswith("source 'orders' ended: the effect 'Notify' failed: PlantedError: planted")
     assert performed.index(fx.Notify) < len(performed) - 1, "the effects behind it were performed"
     assert reports[0]["message"] == str(why)
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_source_whose_session_refuses_its_messages_ends_and_says_why(
+    net: Network, reports: list[dict[str, Any]], later: bool
+) -> None:
+    """At once, or when it is let go on after the rate limit."""
+    options: dict[str, Any] = {"transport": "lbtru", "transport_lbtru_data_rate_limit": 50_000}
+    source = await (await net.context()).source("orders", stores=[await net.store()], options=options)
+    stream = source.stream
+    assert isinstance(stream, ReliableStream)
+    await (await source.send(b"one")).stable()
+    await until(lambda: not source._held)
+    if later:
+        source.try_send(bytes(5000))
+        for number in range(3):
+            stream.write(block(1, number, 1))
+        assert stream._waiting
+    stream._sources.offer = failing(stream._sources.offer, once())  # type: ignore[method-assign]
+    if not later:
+        source.try_send(b"two")
+    why = await source.until_failed()
+    assert str(why).startswith("source 'orders' ended: to ")
+    assert "PlantedError: planted" in str(why)
+    with pytest.raises(Closed, match="planted"):
+        source.try_send(b"three")
 
 
 async def test_a_receiver_that_cannot_perform_an_effect_ends_and_says_why(
