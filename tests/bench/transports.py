@@ -41,7 +41,7 @@ HEADER_BYTES = 12
 READ_BYTES = 1 << 18
 
 Block = bytes
-Send = Callable[[Block], None]
+Send = Callable[[Block], object]
 
 
 def blocks(options: Options) -> tuple[list[Block], int]:

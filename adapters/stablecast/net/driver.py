@@ -61,7 +61,9 @@ class Driver(Generic[EventT_contra, EffectT]):
             return
         self._busy, self.idle = True, False
         try:
-            perform_all(self._driven.feed(event, time.monotonic_ns()), self._perform, self._failed)
+            effects = self._driven.feed(event, time.monotonic_ns())
+            if effects:
+                perform_all(effects, self._perform, self._failed)
             if self._inputs:
                 self._feed_waiting()
         finally:

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from stablecast.client import Context
+from stablecast.config.kinds import Value
 from stablecast.core.effects import Notify
 from stablecast.core.events import Reclaimed, RegistrationComplete, RegistrationFlag, Stable, StableFlag, Wakeup
 from stablecast.core.inputs import Arrived, Blocked, Held, Sent, Tick
@@ -214,7 +215,7 @@ async def test_a_source_that_its_transport_forgot_is_named(
     monkeypatch.setattr(progress, "HELD_NS", 100 * MILLISECOND)
     monkeypatch.setattr(progress, "SLOWEST", 1_000_000)
     monkeypatch.setattr(ReliableStream, "_push", push_unless_held)
-    options = {
+    options: dict[str, Value] = {
         "transport": "lbtrm",
         "transport_lbtrm_multicast_address": GROUP,
         "transport_lbtrm_data_rate_limit": 100_000,
@@ -235,7 +236,7 @@ async def test_a_source_that_reaches_its_rate_limit_again_and_again_is_clean(
     net: Network, where: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "HELD_NS", 10 * SECOND)
-    options = {
+    options: dict[str, Value] = {
         "transport": "lbtrm",
         "transport_lbtrm_multicast_address": GROUP,
         "transport_lbtrm_data_rate_limit": 200_000,
@@ -243,9 +244,9 @@ async def test_a_source_that_reaches_its_rate_limit_again_and_again_is_clean(
     store = await net.store()
     async with Context(trace=where) as context:
         source = await context.source("orders", stores=[store], options=options)
-        for _ in range(100):
-            last = await source.send(bytes(500))
-        await last.stable()
+        last = await source.send_many([bytes(500) for _ in range(100)])
+        assert last is not None
+        await source.wait_stable_through(last)
     summary = verify_paths(find([where]))
     assert summary.clean
     inputs = [line["in"]["_"] for path in find([where]) for frame, _ in frames_from(path) for line in frame.records]
