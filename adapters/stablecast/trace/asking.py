@@ -1,22 +1,14 @@
 """What a rule over one trace is: what it wants to be asked about, and what is to be asked."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 Ask = Callable[[Any], str | None]
 """Takes an input, an effect, a message or an event; returns what is wrong with it."""
 
 
-AskOften = Callable[[int, int], str | None]
-"""Takes a record's number and its time in ns; returns what is wrong by then."""
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A rule that is about time, too."""
-
-    def at(self, record: int, now: int) -> str | None:
-        """Asked at each record, before what the record is about."""
+At = Callable[[int, int], str | None]
+"""Takes a record's number and its time in ns, before what the record is about; returns what is wrong by then."""
 
 
 class Rule(Protocol):
@@ -33,3 +25,9 @@ class Rule(Protocol):
     @property
     def tells(self) -> Mapping[type, Ask]:
         """By class: effects it is about, or messages that are sent and events that are told."""
+
+
+def at_of(rule: Rule) -> At | None:
+    """What a rule that is about time, too, is asked at each record; such a rule has a method `at`."""
+    at: At | None = getattr(rule, "at", None)
+    return at

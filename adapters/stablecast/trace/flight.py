@@ -21,17 +21,6 @@ NAME: Final = "F1"
 _STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 
 
-def flying(source: SourceEndpoint) -> RangeSet:
-    """What a source sent that is neither stable nor given up."""
-    window = source.window
-    found = RangeSet()
-    for run in window.runs:
-        found.add(run.first, run.stop)
-    for first, stop in (*window.stable, *window.settled):
-        found.remove(first, stop)
-    return found
-
-
 @attrs.define
 class FlightKept:
     """F1. `open` is what was sent and is neither stable nor given up."""
@@ -53,7 +42,13 @@ class FlightKept:
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
         """From here on."""
-        return cls(source.config.flight_messages, flying(source))
+        window = source.window
+        flying = RangeSet()
+        for run in window.runs:
+            flying.add(run.first, run.stop)
+        for first, stop in (*window.stable, *window.settled):
+            flying.remove(first, stop)
+        return cls(source.config.flight_messages, flying)
 
     @staticmethod
     def judges(source: SourceEndpoint) -> bool:

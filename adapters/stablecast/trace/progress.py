@@ -18,7 +18,7 @@ from typing import Final
 
 import attrs
 
-from stablecast.core.events import NotStable, NotStableFlag, Reclaimed, RegistrationComplete, Stable, StableFlag, Wakeup
+from stablecast.core.events import RegistrationComplete, Wakeup
 from stablecast.core.inputs import Blocked, Held, Sent
 from stablecast.core.messages import Keepalive, Pace, StableAck
 from stablecast.core.ranges import RangeSet
@@ -26,7 +26,7 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.core.units import SECOND
 from stablecast.net.where import is_source_string
 from stablecast.trace.asking import Ask
-from stablecast.trace.flight import flying
+from stablecast.trace.flight import FlightKept
 from stablecast.trace.quorums import Acknowledged
 
 NAME: Final = "L1"
@@ -52,7 +52,6 @@ ROUNDS: Final = 3
 LEAST_NS: Final = 60 * SECOND
 """and so long it may take in any case."""
 
-_STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 _NEVER: Final = 1 << 62
 
 
@@ -69,7 +68,7 @@ class GoesOn:
     """L1. `ran` is the time that the endpoint ran; `due` when there is something to judge, by that clock.
 
     `heard` has of each store since when it answers without a break, and when it was heard last. `open` is what was sent
-    and is neither stable nor given up, `open_bytes` no less than its payload.
+    and is neither stable nor given up. `written` counts the payload since the transport took everything last.
     """
 
     stores: Acknowledged
@@ -78,7 +77,7 @@ class GoesOn:
     by_credit: bool
     by_stores: bool
     open: RangeSet
-    open_bytes: int = 0
+    written: int = 0
     now: int | None = None
     ran: int = 0
     due: int = _NEVER
@@ -95,34 +94,32 @@ class GoesOn:
         return {
             Held: self._on_held,
             Blocked: self._on_blocked,
-            Sent: self._on_sent,
             StableAck: self._on_ack,
             Keepalive: self._on_keepalive,
+            **({Sent: self._on_sent} if self.by_rate else {}),
         }
 
     @property
     def tells(self) -> Mapping[type, Ask]:
-        """What ends a wait, and what is in flight no more."""
-        return {
-            Wakeup: self._on_wakeup,
-            RegistrationComplete: self._on_complete,
-            Stable: self._on_stable,
-            Reclaimed: self._over,
-            NotStable: self._on_not_stable,
-        }
+        """What ends a wait."""
+        return {Wakeup: self._on_wakeup, RegistrationComplete: self._on_complete}
 
     @classmethod
-    def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "GoesOn":
-        """From here on. `stores` are those of S1, which counts what they acknowledge."""
+    def begin(cls, source: SourceEndpoint, stores: Acknowledged, flight: FlightKept | None) -> "GoesOn":
+        """From here on.
+
+        `stores` are those of S1, which counts what they acknowledge; `flight` is F1, which counts what is in flight,
+        of a source that blocks.
+        """
         config = source.config
         unconfirmed = config.confirmations or config.retention.unique_confirmations > 0
         rule = cls(
             stores,
             max(LEAST_NS, ROUNDS * config.stability_timeout_ns),
             is_source_string(config.transport),
-            bool(config.stores) and not unconfirmed,
+            flight is not None and not unconfirmed,
             config.pace is not Pace.RECEIVERS and config.stability_timeout_ns > 0,
-            flying(source),
+            RangeSet() if flight is None else flight.open,
         )
         if source.sending.flight.waiting:
             rule._on_blocked(None)
@@ -139,7 +136,7 @@ class GoesOn:
         """Something has lasted long: is it too long?"""
         self.due = _NEVER
         if self.held is not None:
-            limit = self.held.ran + HELD_NS + self.open_bytes * SECOND // SLOWEST
+            limit = self.held.ran + HELD_NS + self.written * SECOND // SLOWEST
             if self.ran >= limit:
                 held, self.held = self.held, None
                 return self._text(held, "its transport, which takes nothing and lets nothing go")
@@ -182,7 +179,7 @@ class GoesOn:
 
     def _on_held(self, event: Held) -> str | None:
         if not event.held or not self.by_rate:
-            self.held = None
+            self.held, self.written = None, 0
         elif self.held is None:
             self.held = Wait(self.record, self.ran)
             self._wake_by(self.ran + HELD_NS)
@@ -199,8 +196,7 @@ class GoesOn:
         return None
 
     def _on_sent(self, event: Sent) -> str | None:
-        self.open.add(event.first, event.first + event.count)
-        self.open_bytes += event.payload_bytes
+        self.written += event.payload_bytes
         return None
 
     def _on_complete(self, _: RegistrationComplete) -> str | None:
@@ -217,16 +213,4 @@ class GoesOn:
     def _on_keepalive(self, message: Keepalive | StableAck) -> str | None:
         since, last = self.heard.get(message.store_index, (self.ran, self.ran))
         self.heard[message.store_index] = (since if self.ran <= last + SILENCE_NS else self.ran, self.ran)
-        return None
-
-    def _on_stable(self, event: Stable) -> str | None:
-        return self._over(event) if int(event.flags) & _STABLE else None
-
-    def _on_not_stable(self, event: NotStable) -> str | None:
-        return self._over(event) if int(event.flags) & _TIMEOUT else None
-
-    def _over(self, event: Stable | Reclaimed | NotStable) -> str | None:
-        self.open.remove(event.first, event.last + 1)
-        if not self.open.ranges:
-            self.open_bytes = 0
         return None

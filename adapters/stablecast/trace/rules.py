@@ -332,10 +332,11 @@ def begin(machine: Endpoint) -> list[Rule]:
     """Returns the rules that a machine's trace is judged by, from this state on."""
     match machine:
         case SourceEndpoint():
-            flight = [FlightKept.begin(machine)] if FlightKept.judges(machine) else []
+            flight = FlightKept.begin(machine) if FlightKept.judges(machine) else None
             stores = Acknowledged.begin(machine)
-            waits = GoesOn.begin(machine, stores)
-            return [StableByQuorum(stores), *flight, RetainedUntilStable.begin(machine, stores), waits]
+            waits = GoesOn.begin(machine, stores, flight)
+            kept = [] if flight is None else [flight]
+            return [StableByQuorum(stores), *kept, RetainedUntilStable.begin(machine, stores), waits]
         case ReceiverSession():
             in_order = machine.config.ordering is Ordering.ORDERED
             return [InOrder.begin(machine) if in_order else OnceEach.begin(machine), NothingUnread.begin(machine)]

@@ -18,6 +18,7 @@ from stablecast.core.settings import Retention
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net.reliable_stream import ReliableStream
 from stablecast.trace import progress
+from stablecast.trace.flight import FlightKept
 from stablecast.trace.frames import frames_from
 from stablecast.trace.names import find
 from stablecast.trace.progress import GoesOn
@@ -39,7 +40,8 @@ class Trace:
         machine = source(**more)
         machine.config = attrs.evolve(machine.config, transport=transport)
         self.stores = Acknowledged.begin(machine)
-        self.rule = GoesOn.begin(machine, self.stores)
+        self.flight = FlightKept.begin(machine)
+        self.rule = GoesOn.begin(machine, self.stores, self.flight)
         self.now = 10**12
         self.record = 0
         self.found: list[str] = []
@@ -53,6 +55,7 @@ class Trace:
                 self.stores.on_sent(fact)
             if isinstance(fact, Arrived) and isinstance(fact.message, StableAck):
                 self.stores.on_acked(fact.message)
+            assert ask(self.flight, fact) is None
             assert ask(self.rule, fact) is None
             self.record += 1
 
