@@ -41,6 +41,7 @@ from stablecast.daemon.views import JournalView, Traffic
 from stablecast.journal import Journal, JournalError
 from stablecast.net import address, ports
 from stablecast.net.driver import Driver
+from stablecast.net.execution import describe, report
 from stablecast.net.pool import Pool
 from stablecast.net.requests import RequestPort
 from stablecast.trace import Driven, recorder
@@ -71,6 +72,7 @@ class Store:
         self.draining = False
         self.room = Room(settings.limits.room_bytes)
         self._ending = False
+        self._stopping = False
         self.started_at = 0
         self._teller = Teller(settings.name, settings.log, self.oddities, self.events)
 
@@ -110,8 +112,8 @@ class Store:
         except BaseException:
             await self.stop()
             raise
-        for report in self.reports:
-            self._teller.say(Severity.WARNING, "restart", report)
+        for line in self.reports:
+            self._teller.say(Severity.WARNING, "restart", line)
         self._teller.say(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
 
     def _drive(self, host: str, here_before: bool) -> None:
@@ -131,7 +133,7 @@ class Store:
         born = self._recover(machine, journal, here_before)
         recording = recorder(Role.STORE, self.address, machine, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(machine, recording)
-        self._driver = Driver(driven, self._perform)
+        self._driver = Driver(driven, self._perform, self._on_effect_failed)
         self._pool = Pool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._shelf, journal, limits, self._send_stored, self._on_damaged, self.oddities)
@@ -148,6 +150,7 @@ class Store:
         Raises:
             JournalError: the disk failed, now or before.
         """
+        self._stopping = True
         await self._naming.close()
         await self._proxies.close()
         await self._port.close()
@@ -292,6 +295,18 @@ class Store:
         if not self.failed.done():
             self._teller.say(Severity.ERROR, "disk-failed", f"{error}; nothing is acknowledged any more")
             self.failed.set_result(error)
+
+    def _on_effect_failed(self, effect: object, error: Exception) -> None:
+        """Serve no more: the machine counts on what was not done, for instance that a record waits for its sync.
+
+        A store that stops answers nobody anyway: its journal takes no more records by then.
+        """
+        if self._stopping:
+            return
+        cause = f"{describe(effect)} failed: {type(error).__name__}: {error}"
+        failure = error if isinstance(error, JournalError) else JournalError(f"store {self.address}: {cause}")
+        report(f"store {self.address} serves no more: {cause}", error)
+        self._on_failed(failure)
 
     def _recover(self, machine: StoreEndpoint, journal: Journal, here_before: bool) -> int:
         """Take what the journal kept; returns the ticket of a first record, for a new store that others know of."""
