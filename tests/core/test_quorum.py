@@ -130,6 +130,14 @@ def test_a_group_that_lost_its_quorum_is_not_active() -> None:
     assert not quorums.registered(0b0001)
 
 
+def test_a_single_group_that_lost_its_quorum_is_not_active_either() -> None:
+    """P-523: the rule between groups counts where there is one group only; both stores hold it, one is registered."""
+    for rule, stable in ((Intergroup.ANY, True), (Intergroup.ALL_ACTIVE, False)):
+        quorums = Quorums.of(GroupRules((3,), intergroup=rule), [0, 0, 0])
+        assert quorums.judge(0b011, 0b001) == ([True], stable)
+        assert quorums.stable(0b011, 0b011)
+
+
 def test_the_sample_of_thirteen_stores() -> None:
     """P-516: groups of 5, 3 and 5, quorum inside, all-active between: 3, 2 and 3 of them are needed and suffice."""
     quorums = Quorums.of(GroupRules((5, 3, 5), Q, Intergroup.ALL_ACTIVE), [0] * 5 + [1] * 3 + [2] * 5)

@@ -1,6 +1,6 @@
 """Faults planted in the source text of machines, each with the simulation, the test or the model that must find it.
 
-`make mutants` plants them one by one in a copy of the core, or of the transports, and prints the kill
+`make mutants` plants them one by one in a copy of the core, of the transports or of the journal, and prints the kill
 rate; a survivor is a hole in the tests.
 """
 
@@ -19,6 +19,11 @@ from tests.support.tree import ROOT
 
 CORE: Final = ROOT / "core" / "stablecast" / "core"
 TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
+
+JOURNAL: Final = ROOT / "adapters" / "stablecast" / "journal"
+
+OTHERS: Final = {"transports": TRANSPORTS, "journal": JOURNAL}
+"""Packages beside the core, by the word that stands before the name of a module there."""
 
 FOUND: Final = 1
 """Exit status of a killer that found something: pytest's for failed tests, and that of `worlds`."""
@@ -80,7 +85,7 @@ class Graph:
 class Mutant:
     """In `module` of the core, `before`, which is there once, becomes `after`.
 
-    A module of the transports is named with `transports/` in front.
+    A module of the transports is named with `transports/` in front, one of the journal with `journal/`.
     """
 
     name: str
@@ -92,12 +97,13 @@ class Mutant:
     @property
     def package(self) -> Path:
         """The package that the module is in."""
-        return TRANSPORTS if self.module.startswith("transports/") else CORE
+        return OTHERS.get(self.module.partition("/")[0], CORE)
 
     @property
     def file(self) -> str:
         """The module's file, below its package."""
-        return f"{self.module.removeprefix('transports/')}.py"
+        first, _, rest = self.module.partition("/")
+        return f"{rest if first in OTHERS else self.module}.py"
 
     def text(self) -> str:
         """The module with the fault. Raises ValueError unless `before` is there exactly once."""

@@ -22,6 +22,13 @@ SHARED: Final = (
         Worlds("S1"),
     ),
     Mutant(
+        "one-group-is-always-active",
+        "quorum",
+        "if len(self.members) == 1 and self.rules.intergroup is not Intergroup.ALL_ACTIVE:",
+        "if len(self.members) == 1:",
+        Test("core/test_quorum.py::test_a_single_group_that_lost_its_quorum_is_not_active_either"),
+    ),
+    Mutant(
         "half-of-an-even-group-is-a-quorum",
         "quorum",
         "return size // 2 + 1",

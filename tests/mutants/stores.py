@@ -66,8 +66,8 @@ STORES: Final = (
     Mutant(
         "the-state-lifetime-counts-from-inactivity",
         "store/lifetime",
-        "not self.kept and silence >= max(self.activity_ns, self.lifetime_ns):",
-        "not self.kept and silence >= self.activity_ns + self.lifetime_ns:",
+        "return self.heard_at + max(self.activity_ns, self.lifetime_ns)",
+        "return self.heard_at + self.activity_ns + self.lifetime_ns",
         Test("core/store/test_traps.py::test_t7_activity_versus_lifetime"),
     ),
     Mutant(
@@ -118,9 +118,9 @@ STORES: Final = (
     Mutant(
         "histories-are-not-compared",
         "store/lifeline",
-        "cut = number if parting is None else min(parting, number)",
-        "cut = number",
-        Worlds("D1"),
+        "cut = newest + 1 if parting is None else parting",
+        "cut = newest + 1",
+        Test("core/store/test_lifeline.py::test_a_missed_life_is_where_the_cut_goes"),
     ),
     Mutant(
         "a-store-that-was-told-of-a-life-shows-no-newer-term",
@@ -135,9 +135,23 @@ STORES: Final = (
     Mutant(
         "a-life-that-returns-is-cut-back",
         "store/lifeline",
-        "        if returned or Repair.ONE_LIFE not in self.repairs:\n",
-        "        if Repair.ONE_LIFE not in self.repairs:\n",
-        Test("core/store/test_lifeline.py::test_a_life_that_comes_back_finds_what_it_left"),
+        "        if not known:\n",
+        "        if True:\n",
+        Test("core/store/test_lifeline.py::test_a_life_that_comes_back_keeps_what_it_left_below_the_next_one"),
+    ),
+    Mutant(
+        "messages-of-no-known-life-stay-under-a-new-one",
+        "store/lifeline",
+        "            cut = min(cut, number)\n",
+        "            pass\n",
+        Test("core/store/test_lifeline.py::test_messages_of_no_known_life_are_not_kept_under_a_new_one"),
+    ),
+    Mutant(
+        "the-term-of-an-sri-is-not-counted",
+        "store/registry",
+        "            self.clients.on_term(record, info.term)\n",
+        "",
+        Test("core/store/test_registry.py::test_a_store_counts_no_fewer_lives_than_an_sri_tells_of"),
     ),
     Mutant(
         "data-of-any-life-is-kept",
@@ -340,15 +354,14 @@ STORES: Final = (
     Mutant(
         "a-receiver-that-left-holds-messages",
         "store/registry",
-        "        elif client.source_reg_id in self.repositories:\n"
-        "            self.on_receivers(self.repositories[client.source_reg_id], now, out)\n",
+        "        elif source is not None:\n            self.on_receivers(source, now, out)\n",
         "",
         Test("core/store/test_registry.py::test_a_paced_receiver_that_deregisters_holds_nothing_up_any_more"),
     ),
     Mutant(
         "receivers-of-a-source-that-went-stay",
         "store/registry",
-        "                self.delete(receiver, now, out)\n",
+        "                self._part(receiver, source, now, out, Farewell.SOURCE_GONE)\n",
         "                pass\n",
         Test("core/store/test_registry.py::test_a_source_that_deregisters_goes_with_its_messages_and_receivers"),
     ),

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.journal import Journal, JournalError
+from stablecast.journal.fetcher import Fetcher
+from stablecast.journal.segments import Segment
 from tests.adapters.journal.support import numbers, segments, start
 
 
@@ -65,6 +67,60 @@ async def test_nothing_is_deleted_before_what_killed_it_is_synced(tmp_path: Path
     await owner.journal.close()
     assert held[:2] == ["00000001.seg", "00000002.seg"]
     assert [path.name for path in segments(tmp_path)] == ["00000003.seg", "00000004.seg"]
+
+
+class Removals:
+    """The segments whose removal the journal asked for, at once; the disk is left alone."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.numbers: list[int] = []
+        patch.setattr(Fetcher, "remove", self)
+
+    def __call__(self, segment: Segment, failed: object) -> None:
+        self.numbers.append(segment.number)
+
+
+async def test_a_segment_stays_until_the_very_record_that_killed_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That record is the only one that is not synced: one too few would let the segment go."""
+    passes = threading.Event()
+    passes.set()
+
+    def sync(fd: int) -> None:
+        assert passes.wait(30)
+        os.fdatasync(fd)
+
+    owner = start(tmp_path, segment_bytes=300, sync=sync)
+    removals = Removals(monkeypatch)
+    owner.journal.append_messages(1, 0, 1, 1, bytes(300), 1)
+    owner.journal.append_messages(2, 0, 1, 1, b"pin", 2)
+    await owner.until(2)
+    passes.clear()
+    owner.journal.trim(1, 1, 3)
+    assert [path.name for path in segments(tmp_path)] == ["00000001.seg", "00000002.seg"]
+    assert removals.numbers == []
+    passes.set()
+    await owner.until(3)
+    assert removals.numbers == [1]
+    await owner.journal.close()
+
+
+async def test_a_segment_stays_until_the_checkpoint_of_its_successor_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The segment has the newest checkpoint that is on the disk: without it the states would be lost."""
+    owner = start(tmp_path, segment_bytes=1000)
+    removals = Removals(monkeypatch)
+    owner.journal.append_messages(1, 0, 1, 1, b"gone", 1)
+    owner.journal.trim(1, 1, 2)
+    await owner.until(2)
+    assert removals.numbers == []
+    owner.journal.append_messages(1, 1, 1, 1, bytes(2000), 3)
+    assert removals.numbers == []
+    await owner.until(3)
+    assert removals.numbers == [1]
+    await owner.journal.close()
 
 
 async def test_an_old_incarnation_stays_hidden_when_the_one_that_hid_it_is_deleted(tmp_path: Path) -> None:

@@ -79,6 +79,25 @@ async def test_reserved_room_is_there_at_once_and_given_back(tmp_path: Path) -> 
     again.abort()
 
 
+async def test_room_that_is_given_back_is_synced_before_the_segment_is_closed(tmp_path: Path) -> None:
+    """A full segment must be whole: zeros at its end, which a power cut brings back, would be damage."""
+    synced: dict[str, int] = {}
+
+    def sync(fd: int) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        os.fdatasync(fd)
+        synced[path.name] = path.stat().st_size
+
+    owner = opened(tmp_path, Disk(sync=sync, segment_bytes=400, preallocate=True))
+    for number in range(3):  # Each one leaves no room for the next.
+        owner.journal.append_messages(1, number, 1, 5, bytes(200), number + 1)
+        await owner.until(number + 1)
+    await owner.journal.close()
+    full = segments(tmp_path)
+    assert [path.stat().st_size < 400 for path in full] == [True] * 3
+    assert {path.name: path.stat().st_size for path in full} == {path.name: synced[path.name] for path in full}
+
+
 async def test_room_that_was_reserved_and_not_used_is_no_damage(tmp_path: Path) -> None:
     disk = Disk(segment_bytes=4000, preallocate=True)
     owner = opened(tmp_path, disk)

@@ -141,6 +141,20 @@ def test_damage_in_an_older_segment_is_copied_and_reported(tmp_path: Path) -> No
     assert len(opened(tmp_path).reports) == 1
 
 
+def test_damage_before_the_newest_checkpoint_costs_no_states(tmp_path: Path) -> None:
+    """The checkpoint has them all, so the store need not stay silent for what it may have forgotten."""
+    flip(write(tmp_path, 1, checkpoint(), messages(0), messages(1)), 24 + 34 + 3)
+    write(tmp_path, 2, checkpoint(b'{"n":1}'))
+    found = opened(tmp_path)
+    assert (len(found.reports), found.damaged, found.states) == (1, False, [b'{"n":1}'])
+
+
+def test_damage_behind_the_newest_checkpoint_may_cost_states(tmp_path: Path) -> None:
+    flip(write(tmp_path, 1, checkpoint(), state(1), state(2)), 24 + 34 + 3)
+    found = opened(tmp_path)
+    assert (len(found.reports), found.damaged, found.states) == (1, True, [b'{"n":2}'])
+
+
 def test_damage_in_the_newest_segment_does_not_cost_what_follows(tmp_path: Path) -> None:
     path = write(tmp_path, 1, checkpoint(), messages(0), messages(1))
     flip(path, 24 + 34 + 3)

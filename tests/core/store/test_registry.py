@@ -56,6 +56,19 @@ def test_a_source_that_deregisters_goes_with_its_messages_and_receivers() -> Non
     assert driver.effects == [fx.Discard(driver.tokens)]
 
 
+def test_a_store_counts_no_fewer_lives_than_an_sri_tells_of() -> None:
+    """Formal design, 7.3: the term of a life that may send is counted by every store that is told of it."""
+    driver = StoreDriver()
+    driver.hear(register(**SOURCE))
+    driver.sync()
+    driver.hear(info(term=5))
+    assert [(client.term, client.lives_term) for client in driver.persisted()] == [(5, 5)]
+    driver.sync()
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1))
+    driver.sync()
+    assert [answer.term for _, answer in driver.sent(Registered)] == [6]
+
+
 def test_a_receiver_that_deregisters_is_forgotten() -> None:
     """P-584, P-588: what it acknowledged is told, and is not known any more when it comes again."""
     driver = StoreDriver.with_receiver()

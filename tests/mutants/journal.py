@@ -1,0 +1,46 @@
+"""Faults in the journal: what is deleted, what counts as damage, and what is synced."""
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant, Test
+
+_DELETION = "adapters/journal/test_deletion.py"
+_RECOVERY = "adapters/journal/test_recovery.py"
+
+JOURNAL: Final = (
+    Mutant(
+        "a-segment-goes-one-record-before-what-killed-it-is-synced",
+        "journal/journal",
+        "if due > self._pending.synced or segment.number >= self._pending.root:",
+        "if due > self._pending.synced + 1 or segment.number >= self._pending.root:",
+        Test(f"{_DELETION}::test_a_segment_stays_until_the_very_record_that_killed_it_is_synced"),
+    ),
+    Mutant(
+        "a-segment-goes-before-the-checkpoint-of-its-successor-is-synced",
+        "journal/journal",
+        "if due > self._pending.synced or segment.number >= self._pending.root:",
+        "if due > self._pending.synced or segment.number > self._pending.root:",
+        Test(f"{_DELETION}::test_a_segment_stays_until_the_checkpoint_of_its_successor_is_synced"),
+    ),
+    Mutant(
+        "a-checkpoint-does-not-clear-damage",
+        "journal/recovery",
+        "            found.damaged = False\n",
+        "",
+        Test(f"{_RECOVERY}::test_damage_before_the_newest_checkpoint_costs_no_states"),
+    ),
+    Mutant(
+        "damage-behind-the-checkpoint-is-none",
+        "journal/recovery",
+        "        return\n    found.damaged = True\n    copy",
+        "        return\n    copy",
+        Test(f"{_RECOVERY}::test_damage_behind_the_newest_checkpoint_may_cost_states"),
+    ),
+    Mutant(
+        "room-that-is-given-back-is-not-synced",
+        "journal/writer",
+        "            os.ftruncate(self._fd, self._end)\n            self._disk.sync(self._fd)\n",
+        "            os.ftruncate(self._fd, self._end)\n",
+        Test("adapters/journal/test_disk.py::test_room_that_is_given_back_is_synced_before_the_segment_is_closed"),
+    ),
+)
