@@ -27,11 +27,11 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 _RESUME = Lifeline.resume
 
 
-def _at_the_resume_point(self: Lifeline, number: int, info: Any, newest: int) -> int:
+def _at_the_resume_point(self: Lifeline, number: int, info: Any, newest: int) -> tuple[int, bool]:
     """The cut of a store that does not ask whether it was told of the returning life before."""
     newest_here = self.lives[-1:] == [(self.incarnation, number)]
-    cut = _RESUME(self, number, info, newest)
-    return cut if newest_here else min(cut, number)
+    cut, forgotten = _RESUME(self, number, info, newest)
+    return (cut if newest_here else min(cut, number)), forgotten
 
 
 FAULTS: dict[str, tuple[Patch, Verdict, Kind | None]] = {
