@@ -85,6 +85,7 @@ ACKNOWLEDGEMENTS: st.SearchStrategy[m.StableAck | m.ConsumptionAck] = st.one_of(
         number=U32,
         flags=st.sampled_from(m.AckFlag),
         session_id=st.just(0) | U64,
+        first=st.just(m.FROM_THE_START) | U32,
     ),
 )
 KEEPALIVES: st.SearchStrategy[m.Keepalive] = st.builds(

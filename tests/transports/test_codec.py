@@ -239,6 +239,10 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
         },
     ),
     (
+        m.ConsumptionAck(LIFE, 0, 7, 8, first=3),
+        {"lbmc.ume_ranged_ack.first_seqnum": ["3"], "lbmc.ume_ranged_ack.last_seqnum": ["8"]},
+    ),
+    (
         m.ReceiverAlive(LIFE, 7, 0xFEED, 77),
         {"lbmc.ume_receiver_keepalive.rcv_regid": ["7"], "lbmc.ume_receiver_keepalive.session_id": ["65261"]},
     ),

@@ -25,9 +25,10 @@ import attrs
 from stablecast.core.effects import CacheMessages, Deliver, PersistClient, PersistMessages, Reclaim
 from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.inputs import Acknowledge, Consumed, History, Persisted, Sent
-from stablecast.core.messages import ConsumptionAck, Incarnation, Pace, Role, StableAck
+from stablecast.core.messages import FROM_THE_START, ConsumptionAck, Incarnation, Pace, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
+from stablecast.core.serial import MODULUS
 from stablecast.core.settings import AckMode, Ordering, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
@@ -181,7 +182,9 @@ class NothingUnread:
         """From here on."""
         window = receiver.window
         consumed = _consumed_before(receiver)
-        for first, stop in (*window.consumed, (window.acked, window.acked + 1)):
+        # A confirmation that a broken connection swallowed is repeated, from where delivery began.
+        confirmed = window.confirmed(window.start, window.acked + 1)
+        for first, stop in (*window.consumed, (window.acked, window.acked + 1), *confirmed):
             consumed.add(first, stop)
         # In arrival order what was delivered may be ahead of what is next.
         newest = _handed_out(receiver).last if receiver.config.ordering is Ordering.ARRIVAL else None
@@ -207,6 +210,9 @@ class NothingUnread:
 
     def _on_told(self, ack: ConsumptionAck) -> str | None:
         number = extended(ack.number, self.consumed.last or 0)
+        if ack.first != FROM_THE_START:
+            unread = self.consumed.missing(number - (ack.number - ack.first) % MODULUS, number + 1)
+            return f"number {unread[0][0]} is confirmed and was never consumed" if unread else None
         before, self.told = self.told, max(self.told, number)
         if number not in self.consumed:
             return f"number {number} is acknowledged and was never consumed"
