@@ -289,9 +289,13 @@ class Context:
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 
-    def lost_source(self, topic: str) -> None:
-        """A life of a source is over: look for the next."""
-        if self._resolver is not None:
+    def lost_source(self, topic: str, place: str, *, others: bool) -> None:
+        """The life of a source that was joined at `place` is over: look for the next; `others` of its topic live."""
+        if self._resolver is None:
+            return
+        if others:
+            self._resolver.lost(topic, place)
+        else:
             self._resolver.unresolved(topic)
 
     def met_source(self, topic: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
+from stablecast.client.source_identity import Place
 from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.errors import MisuseError
@@ -37,6 +38,11 @@ from stablecast.transports.lbttcp import Run
 
 if TYPE_CHECKING:
     from stablecast.client.receiver import Receiver
+
+
+def places_of(info: SourceInfo) -> set[Place]:
+    """Return where the source that announces itself is registered, and under which RegID."""
+    return {(store.address, store.source_reg_id) for store in info.stores}
 
 
 class Session:
@@ -85,11 +91,14 @@ class Session:
         machine = self._machine
         return machine.state is ReceiverState.ACTIVE and bool(machine.requests or machine.window.missing())
 
+    @property
+    def places(self) -> set[Place]:
+        """Where the source is registered, and under which RegID."""
+        return set() if self._machine.info is None else places_of(self._machine.info)
+
     def shares_source(self, info: SourceInfo) -> bool:
         """Whether this is the announcement of another life of the same source."""
-        known = () if self._machine.info is None else self._machine.info.stores
-        places = {(store.address, store.source_reg_id) for store in known}
-        return any((store.address, store.source_reg_id) in places for store in info.stores)
+        return bool(self.places & places_of(info))
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""

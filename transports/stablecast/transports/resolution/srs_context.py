@@ -24,6 +24,7 @@ from stablecast.transports.resolution.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
+    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
@@ -139,6 +140,8 @@ class SrsContext:
                 self._unwant_pattern(pattern)
             case Unresolved(topic):
                 self._on_unresolved(topic, now)
+            case Lost(topic, session_id, index):
+                self._on_unresolved(topic, now, (session_id, index))
             case Resolved():
                 pass  # Services are not asked, so there is nothing to stop.
             case Opened(connection, local):
@@ -303,11 +306,12 @@ class SrsContext:
             for otid in unwanted:
                 self.known.drop(otid)
 
-    def _on_unresolved(self, topic: str, now: int) -> None:
+    def _on_unresolved(self, topic: str, now: int, only: tuple[int, int] | None = None) -> None:
+        """A receiver lost all sources of a topic, or the one with this session ID and index."""
         if not self._is_wanted(topic):
             return
         for entry in self.known.of(topic):
-            if OWN not in entry.holders:
+            if OWN not in entry.holders and only in (None, (entry.record.session_id, entry.record.index)):
                 left = srs.LeaveInfo(otid=entry.otid, topic=topic, source=entry.source, instance=self.instance)
                 self._tell(srs.encode(left))
         self.again.setdefault(topic, now + REPORT_AGAIN)
