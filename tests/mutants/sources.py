@@ -229,8 +229,8 @@ SOURCES: Final = (
     Mutant(
         "a-confirmation-begins-at-zero",
         "source/confirmations",
-        "        first = max(first, self.first)\n",
-        "",
+        "ConfirmedRanges(self.first)",
+        "ConfirmedRanges(0)",
         Test("core/source/test_confirmations.py::test_a_receiver_begins_where_the_life_does"),
     ),
     Mutant(

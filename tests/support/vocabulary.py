@@ -124,6 +124,7 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         reg_id=U32,
         incarnation=INCARNATIONS,
         reason=st.sampled_from(m.Refusal),
+        held_ms=st.just(0) | U32,
     ),
     st.builds(
         m.Deregister,

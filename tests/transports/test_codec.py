@@ -218,7 +218,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
         {"lbmc.ume_preg_resp.code": ["0x00"], "lbmc.ume_preg_resp.high_seqnum": ["4294967295"]},
     ),
     (
-        m.Refused(m.Role.SOURCE, 2, 5, 7, LIFE, m.Refusal.HELD_BY_RECEIVER),
+        m.Refused(m.Role.SOURCE, 2, 5, 7, LIFE, m.Refusal.HELD_BY_RECEIVER, held_ms=21_000),
         {"lbmc.ume_preg_resp.code.e_flag": ["1"], "lbmc.ume_preg_resp.code.code": ["0x03"]},
     ),
     (

@@ -35,18 +35,19 @@ class SourceIdentity:
         """
         there = {self.sources[other] for other in living if other in self.sources}
         source = next((one for one, known in self.places.items() if known & places), None)
-        related = {source}
         if source is None:
-            gone = self.places.keys() - there
-            related = gone if len(gone) == 1 else set()
+            gone = set(self.places) - there
+            related = gone if len(gone) == 1 else set[int]()
             self.count += 1
             source = self.count
+        else:
+            related = {source}
         earlier = {other for other, whose in self.sources.items() if whose in related}
         self.note(life, source, places)
         return earlier | {life}
 
     def learn(self, life: int, places: set[Place], lives: Iterable[int]) -> None:
-        """Note where a life is registered by now, and the earlier lives of its source of which it delivered messages."""
+        """Note where a life is registered by now, and of which earlier lives of its source it delivered messages."""
         source = self.sources.get(life)
         if source is None:
             return

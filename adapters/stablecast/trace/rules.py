@@ -9,6 +9,7 @@
 | C1 | source | what is let go is stable, or forced out (`stablecast.trace.keeping`) |
 | P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
 | P1 | store | a registration is granted only after `Persisted` covered it (`stablecast.trace.granting`) |
+| R1 | store | a RegID does not go to and fro between two lives of one context (`stablecast.trace.holding`) |
 | P2 | store | a store that receivers pace lets go of what those who block have consumed (`stablecast.trace.keeping`) |
 
 Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
@@ -37,6 +38,7 @@ from stablecast.trace.asking import Ask, Rule
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.flight import FlightKept
 from stablecast.trace.granting import WrittenFirst
+from stablecast.trace.holding import OneLifeOfContext
 from stablecast.trace.keeping import RetainedUntilConsumed, RetainedUntilStable
 from stablecast.trace.quorums import Acknowledged, extended
 
@@ -344,7 +346,7 @@ def begin(machine: Endpoint) -> list[Rule]:
             return [InOrder.begin(machine) if in_order else OnceEach.begin(machine), NothingUnread.begin(machine)]
         case StoreEndpoint():
             paced = [RetainedUntilConsumed.begin(machine)] if may_pace(machine.config) else []
-            return [SyncedFirst.begin(machine), WrittenFirst.begin(machine), *paced]
+            return [SyncedFirst.begin(machine), WrittenFirst.begin(machine), OneLifeOfContext.begin(machine), *paced]
         case _:
             assert_never(machine)
 

@@ -10,6 +10,7 @@ from enum import IntEnum, IntFlag
 
 import attrs
 
+from stablecast.core import serial
 from stablecast.core.records import record
 
 Address = str
@@ -26,6 +27,11 @@ FROM_THE_START = -1
 
 ANY_STORE = -1
 """A keepalive that does not say which store it concerns: it is taken for each with that RegID."""
+
+
+def earlier(one: Incarnation, other: Incarnation) -> bool:
+    """Return whether one life of a context began before another: it numbers its topics upward, in 32 bits that wrap."""
+    return serial.before(one % serial.MODULUS, other % serial.MODULUS)
 
 
 class Role(IntEnum):
@@ -176,7 +182,11 @@ class Registered:
 
 @attrs.frozen
 class Refused:
-    """PREG_RESP with the error indicator."""
+    """PREG_RESP with the error indicator.
+
+    `held_ms` is how long the holder of the RegID keeps it if it gives no further sign of life. 0: the store did not
+    say, or waiting does not help.
+    """
 
     role: Role
     store_index: int
@@ -184,6 +194,7 @@ class Refused:
     reg_id: int
     incarnation: Incarnation
     reason: Refusal
+    held_ms: int = 0
 
 
 @attrs.frozen

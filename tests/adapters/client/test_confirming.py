@@ -26,7 +26,7 @@ async def test_messages_lost_for_good_are_not_confirmed(net: Network) -> None:
     await source.send(b"0")
     assert (await anext(receiver)).payload == b"0"
     assert source.stream is not None
-    write, source.stream.write = source.stream.write, lambda _: None  # type: ignore[method-assign]
+    write, source.stream.write = source.stream.write, lambda block: None  # type: ignore[method-assign]
     await source.send_many([b"1", b"2", b"3"])
     source.flush()
     source.stream.write = write  # type: ignore[method-assign]

@@ -64,9 +64,8 @@ class Confirmations:
         Returns the parts that this receiver had not confirmed before, and those that enough receivers have confirmed
         only now.
         """
-        first = max(first, self.first)
         who = self.confirmed.get(receiver)
-        if first >= stop or (who is None and len(self.confirmed) >= MAX_RECEIVERS):
+        if stop <= max(first, self.first) or (who is None and len(self.confirmed) >= MAX_RECEIVERS):
             return [], []
         if who is None:
             who = self.confirmed[receiver] = ConfirmedRanges(self.first)

@@ -60,6 +60,10 @@ class Lifetime:
         """Whether the RegID is held."""
         return self.state is LifetimeState.ACTIVE
 
+    def held_ns(self, now: int) -> int:
+        """Return for how long the RegID is held if the client stays silent."""
+        return max(0, self.heard_at + self.activity_ns - now) if self.active else 0
+
     def on_heard(self, now: int) -> None:
         """The client gave a sign of life."""
         fire(LIFETIME, self, LifetimeEvent.HEARD, now)

@@ -112,7 +112,9 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
     incarnation = join(header.transport_idx, header.topic_idx)
     index = _store_index(message)
     if header.code & h.PregResp.ERROR:
-        return Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code))
+        held = find(message, h.ClientLifetime)
+        held_ms = 0 if held is None else held.activity_tmo
+        return Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code), held_ms)
     if header.code & h.PregResp.DEREGISTER:
         return Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
     lifetime = need(message, h.ClientLifetime)

@@ -147,7 +147,8 @@ def _encode_registered(m: Registered) -> tuple[h.Header, ...]:
 
 
 def _encode_refused(m: Refused) -> tuple[h.Header, ...]:
-    return (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
+    refused = (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
+    return (*refused, h.ClientLifetime(activity_tmo=m.held_ms, lifetime=0)) if m.held_ms else refused
 
 
 def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:

@@ -138,10 +138,8 @@ class SrsContext:
                 self._unwant_topic(topic)
             case RemovePattern(pattern):
                 self._unwant_pattern(pattern)
-            case Unresolved(topic):
-                self._on_unresolved(topic, now)
-            case Lost(topic, session_id, index):
-                self._on_unresolved(topic, now, (session_id, index))
+            case Unresolved() | Lost():
+                self._on_unresolved(event, now)
             case Resolved():
                 pass  # Services are not asked, so there is nothing to stop.
             case Opened(connection, local):
@@ -306,8 +304,10 @@ class SrsContext:
             for otid in unwanted:
                 self.known.drop(otid)
 
-    def _on_unresolved(self, topic: str, now: int, only: tuple[int, int] | None = None) -> None:
-        """A receiver lost all sources of a topic, or the one with this session ID and index."""
+    def _on_unresolved(self, event: Unresolved | Lost, now: int) -> None:
+        """A receiver lost all sources of a topic, or one of them."""
+        topic = event.topic
+        only = (event.session_id, event.index) if isinstance(event, Lost) else None
         if not self._is_wanted(topic):
             return
         for entry in self.known.of(topic):
