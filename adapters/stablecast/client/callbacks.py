@@ -1,10 +1,10 @@
 """Calling the application from inside the machines' drivers, which must go on whatever it raises."""
 
-import asyncio
 from collections.abc import Callable
 
 from stablecast.client.message import Batch, Message
 from stablecast.core.events import Event
+from stablecast.net.execution import report
 
 
 def tell(on_event: Callable[[Event], None] | None, event: Event, whose: str) -> None:
@@ -40,8 +40,3 @@ def handing_over(on_message: Callable[[Message], object], whose: str) -> Callabl
             batch.consumed()
 
     return deliver
-
-
-def report(message: str, error: Exception) -> None:
-    """Give an exception of the application to the event loop's exception handler."""
-    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})

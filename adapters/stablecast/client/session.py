@@ -28,6 +28,7 @@ from stablecast.core.messages import Message, Role, SourceInfo
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.core.settings import ReceiverConfig
 from stablecast.net.driver import Driver
+from stablecast.net.execution import describe
 from stablecast.net.pool import Pool
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.where import is_source_string
@@ -56,7 +57,7 @@ class Session:
         self.incarnation = config.incarnation
         self.transport = transport
         self.ended = False
-        self._stopped = False
+        self._stopped = self._failed = False
         self.waiting = 0
         self._receiver = receiver
         self._pool = pool
@@ -71,7 +72,7 @@ class Session:
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
         )
-        self._driver = Driver(driven, self._perform, self._tell_consumed)
+        self._driver = Driver(driven, self._perform, self._on_failed, self._tell_consumed)
 
     def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
         """Begin, knowing what the application consumed in earlier sessions."""
@@ -191,6 +192,21 @@ class Session:
         self._tell_consumed()
         self._driver.feed(Acknowledge(number, first))
         self._acknowledged = max(self._acknowledged, number)
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """End this session: its machine counts on an effect that did not happen.
+
+        What was consumed until now is acknowledged, and nothing else any more: whatever was not handed over comes
+        again to the next receiver.
+        """
+        if self._failed:
+            return
+        self._failed = self._stopped = True
+        self._tell_consumed()
+        self._driver.feed(Finish())
+        self._driver.close()
+        self._left.set()
+        self._receiver.fail(describe(effect), error)
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:

@@ -50,7 +50,9 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
     made = world.World.create(configuration.constants)
-    return explore(made, getattr(made, "invariants", world.INVARIANTS), twins=twins, model=model)
+    stated = getattr(made, "invariants", world.INVARIANTS)
+    named = {name: holds for name, holds in stated.items() if name in configuration.invariants}
+    return explore(made, named, twins=twins, model=model)
 
 
 def compare(configuration: Configuration, known: Known | None, jar: Path | None = None) -> Comparison:
