@@ -107,7 +107,7 @@ def turn(world: World, state: State, probed: bool) -> Action | None:
         if not world.store(state, index).up:
             return (Deed.RETURN, (index,))
     if not source.active:
-        return None
+        return (Deed.ALTERNATE, ()) if state.doubled else None  # The other source of the context has what it needs.
     for deed, wanted in ((Deed.INFORM, world.uninformed), (Deed.FILL, world.asks), (Deed.SYNC, world.dirty)):
         for index in world.indices:
             if wanted(state, index):
@@ -126,6 +126,8 @@ def ends_well(world: World, state: State, sound: set[tuple[object, ...]] | None 
         key = (probed, world.key(state))
         if key in known:
             break
+        if key in path:
+            return False
         path.append(key)
         action = turn(world, state, probed)
         if action is None:

@@ -73,6 +73,7 @@ class View:
     """
 
     life: int
+    context: int
     begun: bool
     over: bool
     active: bool
@@ -102,6 +103,7 @@ class Life:
         window = source.window
         return View(
             source.config.incarnation,
+            source.config.context,
             source.state in BEGUN,
             over,
             active,
@@ -128,7 +130,7 @@ class Life:
         turn = -1 if enrollment.rotation is None else enrollment.rotation.turn
         lives = (lineage.resume_point, lineage.term, lineage.proof, enrollment.term, tuple(lineage.lives))
         sent = (window.trail, window.next, tuple(window.stable))
-        return (source.config.incarnation, source.state, waits, turn, lives, sent)
+        return (source.config.incarnation, source.config.context, source.state, waits, turn, lives, sent)
 
     def of(self, index: int) -> tuple[object, ...]:
         """What it knows of one store; all of the grant decides as long as it registers, then its terms."""
@@ -170,9 +172,10 @@ class Sources:
     parts: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
     names: dict[tuple[object, ...], int] = attrs.field(factory=dict)
 
-    def new(self, life: int) -> int:
-        """A life that begins."""
-        return self._number(Life(SourceEndpoint.create(attrs.evolve(self.config, incarnation=life))))
+    def new(self, life: int, context: int = 0) -> int:
+        """Return a life that begins; `context` is that of another life if one context has both, 0: its own."""
+        config = attrs.evolve(self.config, incarnation=life, context=context or life)
+        return self._number(Life(SourceEndpoint.create(config)))
 
     def generation(self, state: int, index: int) -> int:
         """That of the request to a store."""

@@ -57,7 +57,11 @@ class Disk:
     def key(self) -> tuple[object, ...]:
         """What tells disks apart."""
         client = self.client
-        record = None if client is None else (client.incarnation, client.term, client.lives, client.lives_term)
+        record = (
+            None
+            if client is None
+            else (client.incarnation, client.context, client.term, client.lives, client.lives_term)
+        )
         return (record, tuple(sorted(self.messages.items())))
 
 

@@ -25,7 +25,7 @@ from stablecast.core.enrollment import Enrollment
 from stablecast.core.events import Stable
 from stablecast.core.history import owner
 from stablecast.core.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
-from stablecast.core.messages import LateJoinInfo, Message, Registered, RetransmitRequest, StableAck
+from stablecast.core.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
 from stablecast.core.quorum import GroupRules, Quorums
 from stablecast.core.receiver.enlistment import Enlistment
 from stablecast.core.settings import ReceiverConfig
@@ -203,7 +203,7 @@ class World:
                 self._come_back(draft, indices)
             case Deed.DOUBLE:
                 draft.aside, draft.doubled, draft.takeovers = draft.source, True, draft.takeovers + 1
-                self._begin(draft, ())
+                self._begin(draft, (), self.sources.views[draft.source].context)
             case Deed.ALTERNATE:
                 draft.source, draft.aside, draft.takeovers = draft.aside, draft.source, draft.takeovers + 1
                 self._renew(draft)
@@ -227,11 +227,11 @@ class World:
 
     # What follows.
 
-    def _begin(self, draft: Draft, there: tuple[int, ...]) -> None:
+    def _begin(self, draft: Draft, there: tuple[int, ...], context: int = 0) -> None:
         for index in there:
             self._take(draft, index, Fate.RETURN)
         draft.lives += 1
-        draft.source = self.sources.new(draft.lives)
+        draft.source = self.sources.new(draft.lives, context)
         self._hear(draft, Start())
 
     def _cut_off(self, draft: Draft) -> None:
@@ -300,7 +300,7 @@ class World:
             match message:
                 case StableAck():
                     self._hear(draft, Arrived(attrs.evolve(message, store_index=index)))
-                case Registered():
+                case Registered() | Refused():
                     generation = self.sources.generation(draft.source, index)
                     self._hear(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
                 case RetransmitRequest():

@@ -11,12 +11,13 @@ import pytest
 
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.source.lineage import Lineage
+from stablecast.core.store import clients
 from stablecast.core.store.lifeline import Lifeline
 from stablecast.prove import story
 from stablecast.prove.bounds import Fault
 from stablecast.prove.instance import Bounds
 from stablecast.prove.search import Found, Verdict
-from stablecast.prove.state import NOBODY, Deed, Kind
+from stablecast.prove.state import NOBODY, Deed, Kind, Loss
 from stablecast.prove.world import World
 from tests.adapters.prove.proving import play, read, search
 
@@ -57,10 +58,10 @@ FAULTS: dict[str, tuple[Patch, Verdict, Kind | None]] = {
 
 @pytest.mark.no_cover
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("name", "bounds"), [("one_group_of_three", RIVAL), ("two_groups_of_one", RIVAL)])
-def test_a_process_that_comes_back_takes_nothing_stable_away(name: str, bounds: Bounds) -> None:
-    """Formal design, 7.3 and 7.6."""
-    _, result = search(name, "safe", bounds=bounds)
+@pytest.mark.parametrize("name", ["one_group_of_three", "two_groups_of_one"])
+def test_two_processes_take_nothing_stable_from_each_other(name: str) -> None:
+    """Formal design, 7.3 and 7.6: one that is cut off and comes back, and two sources of one context."""
+    _, result = search(name, "safe", bounds=Bounds(1, faults=tuple(Fault)))
     assert (result.verdict, result.complete) == (Verdict.NONE, True)
 
 
@@ -77,6 +78,27 @@ def test_a_fault_in_the_rules_of_two_processes_is_found(name: str, monkeypatch: 
     assert (found.loss and found.loss.kind) == kind
     assert Deed.TAKE_OVER in [deed for deed, _ in found.run]
     assert Deed.COME_BACK in [deed for deed, _ in found.run]
+
+
+def test_a_store_that_lets_two_sources_of_a_context_take_turns_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were told *stable* for the same numbers."""
+    monkeypatch.setattr(clients, "_follows", lambda client, request: client.reply_to == request.reply_to)
+    _, result = search("one_group_of_three", "safe", bounds=Bounds(1, faults=(Fault.TWIN,)))
+    assert result.loss is not None
+    assert result.loss.loss == Loss(Kind.REUSED, 2, 0)
+    assert result.loss.run[-1] == (Deed.ALTERNATE, ())
+
+
+def test_an_earlier_source_of_a_context_ends_when_it_asks_again() -> None:
+    """The later one has the RegID for good, and goes on."""
+    world = World.create(read("one_group_of_three", "safe", bounds=Bounds(1, faults=(Fault.TWIN,))))
+    run = ((Deed.BEGIN, ALL), (Deed.DOUBLE, ()), (Deed.ALTERNATE, ()))
+    ended = play(world, run)
+    source = world.source(ended)
+    assert source is not None
+    assert (source.life, source.active, ended.aside, ended.doubled) == (2, True, NOBODY, False)
+    *_, last = story.steps(world, Found(run))
+    assert "another process with the same RegID took over: this source has ended" in last.told
 
 
 def test_a_successor_may_die_before_every_store_has_heard_of_it() -> None:
