@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from tests.mutants.mutant import Graph, Mutant
+from tests.mutants.mutant import Graph, Mutant, Test
 
 PHASES: Final = Graph("ResolutionPhases/graph_safe")
 WIDE: Final = Graph("ResolutionPhases/graph_wide")
 SRS: Final = Graph("SrsLifetime/graph_small")
 
 
-def fault(name: str, module: str, before: str, after: str, killer: Graph) -> Mutant:
+def fault(name: str, module: str, before: str, after: str, killer: Graph | Test) -> Mutant:
     """A fault in a module of resolution."""
     return Mutant(name, f"transports/resolution/{module}", before, after, killer)
 
@@ -156,5 +156,40 @@ RESOLUTION: Final = (
         "if exact in self.topics and exact not in late:",
         "if exact in self.topics:",
         Graph("SrsLifetime/graph_interest"),
+    ),
+    fault(
+        "a-topic-goes-with-the-first-of-its-sources",
+        "cache",
+        "        if not sources:\n",
+        "        if True:\n",
+        Test("transports/resolution/test_cache.py::test_sources_by_topic"),
+    ),
+    fault(
+        "a-doubtful-topic-makes-all-topics-doubtful",
+        "cache",
+        "for key in list(self.topics.get(topic, ())):",
+        "for key in list(self.heard_at):",
+        Test("transports/resolution/test_cache.py"),
+    ),
+    fault(
+        "a-limit-is-exceeded-by-one-record",
+        "limiter",
+        "PER_SECOND * self.records >= records",
+        "PER_SECOND * self.records > records",
+        Test("transports/resolution/test_limiter.py::test_the_number_of_records_is_limited"),
+    ),
+    fault(
+        "a-pattern-hears-of-no-new-source",
+        "srs_directory",
+        "            if watched.matches(source.topic):\n",
+        "            if False:\n",
+        Test("transports/resolution/test_srs_directory.py::test_it_does_what_plain_lists_do"),
+    ),
+    fault(
+        "one-service-changes-a-source-for-all",
+        "srs_known",
+        "            entry.holders = present.holders\n",
+        "",
+        Test("transports/resolution/test_srs_known.py::test_a_changed_record_is_news_and_stays_held"),
     ),
 )

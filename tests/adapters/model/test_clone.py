@@ -60,7 +60,7 @@ def test_machines_are_alike_if_all_that_they_hold_is() -> None:
         attrs.evolve(machine, table={2: [], 1: [2]}),
         attrs.evolve(machine, queue=deque([[3], []])),
         attrs.evolve(machine, seen={1}),
-        attrs.evolve(machine, fixed=1),
+        attrs.evolve(machine, fixed=Fixed(2)),
     ):
         assert not alike(machine, changed)
     store = StoreEndpoint.create(StoreConfig("store:1", 1))

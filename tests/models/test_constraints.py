@@ -1,0 +1,134 @@
+"""What a model or a configuration leaves out is evidence of nothing until a fault shows that it hides none.
+
+Each constraint that somebody wrote by hand has a fault that is found in spite of it: one of `tests/mutants`, which
+`make mutants` plants, or a configuration `mut_*` of a model that TLC must find violated. A constraint is a clause of
+"Bounds that could hide an error" at the head of a model, which its world in Python has as well, or an operator that a
+configuration names as its CONSTRAINT. A new one without a fault fails here.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from stablecast.model import catalog
+from tests.mutants.table import MUTANTS
+
+MODELS = catalog.folder()
+CONFIGURATIONS = catalog.configurations(MODELS)
+
+MARK: Final = "Bounds that could hide an error:"
+NAMED = re.compile(r"^\s*(?:ACTION_)?CONSTRAINTS?\s+([\w ]+)$", re.MULTILINE)
+JOINTS = re.compile(r"[\s,;.]|\band\b")
+"""What may stand between two clauses."""
+
+BOUNDS: Final[dict[str, dict[str, str]]] = {
+    "ProxyElection": {
+        "a store draws each of its Values once": "our-own-token-is-somebody-elses",
+        "stores do not restart": "a-store-without-memory-grants-at-once",
+        "who was thought silent does not speak up again without registering": (
+            "a-proxy-is-a-sign-of-life-of-its-source"
+        ),
+        "Every store has state of the source": "a-store-without-state-counts-for-the-quorum",
+    },
+    "Recovery": {
+        "two stores": "majority-of-those-who-answered",
+        "a registration is one step and is not lost": "a-request-is-not-repeated",
+        "nothing is sent while the receiver recovers": "the-newest-message-is-never-missing",
+        "what finds no room among the Room messages under way is lost": "the-queue-of-requests-has-no-end",
+    },
+    "Registration": {
+        "clients do not come back under another life": "lives-are-not-counted",
+        "a queue holds Room messages": "the-generation-of-an-answer-is-ignored",
+        "the store is asked nothing while Writes of its writes are unsynced": "a-sync-counts-for-the-next-write-too",
+    },
+    "ResolutionPhases": {
+        "one source": "a-topic-goes-with-the-first-of-its-sources",
+        "one receiver": "answers-are-no-turns",
+        "one topic": "a-doubtful-topic-makes-all-topics-doubtful",
+        "no limits, so that no turn is held back": "a-limit-is-exceeded-by-one-record",
+    },
+    "Rpp": {
+        "one store": "one-store-of-three-is-a-quorum",
+        "a sync makes everything durable": "a-sync-counts-for-the-next-write-too",
+        "a crash loses all that is not": "a-segment-goes-one-record-before-what-killed-it-is-synced",
+        "the store crashes once": "a-life-that-others-followed-is-resumed-at-a-restart",
+        "not while a registration is under way": "granted-before-it-is-synced",
+        "a receiver acknowledges when the store can hear it": "a-store-that-returns-is-not-told-what-was-consumed",
+    },
+    "SrsLifetime": {
+        "a context leaves a connection when the service has done with the one before": (
+            "who-took-over-shares-with-who-was-before"
+        ),
+        "the service reads nothing while Room messages wait for a context": "a-removed-source-is-not-told",
+        "no patterns": "a-pattern-hears-of-no-new-source",
+        "one service": "one-service-changes-a-source-for-all",
+    },
+    "Stability": {
+        "a store takes no data while a grant waits for its disk": "granted-before-it-is-synced",
+        "the connections that a crash breaks are noticed at once": "what-a-wiped-store-held-still-counts",
+    },
+}
+"""For each model the clauses at its head, in their order, and a fault beyond each that is found all the same."""
+
+CONSTRAINTS: Final[dict[str, str]] = {}
+"""Operators that configurations name, as MODEL.OPERATOR: a configuration `mut_*` that is violated under the same one."""
+
+
+def said(model: str) -> str:
+    """What the head of a model says of its bounds, in one line."""
+    text = (MODELS / model / f"{model}.tla").read_text(encoding="utf-8")
+    head = re.sub(r"\(\*|\*\)", "", text.partition("EXTENDS")[0])
+    return " ".join(head.partition(MARK)[2].split())
+
+
+def unlisted(text: str, clauses: dict[str, str]) -> str:
+    """What is left of it without the clauses and what joins them; a clause that is not there is left over, too."""
+    left = ""
+    for clause in clauses:
+        before, found, text = text.partition(clause)
+        left += before if found else f"{before} [{clause}]"
+    return JOINTS.sub("", left + text)
+
+
+def named(path: Path) -> set[str]:
+    """The constraints of a configuration."""
+    return {name for names in NAMED.findall(path.read_text(encoding="utf-8")) for name in names.split()}
+
+
+def test_every_model_is_listed() -> None:
+    assert set(BOUNDS) == {one.model for one in CONFIGURATIONS}
+
+
+@pytest.mark.parametrize("model", BOUNDS)
+def test_every_bound_of_a_model_has_a_fault_that_it_does_not_hide(model: str) -> None:
+    assert unlisted(said(model), BOUNDS[model]) == ""
+    assert set(BOUNDS[model].values()) <= {mutant.name for mutant in MUTANTS}
+
+
+def test_a_bound_without_a_fault_is_seen() -> None:
+    clauses = BOUNDS["ResolutionPhases"]
+    assert unlisted(said("ResolutionPhases") + " no tunnels.", clauses) == "notunnels"
+    assert unlisted("one source", {"one source": "", "one topic": ""}) == "[onetopic]"
+
+
+def test_every_constraint_of_a_configuration_has_a_fault_that_it_does_not_hide() -> None:
+    """The fault is found under that very constraint, and breaks the model of what the constraint is for."""
+    used = {f"{one.model}.{name}" for one in CONFIGURATIONS for name in named(one.path)}
+    assert used == set(CONSTRAINTS)
+    by_name = {one.name: one for one in CONFIGURATIONS}
+    for constraint, name in CONSTRAINTS.items():
+        assert constraint.partition(".")[2] in named(by_name[name].path), constraint
+        assert by_name[name].expected.startswith("violates "), constraint
+
+
+def test_constraints_of_a_configuration_are_seen(tmp_path: Path) -> None:
+    config = tmp_path / "some.cfg"
+    config.write_text("INVARIANTS A B\nCONSTRAINT Apart\nACTION_CONSTRAINTS Few Fewer\nCONSTANTS\n    N = 1\n")
+    assert named(config) == {"Apart", "Few", "Fewer"}
+
+
+def test_no_graph_has_a_constraint() -> None:
+    """A graph is compared as a whole."""
+    assert [one.name for one in CONFIGURATIONS if one.has_graph and named(one.path)] == []
