@@ -73,7 +73,7 @@ BOUNDS: Final[dict[str, dict[str, str]]] = {
 """For each model the clauses at its head, in their order, and a fault beyond each that is found all the same."""
 
 CONSTRAINTS: Final[dict[str, str]] = {}
-"""Operators that configurations name, as MODEL.OPERATOR: a configuration `mut_*` that is violated under the same one."""
+"""Operators that configurations name, as MODEL.OPERATOR: a `mut_*` that is violated under the same one."""
 
 
 def said(model: str) -> str:
