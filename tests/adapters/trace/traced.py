@@ -15,7 +15,7 @@ from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, 
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.trace import container
 from stablecast.trace.converter import Json
-from stablecast.trace.recording import Recorder
+from stablecast.trace.recording import FLUSH_NS, Recorder
 from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
 
 STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")
@@ -27,13 +27,17 @@ Frames = list[list[Json]]
 
 
 class Tap:
-    """A machine that is traced, for drivers that know nothing of traces."""
+    """A machine that is traced, for drivers that know nothing of traces.
+
+    Its frames end every `FLUSH_NS`, far earlier than recorders end them, so that small worlds have many.
+    """
 
     def __init__(self, machine: Any, recorder: Recorder, leaves_all: bool = False) -> None:
         self.machine = machine
         self.recorder = recorder
         self.leaves_all = leaves_all
         self.fed: tuple[Input, int] | None = None
+        self.due = 0
 
     def receive(self, event: Input, now: int) -> None:
         self.machine.receive(event, now)
@@ -43,6 +47,9 @@ class Tap:
         effects: list[Any] = self.machine.take_effects()
         assert self.fed is not None
         self.recorder.record(*self.fed, effects)
+        if self.fed[1] >= self.due:
+            self.due = self.fed[1] + FLUSH_NS
+            self.recorder.flush()
         return effects
 
     def kill(self) -> None:
