@@ -116,9 +116,18 @@ class Frame:
     @cached_property
     def records(self) -> list[Json]:
         """Its records as JSON has them. Raises TraceError if a line is none."""
+        return self._decoded(self.body.split(b"\n")[:-1])
+
+    def portions(self, count: int) -> Iterator[list[Json]]:
+        """Yields its records as well, so many at a time: a frame may be long. Raises TraceError as `records`."""
+        lines = self.body.split(b"\n")[:-1]
+        for at in range(0, len(lines), count):
+            yield self._decoded(lines[at : at + count])
+
+    def _decoded(self, lines: list[bytes]) -> list[Json]:
         try:
             with uncollected():
-                return [object_of(line) for line in self.body.split(b"\n")[:-1]]
+                return [object_of(line) for line in lines]
         except TraceError as error:
             raise TraceError(f"{self.place}: {error}" if self.place else str(error)) from error
 

@@ -159,7 +159,8 @@ class Writer:
         self._report = report
         self._end = end
         self._rolling = rolling
-        self._part_bytes = min(rolling.size_bytes, rolling.limit_bytes // PARTS or rolling.size_bytes)
+        limit = rolling.limit_bytes
+        self._part_bytes = min(rolling.size_bytes, max(1, limit // PARTS)) if limit else rolling.size_bytes
         self._part = 0
         self._began: int | None = None
         self._frame: container.Growing | None = None

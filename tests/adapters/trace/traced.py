@@ -32,10 +32,11 @@ class Tap:
     Its frames end every `FLUSH_NS`, far earlier than recorders end them, so that small worlds have many.
     """
 
-    def __init__(self, machine: Any, recorder: Recorder, leaves_all: bool = False) -> None:
+    def __init__(self, machine: Any, recorder: Recorder, leaves_all: bool = False, torn: bool = False) -> None:
         self.machine = machine
         self.recorder = recorder
         self.leaves_all = leaves_all
+        self.torn = torn
         self.fed: tuple[Input, int] | None = None
         self.due = 0
 
@@ -53,11 +54,14 @@ class Tap:
         return effects
 
     def kill(self) -> None:
-        """What a process leaves that dies right after a frame was written, or a whole trace."""
+        """What a process leaves that dies right after it wrote a frame, or in the middle of one, or a whole trace."""
         if self.leaves_all:
             self.recorder.close()
             return
-        self.recorder.flush()
+        if not self.torn:
+            self.recorder.flush()
+        elif self.fed is not None and self.recorder._records:
+            self.recorder._end_piece(self.fed[1])
         writer = self.recorder._writer
         writer._queue.put(None)
         writer._thread.join()
@@ -119,10 +123,13 @@ def _stop(node: Node) -> None:
         node.machine.kill()
 
 
-def tapping(directory: Path, *, kill: bool = True) -> Callable[[Role, Node], Tap]:
-    """Each machine gets a recorder in this directory; with `kill` a crash leaves a trace without its end."""
+def tapping(directory: Path, *, kill: bool = True, torn: bool = False) -> Callable[[Role, Node], Tap]:
+    """Each machine gets a recorder in this directory.
+
+    With `kill` a crash leaves a trace without its end; with `torn` its last frame is not finished.
+    """
     return lambda role, node: Tap(
-        node.machine, Recorder(directory, role, node.address, node.machine, patient=True), leaves_all=not kill
+        node.machine, Recorder(directory, role, node.address, node.machine, patient=True), not kill, torn
     )
 
 
