@@ -20,7 +20,7 @@ from stablecast.client import Context
 from stablecast.trace.frames import unread_frames
 from stablecast.trace.names import traces_in
 from tests.bench import pipeline
-from tests.bench.roles import Wire, Work, run
+from tests.bench.roles import Role, Wire, Work, run
 
 SIZE: Final = 100
 """Bytes of a message."""
@@ -53,7 +53,7 @@ def source(idle_s: float, work: Work, wire: Wire) -> None:
 
 def write(directory: Path, messages: int, idle_s: float = IDLE_SECONDS) -> int:
     """Writes the traces; returns how many records they have. Raises BenchError, OSError."""
-    roles = {"store": pipeline.store, "source": partial(source, idle_s), "receiver": pipeline.receiver}
+    roles: dict[str, Role] = {"store": pipeline.store, "source": partial(source, idle_s), "receiver": pipeline.receiver}
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         run(roles, Work(messages, SIZE, FLIGHT, Path(scratch), trace=directory))
     return sum(frame.count for path in traces_in(directory) for frame, _ in unread_frames(path))

@@ -24,17 +24,14 @@ from stablecast.trace.recording import (
     FLUSH_NS,
     FRAME_BYTES,
     FRAME_NS,
-    KEEP,
-    LIMIT,
     PIECE_RECORDS,
     SPACING,
     TEXT_BYTES,
     Recorder,
-    rolling,
 )
-from stablecast.trace.starting import VARIABLE, recorder
+from stablecast.trace.starting import VARIABLE
 from stablecast.trace.verify import verify_file, verify_paths
-from stablecast.trace.writer import MAX_PENDING, ROLLING
+from stablecast.trace.writer import MAX_PENDING
 
 
 class Gate:
@@ -325,20 +322,6 @@ def test_a_directory_that_cannot_be_made_gets_one_sentence(tmp_path: Path, store
         Recorder(tmp_path / "file" / "traces", Role.STORE, "a", store)
 
 
-def test_the_environment_names_the_directory(
-    tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert recorder(Role.STORE, "a", store) is None
-    monkeypatch.setenv(VARIABLE, "")
-    assert recorder(Role.STORE, "a", store) is None
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    trace = recorder(Role.STORE, "a", store)
-    assert trace is not None
-    trace.close()
-    assert trace.path.parent == tmp_path
-
-
 CHILD = textwrap.dedent("""
     import sys
     from pathlib import Path
@@ -388,25 +371,3 @@ def test_a_process_that_just_ends_closes_its_trace(tmp_path: Path) -> None:
     (path,) = tmp_path.iterdir()
     report = verify_file(path)
     assert (report.clean, report.closed, report.records) == (True, True, 100)
-
-
-def test_the_environment_says_how_much_of_a_trace_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEEP, raising=False)
-    monkeypatch.delenv(LIMIT, raising=False)
-    assert rolling() == ROLLING
-    assert 0 < ROLLING.limit_bytes <= 1 << 30
-    monkeypatch.setenv(KEEP, "3")
-    monkeypatch.setenv(LIMIT, "1000000")
-    trace = recorder(Role.STORE, "a", StoreEndpoint.create(StoreConfig("s:1", 1)), tmp_path)
-    assert trace is not None
-    assert (trace._writer._rolling.keep, trace._writer._rolling.limit_bytes) == (3, 1_000_000)
-    trace.close()
-
-
-@pytest.mark.parametrize(("variable", "unit"), [(KEEP, "files"), (LIMIT, "bytes")])
-def test_what_the_environment_says_must_be_a_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, unit: str
-) -> None:
-    monkeypatch.setenv(variable, "many")
-    with pytest.raises(TraceError, match=f"{variable} should be a number of {unit}, it is 'many'"):
-        recorder(Role.STORE, "a", StoreEndpoint.create(StoreConfig("s:1", 1)), tmp_path)
