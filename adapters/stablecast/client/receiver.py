@@ -362,7 +362,7 @@ class Receiver:
         """
         text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
         report(text, error)
-        self.inbox.fail(EndpointFailed(text), error)
+        self._reader.fail(EndpointFailed(text), error)
 
     def on_notify(self, event: Event) -> None:
         """Tell the application."""
