@@ -8,6 +8,7 @@ from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import DeregistrationSuccess, RegistrationError, StoreUnresponsive
 from stablecast.core.messages import Deregister, Deregistered, Keepalive, Pace, Refusal, Refused, Register, Role
+from stablecast.core.refusals import sentence
 from stablecast.core.registration import (
     NOT_PACED,
     Registration,
@@ -44,7 +45,7 @@ class Store:
         return self.machine.on_answer(answer, now, self.out)
 
     def refuse(self, now: int, generation: int) -> None:
-        answer = Refused(Role.SOURCE, 0, generation, 0, LIFE, Refusal.HELD_BY_SOURCE)
+        answer = Refused(Role.SOURCE, 0, generation, 50, LIFE, Refusal.HELD_BY_SOURCE, held_ms=20_001)
         self.machine.on_refused(answer, now, self.out)
 
     def time(self, now: int) -> None:
@@ -150,10 +151,38 @@ def test_a_refusal_is_told_and_asked_again_later() -> None:
     first = store.start()
     store.refuse(4, 1)
     [event] = events(drain(store.out))
-    assert event == RegistrationError(0, "store:1", "registration ID in use by a different source")
+    text = "Store store:1 refused RegID 50: another context holds it for 21 s more. Use another session id, or wait."
+    assert event == RegistrationError(0, "store:1", text)
     assert store.machine.timers.next() == 14
     store.time(14)
     assert first in [message for _, message in sends(store.out)]
+
+
+def test_a_store_that_refuses_is_not_called_unresponsive() -> None:
+    """P-602, P-654: it answered. One that says nothing for an interval after that is; the turn passes on either way."""
+    store = Store()
+    store.start()
+    store.refuse(4, 1)
+    store.time(14)
+    assert store.machine.failing
+    assert store.texts() == []
+    store.refuse(15, 1)
+    store.time(25)
+    assert store.texts() == []
+    store.time(35)
+    assert store.texts() == ["store 0 [store:1] unresponsive - no registration response."]
+    store.time(45)
+    assert store.texts() == []
+    assert store.grant(46)
+    assert not store.machine.failing
+
+
+@pytest.mark.parametrize("reason", Refusal)
+def test_every_refusal_names_the_store_and_a_remedy(reason: Refusal) -> None:
+    told = sentence("10.0.0.7:14567", Refused(Role.SOURCE, 0, 1, 0, LIFE, reason))
+    assert told.startswith("Store 10.0.0.7:14567 refused the registration: ")
+    assert told.endswith(".")
+    assert "for 1 s more" in sentence("a:1", Refused(Role.RECEIVER, 0, 1, 7, LIFE, Refusal.HELD_BY_RECEIVER, held_ms=1))
 
 
 def test_a_refused_renewal_no_longer_counts() -> None:

@@ -63,6 +63,10 @@ def _forget_holder(self: Election) -> None:
     self.holder = None
 
 
+def _same_life(client: Any, request: Any) -> bool:
+    return bool(client.incarnation == request.incarnation)
+
+
 MUTANTS: dict[str, Patch] = {
     "the lease has no margin": changed("_lease_end", lambda grant, sent: sent + 8_000_000, registration),
     "the lease is too short": changed("_lease_end", lambda grant, sent: sent, registration),
@@ -78,8 +82,11 @@ MUTANTS: dict[str, Patch] = {
     "a refusal does not repeat the request": changed("report_refusal", lambda self, now, out, reason: None),
     "probes are not sent": changed("_probe", lambda self, now, out: None),
     "a store's question renews the lease": changed("on_traffic", Registration.on_keepalive),
-    "the store gives away what is held": changed("_same", lambda client, request: True, clients),
-    "the store refuses the holder himself": changed("_same", lambda client, request: False, clients),
+    "the store gives away what is held": changed("_follows", lambda client, request: True, clients),
+    "the store refuses the holder himself": changed("_follows", lambda client, request: False, clients),
+    "lives of one context take turns": changed("earlier", lambda one, other: False, clients),
+    "an earlier life of a context keeps the RegID": changed("earlier", lambda one, other: True, clients),
+    "a later life of a context is a stranger": changed("_follows", _same_life, clients),
     "silence does not count anew": changed("note", lambda self, now: None, lifetime.Lifetime),
     "a dead client stays active": changed("on_gone", lambda self, now: None, lifetime.Lifetime),
     "who is inactive stays so": changed("on_heard", lambda self, record, now: None, clients.Clients),
@@ -112,6 +119,9 @@ ELECTION_MUTANTS: dict[str, Patch] = {
 }
 
 SEEN_IN = {
+    "lives of one context take turns": "graph_context",
+    "an earlier life of a context keeps the RegID": "graph_context",
+    "a later life of a context is a stranger": "graph_context",
     "a quorum is not waited for": "graph_quorum",
     "a quorum that is lost does not matter": "graph_quorum",
     "a refusal ends in nothing": "graph_lag",

@@ -41,6 +41,13 @@ RECEIVERS: Final = (
         Test("core/receiver/test_delivery.py::test_lost_messages_do_not_hold_acknowledgements_up_and_do_not_end_them"),
     ),
     Mutant(
+        "a-lost-message-is-confirmed",
+        "receiver/delivery",
+        "        self.missed.add(start, stop)\n",
+        "",
+        Test("core/receiver/test_traps.py::test_t3_cumulative_ack"),
+    ),
+    Mutant(
         "an-own-acknowledgement-fills-no-gaps",
         "receiver/delivery",
         "self.claimed.add(self.acked + 1, min(number + 1, self.next))\n            return",

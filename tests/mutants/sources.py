@@ -215,23 +215,40 @@ SOURCES: Final = (
     Mutant(
         "a-receiver-that-returns-confirms-twice",
         "source/stability",
-        "self.confirmations.on_confirmed(-session_id or receiver, number)",
-        "self.confirmations.on_confirmed(receiver, number)",
+        "who, confirmations = -session_id or receiver,",
+        "who, confirmations = receiver,",
         Test("core/source/test_endpoint_terms.py::test_a_receiver_that_returns_to_other_stores_confirms_once"),
     ),
     Mutant(
         "one-receiver-is-as-good-as-two",
         "source/confirmations",
-        "nlargest(self.unique, self.confirmed.values())[-1]",
-        "nlargest(self.unique, self.confirmed.values())[0]",
-        Test("core/source/test_confirmations.py::test_confirmed_is_what_enough_receivers_reached"),
+        "return self.counted[-1].within",
+        "return self.counted[0].within",
+        Test("core/source/test_confirmations.py::test_confirmed_is_what_enough_receivers_consumed"),
     ),
     Mutant(
         "a-confirmation-begins-at-zero",
         "source/confirmations",
-        "self.confirmed.get(receiver, self.first - 1)",
-        "self.confirmed.get(receiver, -1)",
+        "ConfirmedRanges(self.first)",
+        "ConfirmedRanges(0)",
         Test("core/source/test_confirmations.py::test_a_receiver_begins_where_the_life_does"),
+    ),
+    Mutant(
+        "what-is-forgotten-of-a-receiver-is-counted-twice",
+        "source/confirmations",
+        "self.numbers.add(max(first, self.low), stop)",
+        "self.numbers.add(first, stop)",
+        Test(
+            "core/source/test_confirmations.py"
+            "::test_a_receiver_with_too_many_gaps_confirms_nothing_below_the_newest_of_them"
+        ),
+    ),
+    Mutant(
+        "a-confirmed-range-speaks-for-all-below-it",
+        "source/sending",
+        "        if ack.first != FROM_THE_START:\n",
+        "        if not ack.number:\n",
+        Test("core/receiver/test_traps.py::test_t3_cumulative_ack"),
     ),
     Mutant(
         "who-gave-a-sign-of-life-keeps-its-place",

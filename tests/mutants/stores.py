@@ -10,9 +10,16 @@ STORES: Final = (
     Mutant(
         "a-reg-id-that-is-held-is-given-away",
         "store/clients",
-        "held = record.lifetime.active and not _same(client, request)",
+        "held = record.lifetime.active and not _follows(client, request)",
         "held = False",
         Worlds("R1"),
+    ),
+    Mutant(
+        "two-lives-of-one-context-take-turns",
+        "store/clients",
+        " and not replaced",
+        "",
+        Test("core/store/test_registry.py::test_two_lives_of_one_context_do_not_take_the_reg_id_from_each_other"),
     ),
     Mutant(
         "a-session-is-one-source-of-all-topics",

@@ -6,6 +6,34 @@ from tests.mutants.mutant import Mutant, Test
 
 TERMS: Final = (
     Mutant(
+        "a-life-that-was-replaced-asks-for-ever",
+        "source/endpoint",
+        "if self.enrollment.replaced and",
+        "if False and",
+        Test("core/source/test_endpoint.py::test_a_life_whose_reg_id_others_hold_is_over_when_the_rest_is_too_few"),
+    ),
+    Mutant(
+        "a-proxy-that-is-refused-is-over",
+        "source/endpoint",
+        " and self.config.election is None:\n            fire(SOURCE, self, SourceStep.OVERTAKEN",
+        ":\n            fire(SOURCE, self, SourceStep.OVERTAKEN",
+        Test("core/source/test_endpoint.py::test_a_proxy_that_is_refused_asks_on"),
+    ),
+    Mutant(
+        "a-refusal-ends-a-second-early",
+        "refusals",
+        "-(-answer.held_ms // _MS)",
+        "answer.held_ms // _MS",
+        Test("core/test_registration.py::test_a_refusal_is_told_and_asked_again_later"),
+    ),
+    Mutant(
+        "a-store-that-refuses-is-called-unresponsive",
+        "registration",
+        "if not (answered or self.no_response_reported):",
+        "if not self.no_response_reported:",
+        Test("core/test_registration.py::test_a_store_that_refuses_is_not_called_unresponsive"),
+    ),
+    Mutant(
         "a-life-that-others-followed-is-resumed-at-a-restart",
         "store/lifeline",
         "client.lives[-1] if client.lives else (None, None)",

@@ -13,7 +13,6 @@ from stablecast.core.events import (
 )
 from stablecast.core.messages import (
     ConsumptionAck,
-    Refusal,
     Register,
     RetransmitRequest,
     Role,
@@ -86,7 +85,8 @@ def test_a_receiver_that_may_not_register_gets_nothing() -> None:
     cluster.world.run(5 * SECOND)
     assert second.delivered == []
     errors = second.seen(RegistrationError)
-    assert {error.text for error in errors} == {Refusal.HELD_BY_RECEIVER.text}
+    refusal = "Store store{} refused RegID {}: a receiver holds it. Use another RegID, or another session id."
+    assert {error.text for error in errors} == {refusal.format(*one) for one in taken.items()}
     assert len(errors) > 3 * len(taken)
 
 

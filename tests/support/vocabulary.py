@@ -85,6 +85,7 @@ ACKNOWLEDGEMENTS: st.SearchStrategy[m.StableAck | m.ConsumptionAck] = st.one_of(
         number=U32,
         flags=st.sampled_from(m.AckFlag),
         session_id=st.just(0) | U64,
+        first=st.just(m.FROM_THE_START) | U32,
     ),
 )
 KEEPALIVES: st.SearchStrategy[m.Keepalive] = st.builds(
@@ -123,6 +124,7 @@ MESSAGES: st.SearchStrategy[m.Message] = st.one_of(
         reg_id=U32,
         incarnation=INCARNATIONS,
         reason=st.sampled_from(m.Refusal),
+        held_ms=st.just(0) | U32,
     ),
     st.builds(
         m.Deregister,

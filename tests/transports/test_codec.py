@@ -218,7 +218,7 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
         {"lbmc.ume_preg_resp.code": ["0x00"], "lbmc.ume_preg_resp.high_seqnum": ["4294967295"]},
     ),
     (
-        m.Refused(m.Role.SOURCE, 2, 5, 7, LIFE, m.Refusal.HELD_BY_RECEIVER),
+        m.Refused(m.Role.SOURCE, 2, 5, 7, LIFE, m.Refusal.HELD_BY_RECEIVER, held_ms=21_000),
         {"lbmc.ume_preg_resp.code.e_flag": ["1"], "lbmc.ume_preg_resp.code.code": ["0x03"]},
     ),
     (
@@ -237,6 +237,10 @@ CHOSEN: list[tuple[m.Message, dict[str, list[str]]]] = [
             "lbmc.ume_ack.flags.u_flag": ["1"],
             "lbmc.ume_ack.flags.e_flag": ["1"],
         },
+    ),
+    (
+        m.ConsumptionAck(LIFE, 0, 7, 8, first=3),
+        {"lbmc.ume_ranged_ack.first_seqnum": ["3"], "lbmc.ume_ranged_ack.last_seqnum": ["8"]},
     ),
     (
         m.ReceiverAlive(LIFE, 7, 0xFEED, 77),

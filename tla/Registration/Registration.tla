@@ -10,6 +10,10 @@
 (* longer: that tick stands for the margin that clocks of different rate need. Connections keep their order; what     *)
 (* finds no room in one is lost, and a connection may break with all that is in it.                                   *)
 (*                                                                                                                    *)
+(* Clients in Shared are lives of one context: sources that one process made of one topic, at one address. Of these   *)
+(* the later one, with the higher number, takes the RegID at once; an earlier one is refused like a stranger. One     *)
+(* that dies was closed; its process goes on, so the address refuses nothing.                                         *)
+(*                                                                                                                    *)
 (* Bounds that could hide an error: clients do not come back under another life; a queue holds Room messages; the     *)
 (* store is asked nothing while Writes of its writes are unsynced.                                                    *)
 EXTENDS Integers, Sequences
@@ -23,6 +27,7 @@ CONSTANTS
     Lifetime,  \* ticks that the store keeps a silent client's state (source state lifetime); 0: as long as it is active
     Room,      \* messages that one direction of a connection holds
     Writes,    \* writes of the store's disk that may be unsynced
+    Shared,    \* the clients that are lives of one context
     Faults,    \* what may go wrong: "slow" (whatever is under way takes time), "lag" (only answers do), "break",
                \* "drop", "die", "crash"
     Mutant     \* "none", or which rule is broken
@@ -40,6 +45,8 @@ vars == <<client, toStore, toClient, store, unsynced, disk>>
 Ids == 1..Clients
 None == -1
 Activity == Lease + 1
+
+Replaces(i, j) == {i, j} \subseteq Shared /\ i > j  \* i is a later life of the context of j
 
 Max(a, b) == IF a > b THEN a ELSE b
 Min(a, b) == IF a < b THEN a ELSE b
@@ -100,7 +107,7 @@ Hear(c, m) ==
       [] m.kind = "alive"  -> OnAlive(c)
       [] m.kind = "probe"  -> OnQuestion(c)
 
-(* Timers that are due at one instant run in this order. *)
+(* Timers that are due at one instant run in this order.                                                              *)
 Then(step, Next(_)) ==
     LET next == Next(step.client)
     IN [client |-> next.client, says |-> step.says \o next.says, anew |-> step.anew \/ next.anew]
@@ -134,7 +141,7 @@ Older(c) ==
                  !.asked = IF c.state \in {"REGISTERING", "RENEWING", "UNRESPONSIVE"} THEN Min(@ + 1, Lease) ELSE 0,
                  !.probed = IF @ = None THEN None ELSE @ + 1]
 
-(* Client i takes a step; its queues are `there` and `back` before it speaks. *)
+(* Client i takes a step; its queues are `there` and `back` before it speaks.                                         *)
 Step(i, step, there, back) ==
     /\ client' = [client EXCEPT ![i] = step.client]
     /\ toStore' = [toStore EXCEPT ![i] = PutAll(IF step.anew THEN Late(there) ELSE there, step.says)]
@@ -151,7 +158,7 @@ Fresh == [state |-> "IDLE", retry |-> None, probe |-> None, silence |-> None, le
 Dead == [Fresh EXCEPT !.state = "DEAD"]
 
 -------------------------------------------------------------------------------
-(* The store. *)
+(* The store.                                                                                                         *)
 
 Down == [up |-> FALSE, holder |-> 0, active |-> FALSE, age |-> 0, check |-> None]
 Empty == [Down EXCEPT !.up = TRUE]
@@ -160,7 +167,8 @@ Holds(i, check) == [up |-> TRUE, holder |-> i, active |-> TRUE, age |-> 0, check
 Write(i, fresh) == Append(unsynced, [holder |-> i, fresh |-> fresh])
 
 OnAsk(i, fresh) ==
-    LET taken == store.holder \notin {0, i} /\ store.active /\ Mutant # "steal"
+    LET follows == Replaces(i, store.holder) \/ (Mutant = "take_turns" /\ {i, store.holder} \subseteq Shared)
+        taken == store.holder \notin {0, i} /\ store.active /\ ~follows /\ Mutant # "steal"
     IN IF taken
        THEN /\ toClient' = [toClient EXCEPT ![i] = Put(@, Message("refuse", fresh)),
                                             ![store.holder] = Put(@, Probing)]
@@ -208,7 +216,8 @@ ToClient(i) ==  \* a dead client's address refuses the connection, and the store
     /\ UNCHANGED disk
     /\ IF client[i].state = "DEAD"
        THEN /\ toClient' = [toClient EXCEPT ![i] = Tail(@)]
-            /\ store' = IF store.up /\ store.holder = i THEN [store EXCEPT !.active = FALSE] ELSE store
+            /\ store' = IF store.up /\ store.holder = i /\ i \notin Shared
+                        THEN [store EXCEPT !.active = FALSE] ELSE store
             /\ UNCHANGED <<client, toStore, unsynced>>
        ELSE /\ Step(i, Hear(client[i], Head(toClient[i])), toStore[i], Tail(toClient[i]))
             /\ UNCHANGED store
@@ -298,16 +307,19 @@ LiveSpec == Spec /\ Fairness
 -------------------------------------------------------------------------------
 Believes(i) == client[i].state \in {"REGISTERED", "RENEWING"}
 
-OneHolder ==  \* R1: no two clients believe in the RegID
-    \A i, j \in Ids : Believes(i) /\ Believes(j) => i = j
+OneHolder ==  \* R1: no two contexts believe in the RegID; of one context a life that was replaced may for a while
+    \A i, j \in Ids : Believes(i) /\ Believes(j) => i = j \/ {i, j} \subseteq Shared
 
-Kept ==  \* R2: who believes in it holds it in the store's journal
-    \A i \in Ids : Believes(i) => disk = i
+Kept ==  \* R2: who believes in it holds it in the store's journal, or was replaced there
+    \A i \in Ids : Believes(i) => disk = i \/ Replaces(disk, i)
 
 Inside ==  \* R3: a client's lease is over before the store's activity timeout
-    \A i \in Ids : Believes(i) /\ store.up => /\ store.holder = i
+    \A i \in Ids : Believes(i) /\ store.up => /\ store.holder = i \/ Replaces(store.holder, i)
                                               /\ store.active
                                               /\ client[i].lease + store.age <= Lease
+
+NoReturn ==  \* R6: of one context's lives an earlier one never gets the RegID back from a later one that is active
+    [][store.up /\ store.active /\ store'.up => ~Replaces(store.holder, store'.holder)]_vars
 
 Granted ==  \* R4: who asks is registered in the end, or has died
     \A i \in Ids : client[i].state = "REGISTERING" ~> client[i].state \in {"REGISTERED", "DEAD"}

@@ -10,6 +10,7 @@ import attrs
 
 from stablecast.client import resolving
 from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
+from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
@@ -158,7 +159,8 @@ class Context:
         Raises:
             RegistrationFailed: Not enough stores granted in time.
             ConfigError: Options that do not go together.
-            MisuseError: A topic that cannot be written on the wire, or one source too many.
+            MisuseError: A topic that cannot be written on the wire, one source too many, or a source that lives in this
+                context has the same RegIDs: the same session id for this topic, or a RegID at the same store.
             OptionError, AddressError, StoreListError: A wrong option or address.
             PortError, TraceError: No port to listen at, no place for the trace.
         """
@@ -190,6 +192,7 @@ class Context:
         self, config: SourceConfig, on_event: OnEvent | None, advertise: Advertise, transport: TransportConfig
     ) -> Source:
         """A source that listens, is found, and registers."""
+        check_claims(config, [source.config for source in self._sources.values() if not source.over])
         berth = self.transports.berth(config, transport)
         config = berth.config
         try:
@@ -246,7 +249,8 @@ class Context:
         check_topic(topic)
         if topic in self._receivers:
             raise MisuseError(
-                f"this context has a receiver of '{topic}': make another Context for a second one (P-242)"
+                f"this context has a receiver of '{topic}': use that one, or make another Context with a session id of "
+                "its own"
             )
         if source is None and self._resolver is None:
             raise MisuseError("nothing says where sources are: give Context(resolver=...) or receiver(source=...)")
@@ -289,9 +293,13 @@ class Context:
         if self._resolver is not None:
             self._resolver.remove_receiver(receiver.topic)
 
-    def lost_source(self, topic: str) -> None:
-        """A life of a source is over: look for the next."""
-        if self._resolver is not None:
+    def lost_source(self, topic: str, place: str, *, others: bool) -> None:
+        """The life of a source that was joined at `place` is over: look for the next; `others` of its topic live."""
+        if self._resolver is None:
+            return
+        if others:
+            self._resolver.lost(topic, place)
+        else:
             self._resolver.unresolved(topic)
 
     def met_source(self, topic: str) -> None:
@@ -390,7 +398,7 @@ class Context:
         return apply(scope, config, options or {})
 
     def _new_life(self) -> Incarnation:
-        """The life of a source that nobody else has."""
+        """The life of a source that nobody else has. Stores rely on the order: later lives have higher indexes."""
         self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
         return codec.join(secrets.randbits(32), self._next_index)
 

@@ -26,7 +26,8 @@ from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.plans import Plan
 from stablecast.client.reading import FIRST_BATCH, TURN_MESSAGES, Reader, Reading
-from stablecast.client.session import Session
+from stablecast.client.session import Session, places_of
+from stablecast.client.source_identity import SourceIdentity
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core import effects as fx
 from stablecast.core.errors import StablecastError
@@ -99,6 +100,7 @@ class Receiver:
         self._sessions: dict[int, Session] = {}
         self._finished: list[Session] = []
         self._history: dict[int, list[tuple[int, int]]] = {}
+        self._identity = SourceIdentity()
         self._plans: dict[str, Plan] = {}
         self.inbox: Inbox[Batch] = Inbox(self._read_on)
         self.deliver, refusal = self.inbox.put, ""
@@ -222,7 +224,7 @@ class Receiver:
             self._finished.append(session)
         self._settle()
         if self._static is None:
-            self._context.lost_source(self.topic)
+            self._context.lost_source(self.topic, transport, others=bool(self._sessions))
         else:
             loop = asyncio.get_running_loop()
             self._rejoin = loop.call_later(REJOIN_SECONDS, self.found, transport, None, "")
@@ -246,6 +248,7 @@ class Receiver:
 
     def _remember(self, session: Session) -> None:
         """What the application consumed is not delivered to it again in a later session."""
+        self._identity.learn(session.incarnation, session.places, session.history())
         for incarnation, ranges in session.history().items():
             self._history.pop(incarnation, None)
             self._history[incarnation] = ranges
@@ -305,10 +308,12 @@ class Receiver:
         others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
         for other in others:
             self._remember(other)
+        related = self._identity.begin(info.incarnation, places_of(info), self._sessions)
         self._sessions[info.incarnation] = session
         self._context.met_source(self.topic)
         session.start(
-            self._history, [other for other in others if other.succession.heir is None and other.shares_source(info)]
+            {life: consumed for life, consumed in self._history.items() if life in related},
+            [other for other in others if other.succession.heir is None and other.shares_source(info)],
         )
         return session
 

@@ -10,6 +10,7 @@ import attrs
 
 from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
+from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
 from stablecast.core import effects as fx
 from stablecast.core import serial
@@ -43,6 +44,11 @@ from stablecast.transports.lbttcp import Run
 
 if TYPE_CHECKING:
     from stablecast.client.receiver import Receiver
+
+
+def places_of(info: SourceInfo) -> set[Place]:
+    """Return where the source that announces itself is registered, and under which RegID."""
+    return {(store.address, store.source_reg_id) for store in info.stores}
 
 
 class Session:
@@ -113,13 +119,14 @@ class Session:
             and bool(machine.requests or machine.window.missing())
         )
 
+    @property
+    def places(self) -> set[Place]:
+        """Where the source is registered, and under which RegID."""
+        return set() if self._machine.info is None else places_of(self._machine.info)
+
     def shares_source(self, info: SourceInfo) -> bool:
         """Whether this is the announcement of the same life, or of another one of the same source."""
-        if info.incarnation == self.incarnation:
-            return True
-        known = () if self._machine.info is None else self._machine.info.stores
-        places = {(store.address, store.source_reg_id) for store in known}
-        return any((store.address, store.source_reg_id) in places for store in info.stores)
+        return info.incarnation == self.incarnation or bool(self.places & places_of(info))
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""

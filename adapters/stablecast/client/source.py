@@ -85,6 +85,11 @@ class Source(Sender):
         except TimeoutError:
             raise RegistrationFailed(self._troubles.missing(self.topic, within)) from None
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing is sent any more: closed, deregistered, or overtaken by another life."""
+        return self._over
+
     async def deregister(self) -> None:
         """Ask every store to forget this source and what it sent, and wait until all have; then nothing is sent.
 
@@ -229,7 +234,7 @@ class Source(Sender):
             case Wakeup():
                 self._changed.set()
             case StoreUnresponsive() | RegistrationError():
-                self._troubles.add(event.text)
+                self._troubles.add(event)
             case RegistrationComplete() | QuorumLost() | Overtaken() | DeregistrationComplete():
                 self._on_right(event)
         tell(self._on_event, event, self._whose)

@@ -49,8 +49,10 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
         world = import_module(f"stablecast.model.worlds.{configuration.model.lower()}")
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
-    named = {name: holds for name, holds in world.INVARIANTS.items() if name in configuration.invariants}
-    return explore(world.World.create(configuration.constants), named, twins=twins, model=model)
+    made = world.World.create(configuration.constants)
+    stated = getattr(made, "invariants", world.INVARIANTS)
+    named = {name: holds for name, holds in stated.items() if name in configuration.invariants}
+    return explore(made, named, twins=twins, model=model)
 
 
 def compare(configuration: Configuration, known: Known | None, jar: Path | None = None) -> Comparison:

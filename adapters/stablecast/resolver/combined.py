@@ -41,6 +41,9 @@ class Resolution(Protocol):
     def unresolved(self, topic: str) -> None:
         """It has none any more."""
 
+    def lost(self, topic: str, session_id: int, index: int) -> None:
+        """It has one less, and others."""
+
     def ask_name(self, name: str) -> bool:
         """Find the store of a name; False if this kind finds none."""
 
@@ -134,6 +137,17 @@ class Combined:
         for kind in self._kinds:
             kind.unresolved(topic)
         self._wait_for(topic)
+
+    def lost(self, topic: str, address: str) -> None:
+        """A receiver lost the source that was joined at `address`, and has others: it does not wait for one.
+
+        What was reported of that address is reported again when it is heard of again: another life may be there.
+        """
+        reported = self._reported.get(topic, set())
+        for record in [record for record in reported if record.address == address]:
+            reported.discard(record)
+            for kind in self._kinds:
+                kind.lost(topic, record.session_id, record.index)
 
     def ask_name(self, name: str) -> bool:
         """Find the store of a name; False if no kind does that. Raises MisuseError."""

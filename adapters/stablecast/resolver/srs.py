@@ -17,6 +17,7 @@ from stablecast.transports.resolution.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
+    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
@@ -135,6 +136,10 @@ class SrsResolver:
     def unresolved(self, topic: str) -> None:
         """The receiver of `topic` has no live session any more: services are told, what is known is reported again."""
         self._feed(Unresolved(topic))
+
+    def lost(self, topic: str, session_id: int, index: int) -> None:
+        """The session of one source is over, others live: services are told, what is known is reported again."""
+        self._feed(Lost(topic, session_id, index))
 
     def ask_name(self, name: str) -> bool:
         """Services know no names of stores: those are found over UDP (T-010)."""

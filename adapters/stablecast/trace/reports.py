@@ -103,7 +103,8 @@ class FileReport:
 
 
 NOT_JUDGED: Final = {
-    "R1": "who holds a RegID at one instant: clocks of hosts are their own (captures and the simulator judge it)",
+    "R1": "which of two contexts holds a RegID at one instant: clocks of hosts are their own (captures and the "
+    "simulator judge it)",
     "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
     "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
     "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",

@@ -10,6 +10,7 @@
 | C1 | source | what is let go is stable, or forced out (`stablecast.trace.keeping`) |
 | P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
 | P1 | store | a registration is granted only after `Persisted` covered it (`stablecast.trace.granting`) |
+| R1 | store | a RegID does not go to and fro between two lives of one context (`stablecast.trace.holding`) |
 | P2 | store | a store that receivers pace lets go of what those who block have consumed (`stablecast.trace.keeping`) |
 
 Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
@@ -26,9 +27,10 @@ import attrs
 from stablecast.core.effects import CacheMessages, Deliver, PersistClient, PersistMessages, Reclaim
 from stablecast.core.events import RegistrationComplete, Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.inputs import Acknowledge, Consumed, History, Persisted, Sent
-from stablecast.core.messages import ConsumptionAck, Incarnation, Pace, Role, StableAck
+from stablecast.core.messages import FROM_THE_START, ConsumptionAck, Incarnation, Pace, Role, StableAck
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
+from stablecast.core.serial import MODULUS
 from stablecast.core.settings import AckMode, Ordering, StoreConfig
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
@@ -37,6 +39,7 @@ from stablecast.trace.asking import Ask, Rule
 from stablecast.trace.converter import Endpoint
 from stablecast.trace.flight import FlightKept
 from stablecast.trace.granting import WrittenFirst
+from stablecast.trace.holding import OneLifeOfContext
 from stablecast.trace.keeping import RetainedUntilConsumed, RetainedUntilStable
 from stablecast.trace.progress import GoesOn
 from stablecast.trace.quorums import Acknowledged, extended
@@ -183,7 +186,9 @@ class NothingUnread:
         """From here on."""
         window = receiver.window
         consumed = _consumed_before(receiver)
-        for first, stop in (*window.consumed, (window.acked, window.acked + 1)):
+        # A confirmation that a broken connection swallowed is repeated, from where delivery began.
+        confirmed = window.confirmed(window.start, window.acked + 1)
+        for first, stop in (*window.consumed, (window.acked, window.acked + 1), *confirmed):
             consumed.add(first, stop)
         # In arrival order what was delivered may be ahead of what is next.
         newest = _handed_out(receiver).last if receiver.config.ordering is Ordering.ARRIVAL else None
@@ -209,6 +214,9 @@ class NothingUnread:
 
     def _on_told(self, ack: ConsumptionAck) -> str | None:
         number = extended(ack.number, self.consumed.last or 0)
+        if ack.first != FROM_THE_START:
+            unread = self.consumed.missing(number - (ack.number - ack.first) % MODULUS, number + 1)
+            return f"number {unread[0][0]} is confirmed and was never consumed" if unread else None
         before, self.told = self.told, max(self.told, number)
         if number not in self.consumed:
             return f"number {number} is acknowledged and was never consumed"
@@ -342,7 +350,7 @@ def begin(machine: Endpoint) -> list[Rule]:
             return [InOrder.begin(machine) if in_order else OnceEach.begin(machine), NothingUnread.begin(machine)]
         case StoreEndpoint():
             paced = [RetainedUntilConsumed.begin(machine)] if may_pace(machine.config) else []
-            return [SyncedFirst.begin(machine), WrittenFirst.begin(machine), *paced]
+            return [SyncedFirst.begin(machine), WrittenFirst.begin(machine), OneLifeOfContext.begin(machine), *paced]
         case _:
             assert_never(machine)
 

@@ -85,6 +85,12 @@ class Enrollment:
         return heard and self._allows(settled) and (everyone or self.first_interval_over)
 
     @property
+    def replaced(self) -> bool:
+        """Whether so many stores gave the RegID to another source since they granted that the others are not enough."""
+        rest = sum(1 << index for index, registration in self.registrations.items() if not registration.replaced)
+        return any(registration.replaced for registration in self.registrations.values()) and not self._allows(rest)
+
+    @property
     def left(self) -> bool:
         """Whether the client has withdrawn and no store knows it any more."""
         return self.leaving and all(registration.left for registration in self.registrations.values())

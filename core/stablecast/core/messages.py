@@ -10,6 +10,7 @@ from enum import IntEnum, IntFlag
 
 import attrs
 
+from stablecast.core import serial
 from stablecast.core.records import record
 
 Address = str
@@ -21,8 +22,16 @@ GENERATIONS = 128
 """A registration generation is a 7-bit marker of PREG, echoed in its answer."""
 
 
+FROM_THE_START = -1
+"""As the first number of an acknowledgement: it speaks for everything up to its number."""
+
 ANY_STORE = -1
 """A keepalive that does not say which store it concerns: it is taken for each with that RegID."""
+
+
+def earlier(one: Incarnation, other: Incarnation) -> bool:
+    """Return whether one life of a context began before another: it numbers its topics upward, in 32 bits that wrap."""
+    return serial.before(one % serial.MODULUS, other % serial.MODULUS)
 
 
 class Role(IntEnum):
@@ -173,7 +182,11 @@ class Registered:
 
 @attrs.frozen
 class Refused:
-    """PREG_RESP with the error indicator."""
+    """PREG_RESP with the error indicator.
+
+    `held_ms` is how long the holder of the RegID keeps it if it gives no further sign of life. 0: the store did not
+    say, or waiting does not help.
+    """
 
     role: Role
     store_index: int
@@ -181,6 +194,7 @@ class Refused:
     reg_id: int
     incarnation: Incarnation
     reason: Refusal
+    held_ms: int = 0
 
 
 @attrs.frozen
@@ -233,9 +247,12 @@ class AckFlag(IntFlag):
 
 @attrs.frozen
 class ConsumptionAck:
-    """Receiver to store, and to the source where it asks for confirmations: all up to `number` are consumed (T3).
+    """Receiver to store: all up to `number` are consumed, or lost to it (T3). To the source: a delivery confirmation.
 
-    A source is told the session id, for RegIDs differ from store to store: a receiver that returns counts once (P-329).
+    A confirmation speaks for `first`..`number` only: the receiver consumed each of these. Messages that were lost stay
+    outside, so that the source sees a gap (P-349). `FROM_THE_START` as `first` means everything up to `number`.
+    A confirmation names the session id, because RegIDs differ from store to store: a receiver that returns counts once
+    (P-329).
     """
 
     incarnation: Incarnation
@@ -244,6 +261,7 @@ class ConsumptionAck:
     number: int
     flags: AckFlag = AckFlag.NONE
     session_id: int = 0
+    first: int = FROM_THE_START
 
 
 @attrs.frozen

@@ -40,10 +40,12 @@ from stablecast.core.messages import (
     Deregistered,
     Keepalive,
     Pace,
+    Refusal,
     Refused,
     Register,
     Registered,
 )
+from stablecast.core.refusals import sentence
 from stablecast.core.timers import TimerTable
 from stablecast.core.units import MILLISECOND, SECOND
 
@@ -146,7 +148,8 @@ class Registration:
     """One client's registration with the store at `address`.
 
     `request` is the PREG to send, its RegID and generation kept current; `granted` the newest answer, or None.
-    `leased`: the client keeps to the lease (`Repair.LEASE`).
+    `leased`: the client keeps to the lease (`Repair.LEASE`). `refused`: the store's newest answer is a refusal.
+    `passed_over`: an interval ended without a grant. `replaced`: another source holds the RegID that we were granted.
     """
 
     request: Register
@@ -161,6 +164,9 @@ class Registration:
     no_response_reported: bool = False
     timers: TimerTable = attrs.field(factory=TimerTable)
     leased: bool = True
+    refused: bool = False
+    passed_over: bool = False
+    replaced: bool = False
 
     @property
     def counts(self) -> bool:
@@ -174,8 +180,8 @@ class Registration:
 
     @property
     def failing(self) -> bool:
-        """Whether the store stays away: no answer within an interval, or the lease is over."""
-        return self.no_response_reported or self.state is RegistrationState.UNRESPONSIVE
+        """Whether the store does not grant: an interval ended without a grant, or the lease is over."""
+        return self.passed_over or self.state is RegistrationState.UNRESPONSIVE
 
     @property
     def involved(self) -> bool:
@@ -211,7 +217,8 @@ class Registration:
     def on_refused(self, answer: Refused, now: int, out: list[Effect]) -> None:
         """Take a refusal: reported, and asked again after the interval, for the holder may time out (T6)."""
         if self._current(answer):
-            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, answer.reason.text)
+            self.replaced = self.granted is not None and answer.reason is Refusal.HELD_BY_SOURCE
+            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer))
 
     def on_deregistered(self, answer: Deregistered, near: int, now: int, out: list[Effect]) -> bool:
         """The store has forgotten us; returns whether that is news. `near`: see `serial.extend`."""
@@ -300,6 +307,7 @@ class Registration:
         self.renewals += 1
         self.probed_at = None
         self.silence_reported = self.no_response_reported = False
+        self.refused = self.passed_over = self.replaced = False
         self.timers.stop(RegistrationTimer.RETRY)
         self.timers.set(RegistrationTimer.PROBE, now + self.times.probe_ns)
         self._heard(now)
@@ -307,12 +315,14 @@ class Registration:
 
     def report_refusal(self, now: int, out: list[Effect], reason: str) -> None:
         """Tell the application why; the next try comes with the interval."""
+        self.refused = True
         out.append(Notify(RegistrationError(self.request.store_index, self.address, reason)))
         self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
 
     def report_no_response(self, now: int, out: list[Effect]) -> None:
-        """Once for each time the store stays away."""
-        if not self.no_response_reported:
+        """Once for each time the store stays away. A store that refused has answered."""
+        answered, self.refused, self.passed_over = self.refused, False, True
+        if not (answered or self.no_response_reported):
             self.no_response_reported = True
             self._unresponsive(" - no registration response.", out)
 
@@ -339,6 +349,7 @@ class Registration:
         """Nothing more is due here."""
         self.probed_at, self.timers = None, TimerTable()
         self.silence_reported = self.no_response_reported = False
+        self.refused = self.passed_over = self.replaced = False
 
     def _current(self, answer: Registered | Refused) -> bool:
         return self.involved and answer.generation == self.request.generation

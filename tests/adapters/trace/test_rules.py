@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.core.effects import (
@@ -10,6 +11,7 @@ from stablecast.core.effects import (
     Deliver,
     Discard,
     Effect,
+    Forget,
     Notify,
     PersistClient,
     PersistMessages,
@@ -47,6 +49,8 @@ from stablecast.core.store.tickets import Waiting
 from stablecast.trace import rules
 from stablecast.trace.converter import Endpoint
 from tests.adapters.trace.asking import ask
+from tests.core.drivers import StoreDriver
+from tests.core.samples import register
 
 LIFE = 7
 GROUP = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
@@ -105,6 +109,53 @@ def held(first: int, last: int, life: int = LIFE) -> Send:
 
 def written(ticket: int, first: int, count: int, life: int = LIFE) -> PersistMessages:
     return PersistMessages(ticket, 1, life, 1, 0, count, first, done=True)
+
+
+def confirmed(first: int, number: int) -> Send:
+    return Send("a:1", ConsumptionAck(LIFE, 0, 2, wire(number), first=wire(first)))
+
+
+@pytest.mark.parametrize("start", [0, WRAP - 2])
+def test_a_confirmation_names_only_what_was_consumed(start: int) -> None:
+    """A1, P-349: a store hears one number, the source hears ranges; they may come again."""
+    facts: list[Fact] = [begins(start), deliver(start, 1), Notify(UnrecoverableLoss(start + 1, start + 3))]
+    facts += [deliver(start + 4, 2), Consumed(start, start), Consumed(start + 4, start + 5), consumed(start + 5)]
+    fine = [confirmed(start, start), confirmed(start + 4, start + 5)]
+    machine = receiver()
+    machine.window.begin(start, [])
+    assert judged(machine, *facts, *fine, *fine) == []
+    text = f"number {start + 1} is confirmed and was never consumed"
+    assert judged(machine, *facts, confirmed(start, start + 5)) == [("A1", text)]
+
+
+def holds(life: int, context: int = 5, role: Role = Role.SOURCE) -> PersistClient:
+    machine = StoreDriver()
+    machine.hear(register(reg_id=50, incarnation=life, context=context))
+    [client] = machine.machine.checkpoint()
+    return PersistClient(1, attrs.evolve(client, role=role))
+
+
+FORGOTTEN = Forget(1, Role.SOURCE, 50)
+
+
+@pytest.mark.parametrize(
+    ("facts", "broken"),
+    [
+        ([holds(7), holds(8), holds(8)], False),
+        ([holds(7), holds(8), holds(7), holds(8)], True),
+        ([holds(7), holds(8), holds(7)], False),
+        ([holds(8), holds(7), holds(9)], False),
+        ([holds(8), FORGOTTEN, holds(7), holds(8)], False),
+        ([holds(8), holds(7), FORGOTTEN, holds(8)], False),
+        ([holds(8, 0), holds(7, 0), holds(8, 0)], False),
+        ([holds(8), holds(7, 6), holds(8)], False),
+        ([holds(8), holds(7, role=Role.RECEIVER), holds(8)], False),
+    ],
+)
+def test_a_reg_id_does_not_go_to_and_fro_between_lives_of_one_context(facts: list[Fact], broken: bool) -> None:
+    """R1, P-019: one that came back once may have outlived the other."""
+    text = "RegID 50 goes to and fro between lives 0x7 and 0x8 of one context"
+    assert judged(store(), *facts) == ([("R1", text)] if broken else [])
 
 
 @pytest.mark.parametrize("start", [0, WRAP - 5])
@@ -382,5 +433,5 @@ def test_every_role_has_rules() -> None:
     assert names == {
         SourceEndpoint: ["S1", "F1", "C1", "L1"],
         ReceiverSession: ["D1", "A1"],
-        StoreEndpoint: ["P1", "P1"],
+        StoreEndpoint: ["P1", "P1", "R1"],
     }

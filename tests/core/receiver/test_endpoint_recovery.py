@@ -238,7 +238,7 @@ def test_the_source_hears_what_it_wants_confirmed() -> None:
     driver.data(0, 1)
     driver.feed(Consumed(0, 0))
     driver.feed(Tick(), ACK_NS)
-    assert ("source:1", ConsumptionAck(LIFE, 0, 70, 0, session_id=9)) in driver.sent(ConsumptionAck)
+    assert ("source:1", ConsumptionAck(LIFE, 0, 70, 0, session_id=9, first=0)) in driver.sent(ConsumptionAck)
 
 
 def test_a_wish_beyond_the_end_is_cut_and_told() -> None:

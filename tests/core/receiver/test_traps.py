@@ -5,29 +5,43 @@ from typing import Any
 import pytest
 
 from stablecast.core import effects as fx
-from stablecast.core.events import RegistrationComplete, RegistrationFlag, UnrecoverableLoss
-from stablecast.core.inputs import Consumed, LowChosen, Tick
-from stablecast.core.messages import ConsumptionAck, Register, Registered
+from stablecast.core.events import Confirmed, RegistrationComplete, RegistrationFlag, UnrecoverableLoss
+from stablecast.core.inputs import Consumed, LowChosen, Sent, Tick
+from stablecast.core.messages import FROM_THE_START, ConsumptionAck, Register, Registered
 from stablecast.core.receiver.delivery import DeliveryWindow
-from tests.core.drivers import ACK_NS, RECEIVER, ReceiverDriver, StoreDriver, code
+from tests.core.drivers import ACK_NS, RECEIVER, ReceiverDriver, SourceDriver, StoreDriver, code
 from tests.core.samples import LIFE, register
 
 
 def test_t3_cumulative_ack() -> None:
-    """T3, P-349: a receiver that lost 4 for good and acknowledges 8 has acknowledged 3 to 8; it returns at 9."""
-    receiver = ReceiverDriver.active(high=8, low=3)
+    """T3, P-349: a receiver that lost 4 for good and acknowledges 8 returns at 9, and never confirms 4 to the source.
+
+    The store counts 3 to 8 acknowledged: it only needs to know where the receiver resumes. The source hears of 3, and
+    of 5 to 8; the gap tells it of the loss.
+    """
+    receiver = ReceiverDriver()
+    receiver.inform(1, high=8, confirmations=True)
+    receiver.grant(0, low=3, high=8, old=True)
+    receiver.feed(LowChosen(3))
     receiver.machine.window.lose(4, 5, [])
     receiver.data(3, 1)
     receiver.data(5, 4)
     receiver.feed(Consumed(3, 3), 1)
     receiver.feed(Consumed(5, 8), 1)
     receiver.feed(Tick(), 1 + ACK_NS)
-    [number] = {ack.number for _, ack in receiver.sent(ConsumptionAck)}
+    acks = receiver.sent(ConsumptionAck)
+    assert [(ack.first, ack.number) for to, ack in acks if to == "store0:1"] == [(FROM_THE_START, 8)]
+    confirmations = [ack for to, ack in acks if to == "source:1"]
+    assert [(ack.first, ack.number) for ack in confirmations] == [(3, 3), (5, 8)]
     store = StoreDriver.with_receiver()
-    store.hear(ConsumptionAck(LIFE, 50, 70, number))
+    store.hear(ConsumptionAck(LIFE, 50, 70, 8))
     store.hear(register(**RECEIVER, generation=2))
     store.sync()
     assert [(answer.old, answer.low) for _, answer in store.sent(Registered)] == [(True, 9)]
+    source = SourceDriver.active(stores=1, confirmations=True)
+    source.feed(Sent(0, 9, 90))
+    told = [event for ack in confirmations for event in source.hear(ack)]
+    assert [(event.first, event.last) for event in told if isinstance(event, Confirmed)] == [(3, 3), (5, 8)]
 
 
 def test_t4_contiguous_batching() -> None:

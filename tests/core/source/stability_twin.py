@@ -23,7 +23,7 @@ class Twin:
     unruled: bool = False
     runs: list[tuple[range, int, int]] = attrs.field(factory=list)
     acks: set[tuple[int, int]] = attrs.field(factory=set)
-    confirmed: dict[int, int] = attrs.field(factory=dict)
+    confirmed: dict[int, set[int]] = attrs.field(factory=dict)
     stable: set[int] = attrs.field(factory=set)
     settled: set[int] = attrs.field(factory=set)
     trail: int = 0
@@ -42,8 +42,8 @@ class Twin:
     def forget(self, store: int, stop: int) -> None:
         self.acks -= {(store, n) for n in range(stop, self.next)}
 
-    def confirm(self, receiver: int, number: int) -> None:
-        self.confirmed[receiver] = max(self.confirmed.get(receiver, -1), min(number, self.next - 1))
+    def confirm(self, receiver: int, first: int, number: int) -> None:
+        self.confirmed.setdefault(receiver, set()).update(range(first, min(number + 1, self.next)))
         self.review()
 
     def stores(self, registered: int, unruled: bool) -> None:
@@ -63,7 +63,7 @@ class Twin:
                 self.stable.add(n)
         ready = range(self.trail, self.next) if self.unruled else self.stable
         wanted = self.retention.unique_confirmations
-        self.settled |= {n for n in ready if sum(n <= upto for upto in self.confirmed.values()) >= wanted}
+        self.settled |= {n for n in ready if sum(n in consumed for consumed in self.confirmed.values()) >= wanted}
         while self.runs:
             numbers, _, sent_at = self.runs[0]
             done = all(n in self.settled for n in numbers)
@@ -93,7 +93,7 @@ STEPS = st.lists(
         st.tuples(st.just("sent"), st.integers(1, 6), st.integers(0, 60)),
         st.tuples(st.just("acked"), st.integers(0, 4), st.integers(0, 40), st.integers(0, 12)),
         st.tuples(st.just("acked"), st.integers(0, 4), st.integers(0, 40), st.integers(0, 12)),
-        st.tuples(st.just("confirmed"), st.integers(0, 3), st.integers(-1, 40)),
+        st.tuples(st.just("confirmed"), st.integers(0, 3), st.just(0) | st.integers(0, 40), st.integers(-1, 40)),
         st.tuples(st.just("forgot"), st.integers(0, 4), st.integers(0, 40)),
         st.tuples(st.just("stores"), st.integers(0, 31), st.booleans()),
         st.tuples(st.just("passed"), st.integers(1, 30)),
@@ -113,9 +113,9 @@ def play(step: Any, machine: StabilityWindow, twin: Twin, stores: int) -> list[E
         case ("acked", store, start, count):
             machine.on_acked(store % stores, start, start + count, out)
             twin.acked(store % stores, start, start + count)
-        case ("confirmed", receiver, number):
-            machine.on_confirmed(receiver, number, out)
-            twin.confirm(receiver, number)
+        case ("confirmed", receiver, first, number):
+            machine.on_confirmed(receiver, number, out, first=first or None)
+            twin.confirm(receiver, first, number)
         case ("stores", mask, unruled):
             machine.on_stores(mask & (1 << stores) - 1, unruled, out)
             twin.stores(mask & (1 << stores) - 1, unruled)

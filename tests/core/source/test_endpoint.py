@@ -42,6 +42,7 @@ from stablecast.core.messages import (
     StableAck,
     StoreEntry,
 )
+from stablecast.core.repairs import Repair
 from stablecast.core.serial import HALF, MODULUS
 from stablecast.core.settings import Retention, StoreBehavior, StoreSpec
 from stablecast.core.source import SourceState
@@ -171,6 +172,46 @@ def test_a_refusal_may_cost_the_quorum_at_once() -> None:
     driver.feed(Reset("store0:1"), 100)
     told = driver.hear(Refused(Role.SOURCE, 0, 2, 50, LIFE, Refusal.HELD_BY_SOURCE), 101)
     assert QuorumLost(0, 1) in told
+
+
+def test_a_life_whose_reg_id_others_hold_is_over_when_the_rest_is_too_few() -> None:
+    """7.6: two of three stores granted it and refuse it now. It would end anyway with the first grant after that."""
+    driver = SourceDriver.active()
+    for index in (0, 1):
+        driver.feed(Reset(f"store{index}:1"), 100)
+        told = driver.hear(Refused(Role.SOURCE, index, 2, 50, LIFE, Refusal.HELD_BY_SOURCE), 101)
+        assert told[1:] == [QuorumLost(1, 2), Overtaken()] * index
+    assert driver.machine.state is SourceState.OVER
+
+
+def test_refusals_for_other_reasons_or_before_a_grant_end_no_life() -> None:
+    driver = SourceDriver.active()
+    for index in (0, 1):
+        driver.feed(Reset(f"store{index}:1"), 100)
+        driver.hear(Refused(Role.SOURCE, index, 2, 50, LIFE, Refusal.INCOMPATIBLE), 101)
+    assert driver.machine.state is SourceState.SUSPENDED
+    driver = SourceDriver()
+    driver.feed(Start())
+    driver.grant(0)
+    for index in (1, 2):
+        driver.hear(Refused(Role.SOURCE, index, 1, 50, LIFE, Refusal.HELD_BY_SOURCE), 1)
+    assert driver.machine.state is SourceState.REGISTERING
+    documented = SourceDriver.active(stores=1, repairs=Repair.ALL & ~Repair.LEASE)
+    documented.feed(Reset("store0:1"), 100)
+    documented.hear(Refused(Role.SOURCE, 0, 2, 50, LIFE, Refusal.HELD_BY_SOURCE), 101)
+    assert documented.machine.state is SourceState.SUSPENDED
+
+
+def test_a_proxy_that_is_refused_asks_on() -> None:
+    """T23, P-549: the election decides whether it is of use."""
+    driver = SourceDriver(stores=1, election=ElectionToken(5, 1))
+    driver.feed(Start())
+    driver.grant(0)
+    driver.feed(Reset("store0:1"), 100)
+    driver.hear(Refused(Role.SOURCE, 0, 2, 50, LIFE, Refusal.HELD_BY_SOURCE), 101)
+    assert driver.machine.state is SourceState.SUSPENDED
+    driver.feed(Tick(), 101 + INTERVAL_NS)
+    assert [to for to, _ in driver.sent(Register)] == ["store0:1"]
 
 
 def test_a_store_that_came_back_empty_is_told_of_and_no_longer_counts() -> None:

@@ -84,7 +84,7 @@ def test_rpp_that_a_store_does_not_know_is_an_error() -> None:
     driver.feed(Start())
     [event] = driver.grant(0)
     assert isinstance(event, RegistrationError)
-    assert driver.feed(Tick(), INTERVAL_NS)
+    assert driver.feed(Tick(), INTERVAL_NS) == []
     assert not driver.machine.can_send
     assert driver.grant(0, now=11, pace=Pace.RECEIVERS)[0] == RegistrationSuccess(
         0, "store0:1", 50, 0, -1, RegistrationFlag.RPP

@@ -324,10 +324,43 @@ def test_confirmations_name_what_is_new() -> None:
     machine.on_confirmed(7, 2, out)
     assert events(drain(out)) == [
         Confirmed(0, 1, 7, ConfirmFlag.NONE),
-        Confirmed(0, 3, 8, ConfirmFlag.UNIQUE),
+        Confirmed(0, 1, 8, ConfirmFlag.UNIQUE),
+        Confirmed(2, 3, 8, ConfirmFlag.NONE),
         Confirmed(2, 2, 7, ConfirmFlag.UNIQUE),
     ]
     assert machine.unsettled_messages == 1
+
+
+def test_messages_lost_to_a_receiver_are_neither_confirmed_nor_let_go() -> None:
+    """P-349, P-307: 0 to 2 were lost, 3 to 5 consumed; what is let go first was given up by force."""
+    machine, out = window(size=1, unique_confirmations=1), list[fx.Effect]()
+    machine.confirmed_notices = Notices(True, True)
+    machine.sent(6, 60, out)
+    machine.on_acked(0, 0, 6, out)
+    drain(out)
+    machine.on_confirmed(7, 5, out, first=3)
+    assert events(drain(out)) == [
+        Confirmed(3, 5, 7, ConfirmFlag.UNIQUE),
+        Confirmed(3, 5, 7, ConfirmFlag.UNIQUE | ConfirmFlag.WHOLE_MESSAGE),
+    ]
+    assert (machine.trail, machine.unsettled_messages) == (0, 3)
+    machine.give_up(machine.now, out)
+    assert events(out) == [Reclaimed(0, 5, forced=True)]
+
+
+def test_a_message_that_lost_a_piece_is_not_confirmed_as_a_whole() -> None:
+    """P-349, P-334: 1 to 3 are one message, 2 was lost."""
+    machine, out = window(size=1), list[fx.Effect]()
+    machine.confirmed_notices = Notices(False, True)
+    machine.sent(5, 50, out)
+    machine.large.add(1, 3)
+    drain(out)
+    machine.on_confirmed(7, 1, out, first=0)
+    machine.on_confirmed(7, 4, out, first=3)
+    assert events(out) == [
+        Confirmed(0, 0, 7, ConfirmFlag.WHOLE_MESSAGE),
+        Confirmed(4, 4, 7, ConfirmFlag.WHOLE_MESSAGE),
+    ]
 
 
 def test_what_is_retained_can_be_sent_again() -> None:

@@ -207,6 +207,43 @@ def test_another_context_at_the_same_address_ends_the_old_one(address: str, cont
     assert unnamed.lifetime.active
 
 
+@pytest.mark.parametrize(
+    ("context", "life", "taken"),
+    [(5, 8, True), (5, 6, False), (0, 6, True), (5, 1 << 32 | 6, False), (5, 1 << 32 | 8, True)],
+)
+def test_of_one_context_s_lives_the_later_one_holds_the_reg_id(context: int, life: int, taken: bool) -> None:
+    """P-019: the topic index counts a context's lives; who does not name its context is known by its address alone."""
+    machine = clients()
+    record = machine.add(register(reg_id=50, context=context, incarnation=7), 0)
+    asked = {"reg_id": 50, "context": context, "incarnation": life}
+    assert found(machine, **asked) is (record if taken else Refusal.HELD_BY_SOURCE)
+    assert found(machine, **{**asked, "incarnation": 7}) is record
+    record.lifetime.on_gone(1)
+    assert found(machine, **asked) is record
+
+
+def test_the_lives_of_a_context_are_counted_with_a_wrap() -> None:
+    machine = clients()
+    record = machine.add(register(reg_id=50, context=5, incarnation=0xFFFF_FFFF), 0)
+    assert found(machine, reg_id=50, context=5, incarnation=3 << 32) is record
+    assert found(machine, reg_id=50, context=5, incarnation=3 << 32 | 0xFFFF_FFFE) is Refusal.HELD_BY_SOURCE
+
+
+def test_for_how_long_a_reg_id_is_held() -> None:
+    """Nothing is said where waiting is no remedy: another role or session keeps its RegID."""
+    machine = clients()
+    record = machine.add(register(reg_id=50), 0)
+    other = register(reg_id=50, incarnation=9, reply_to="other:1")
+    assert machine.held_ms(other, 9 * SECOND) == 21_000
+    assert machine.held_ms(other, 31 * SECOND) == 0
+    assert machine.held_ms(attrs.evolve(other, reg_id=51), 0) == 0
+    assert machine.held_ms(attrs.evolve(other, role=Role.RECEIVER), 0) == 0
+    record.lifetime.on_gone(9 * SECOND)
+    assert machine.held_ms(other, 9 * SECOND) == 0
+    machine.add(register(session_id=4), 0)
+    assert machine.held_ms(register(session_id=4, incarnation=9), SECOND) == 29_000
+
+
 def test_time_runs_out_for_each_alone() -> None:
     machine = clients()
     source = machine.add(register(reg_id=50), 0)

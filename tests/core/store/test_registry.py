@@ -335,11 +335,34 @@ def test_receivers_that_come_before_the_sri_wait_in_a_bounded_queue(monkeypatch:
     assert driver.machine.registry.early == []
 
 
+def test_two_lives_of_one_context_do_not_take_the_reg_id_from_each_other() -> None:
+    """P-019: the later one replaces the earlier one, which is refused from then on, after a restart as well."""
+    asked = {**SOURCE, "context": 5}
+    driver = StoreDriver()
+    driver.hear(register(**asked))
+    driver.sync()
+    later = register(**asked, incarnation=LIFE + 1)
+    driver.hear(later)
+    assert fx.Leave(LIFE) in driver.effects
+    driver.sync()
+    assert [answer.incarnation for _, answer in driver.sent(Registered)] == [LIFE + 1]
+    again = StoreDriver()
+    again.machine.recover(driver.machine.checkpoint(), (), {}, 0)
+    for machine in (driver, again):
+        for request in (register(**asked), later, register(**asked)):
+            machine.hear(request)
+            machine.sync()
+        assert [answer.incarnation for _, answer in machine.sent(Refused)] in ([], [LIFE])
+        assert machine.machine.clients.records[50].client.incarnation == LIFE + 1
+
+
 def test_a_reg_id_that_is_held_is_refused_and_its_holder_asked() -> None:
     driver = StoreDriver.with_source()
     other = register(reg_id=50, reply_to="other:1", incarnation=9)
     driver.hear(other)
-    assert [(to, m.reason) for to, m in driver.sent(Refused)] == [("other:1", Refusal.HELD_BY_SOURCE)]
+    [(to, refused)] = driver.sent(Refused)
+    assert (to, refused.reg_id, refused.reason) == ("other:1", 50, Refusal.HELD_BY_SOURCE)
+    assert refused.held_ms > 0
     assert driver.sent(Keepalive) == [("source:1", Keepalive(Role.STORE, LIFE, 50, True, 0))]
     driver.feed(Gone("source:1"))
     driver.hear(other)

@@ -19,6 +19,7 @@ from stablecast.capture.judging.releases import Release, Releases
 from stablecast.capture.judging.statements import Again, At, Ends, Gap, Opened, Said, Sent, Statement
 from stablecast.core import serial
 from stablecast.core.messages import (
+    FROM_THE_START,
     AckFlag,
     Address,
     ConsumptionAck,
@@ -246,7 +247,8 @@ class Persistence:
         who = "receiver", process or _name(at.ends[0])
         whose = " ".join(who)
         before = self.consumed.get(key, number)
-        if number < before and not ack.flags & _LOOSE:
+        repeats = ack.first != FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
+        if number < before and not (repeats or ack.flags & _LOOSE):
             self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
         self.consumed[key] = max(number, before)
         self.findings.timeline.add(

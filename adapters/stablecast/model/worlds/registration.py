@@ -8,6 +8,7 @@ Time passes only when nothing is due: what is due at one instant happens in any 
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Self
 
 import attrs
@@ -34,6 +35,8 @@ TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
 """A lease of n ticks comes of an activity timeout of 8n ms (they travel in whole ms), which is over at tick n + 1."""
 STORE = "store:1"
 REG_ID = 1
+CONTEXT = 1
+"""The context of the clients that share one."""
 NONE = -1
 """A timer that is not armed, as the model writes it."""
 
@@ -43,6 +46,7 @@ class Constants:
     """The model's constants. Spans in ticks; `Room` is of a queue, `Writes` of the disk.
 
     `Lease` is how long a client believes in a grant, up to 7; the store's activity timeout is one tick longer.
+    `Shared` are the clients that are lives of one context.
     """
 
     Clients: int
@@ -53,6 +57,7 @@ class Constants:
     Lifetime: int
     Room: int
     Writes: int
+    Shared: frozenset[int]
     Faults: frozenset[str]
 
 
@@ -198,7 +203,7 @@ class World:
             else:
                 assert isinstance(message, Registered | Refused)
                 client.enrollment.on_answer(message, self.now, out)
-        elif self.store is not None:
+        elif self.store is not None and client.registration.request.incarnation not in self.constants.Shared:
             self.store.receive(Gone(client.registration.request.reply_to), self.now)
             self._perform_store()
 
@@ -211,8 +216,7 @@ class World:
         self.disk.unsynced += [effect for effect in effects if isinstance(effect, PersistClient | Forget)]
         for effect in effects:
             if isinstance(effect, Send):
-                number = int(effect.to.removeprefix("client:"))
-                self._put(self.clients[number - 1].from_store, effect.message)
+                self._put(self.clients[effect.message.incarnation - 1].from_store, effect.message)
 
     def _put(self, queue: list[Message], message: Message) -> None:
         """What finds no room is lost."""
@@ -235,6 +239,11 @@ class World:
         return deadline is not None and deadline <= self.now
 
     # What the model sees.
+
+    @property
+    def invariants(self) -> Mapping[str, Invariant]:
+        """What holds in every state, where some clients may be lives of one context."""
+        return {"OneHolder": partial(_one_holder, self.constants.Shared), "Kept": partial(_kept, self.constants.Shared)}
 
     def abstract(self) -> State:
         """The model's variables."""
@@ -317,6 +326,7 @@ def _number(client: Client | None) -> int:
 
 
 def _enrollment(constants: Constants, number: int) -> Enrollment:
+    shared = number in constants.Shared
     request = Register(
         role=Role.SOURCE,
         store_index=0,
@@ -326,10 +336,11 @@ def _enrollment(constants: Constants, number: int) -> Enrollment:
         source_reg_id=0,
         topic="topic",
         session_id=0,
-        reply_to=f"client:{number}",
+        reply_to="shared:1" if shared else f"client:{number}",
         transport=f"stream:{number}",
         activity_timeout_ms=0,
         state_lifetime_ms=0,
+        context=CONTEXT if shared else 0,
     )
     times = RegistrationTimes(constants.Interval * TICK_NS, constants.Probe * TICK_NS, constants.Silence * TICK_NS)
     return Enrollment(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
@@ -344,15 +355,18 @@ def _store_config(constants: Constants) -> StoreConfig:
     return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
 
 
-def _one_holder(state: State) -> bool:
-    """R1: no two clients believe in one registration ID."""
-    return sum(_believes(client) for client in _parts(state["client"])) <= 1
+def _one_holder(shared: frozenset[int], state: State) -> bool:
+    """R1: no two contexts believe in one registration ID."""
+    believers = {number for number, client in enumerate(_parts(state["client"]), 1) if _believes(client)}
+    return len(believers) <= 1 or believers <= shared
 
 
-def _kept(state: State) -> bool:
-    """R2: who believes in it is the holder on the store's disk."""
+def _kept(shared: frozenset[int], state: State) -> bool:
+    """R2: who believes in it is the holder on the store's disk, or a later life of its context is."""
+    holder = state["disk"]
+    assert isinstance(holder, int)
     holders = [number for number, client in enumerate(_parts(state["client"]), 1) if _believes(client)]
-    return all(state["disk"] == number for number in holders)
+    return all(holder == number or ({number, holder} <= shared and holder > number) for number in holders)
 
 
 def _parts(value: Value) -> tuple[Fn, ...]:
@@ -364,4 +378,5 @@ def _believes(client: Fn) -> bool:
     return client["state"] in ("REGISTERED", "RENEWING")
 
 
-INVARIANTS: Mapping[str, Invariant] = {"OneHolder": _one_holder, "Kept": _kept}
+_ALONE: frozenset[int] = frozenset()
+INVARIANTS: Mapping[str, Invariant] = {"OneHolder": partial(_one_holder, _ALONE), "Kept": partial(_kept, _ALONE)}

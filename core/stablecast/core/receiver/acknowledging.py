@@ -3,8 +3,11 @@
 Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
 asks and we are willing (P-304), under one RegID for the whole session, so that it counts every receiver once, whatever
 stores come and go (P-329), and with the session id, so that it counts one that returned once; a broken connection may
-have swallowed one, so it is repeated then. While nothing is confirmed for an interval it gets a sign of life instead
-(P-338).
+have swallowed some, so they are repeated then. While nothing is confirmed for an interval it gets a sign of life
+instead (P-338).
+
+An acknowledgement to a store covers what was lost below it: it says where the receiver resumes (T3). A confirmation
+names the ranges that the session consumed. Lost messages are in none of them, so the source finds the gap (P-349).
 
     IMMEDIATE   with each consumption
     BATCHED     an interval after the first consumption that was not acknowledged (P-343)
@@ -70,11 +73,19 @@ class Acknowledger:
         explicit = self.config.ack_mode is AckMode.EXPLICIT
         return window.leap(explicit) if self._leaps else window.acknowledge(explicit)
 
-    def tell(self, counting: list[Registration], info: SourceInfo, number: int, now: int, out: list[Effect]) -> None:
-        """Everything up to `number` is consumed."""
+    def tell(
+        self,
+        counting: list[Registration],
+        info: SourceInfo,
+        number: int,
+        parts: list[tuple[int, int]],
+        now: int,
+        out: list[Effect],
+    ) -> None:
+        """Acknowledge everything up to `number`; `parts` are the ranges [first, stop) of it to confirm."""
         for registration in counting:
             self.tell_store(registration, number, out)
-        self.confirm(counting, info, number, now, out)
+        self.confirm(counting, info, parts, now, out)
 
     def on_broken(
         self,
@@ -85,19 +96,29 @@ class Acknowledger:
         now: int,
         out: list[Effect],
     ) -> None:
-        """A connection broke. If the source is still there, a confirmation that it waits for may have been lost."""
+        """A connection broke. If the source is still there, confirmations that it waits for may have been lost."""
         if info is None or info.request != event.address or isinstance(event, Gone):
             return
         if window.next is not None and window.acked >= window.start:
-            self.confirm(counting, info, window.acked, now, out)
+            self.confirm(counting, info, window.confirmed(window.start, window.acked + 1), now, out)
 
-    def confirm(self, counting: list[Registration], info: SourceInfo, number: int, now: int, out: list[Effect]) -> None:
-        """Tell the source, if it wants to know."""
-        if info.confirmations and self.config.confirm and counting:
-            who, session_id = self._known_as(counting), self.config.session_id
-            confirmation = ConsumptionAck(info.incarnation, 0, who, serial.wire(number), self._flags, session_id)
+    def confirm(
+        self,
+        counting: list[Registration],
+        info: SourceInfo,
+        parts: list[tuple[int, int]],
+        now: int,
+        out: list[Effect],
+    ) -> None:
+        """Confirm the ranges [first, stop) to the source, if it wants to know."""
+        if not (info.confirmations and self.config.confirm and counting and parts):
+            return
+        who, session_id, flags = self._known_as(counting), self.config.session_id, self._flags
+        for first, stop in parts:
+            last = serial.wire(stop - 1)
+            confirmation = ConsumptionAck(info.incarnation, 0, who, last, flags, session_id, serial.wire(first))
             out.append(Send(info.request, confirmation))
-            self.watch(now)
+        self.watch(now)
 
     def tell_store(self, registration: Registration, number: int, out: list[Effect]) -> None:
         """The same for one store."""

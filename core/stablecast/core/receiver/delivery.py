@@ -24,6 +24,9 @@ from stablecast.core.effects import Deliver, Discard, Effect, Notify
 from stablecast.core.events import UnrecoverableLoss
 from stablecast.core.ranges import RangeSet
 
+MAX_MISSED = 1_000
+"""Separate losses that a session remembers; what lies below the oldest of them is not confirmed again."""
+
 MAX_GAPS = 10_000
 """Gaps that arrival order keeps open; what would open one more is dropped, to be recovered later."""
 
@@ -44,7 +47,8 @@ class DeliveryWindow:
     """Ordering and consumption of one session's messages.
 
     `start` is where delivery began, `origin` the first number that was not sent by then: what is recovered of it fills
-    a gap of the stream (P-427). `claimed` is what the application acknowledged itself (P-346).
+    a gap of the stream (P-427). `claimed` is what the application acknowledged itself (P-346). `missed` is what was
+    lost for good from `known_from` on: no source is ever told that it was consumed (P-349).
     """
 
     proximity: int
@@ -62,10 +66,12 @@ class DeliveryWindow:
     claimed: RangeSet = attrs.field(factory=RangeSet)
     skipped: RangeSet = attrs.field(factory=RangeSet)
     acked: int = -1
+    missed: RangeSet = attrs.field(factory=RangeSet)
+    known_from: int = 0
 
     def begin(self, low: int, out: list[Effect]) -> None:
         """Deliver from `low` on; what is held below it goes."""
-        self.next = self.start = low
+        self.next = self.start = self.known_from = low
         self.origin = low if self.high is None else max(low, self.high + 1)
         self.acked = low - 1
         self.known.forget(low)
@@ -122,6 +128,7 @@ class DeliveryWindow:
             self._skip(self.next, stop, True, out)
             for low, high in self.known.within(self.next, stop):
                 self.skipped.remove(low, high)
+                self.missed.remove(low, high)
                 self.on_consumed(low, high)
             for settled in (self.known, self.lost):
                 settled.forget(stop)
@@ -201,6 +208,10 @@ class DeliveryWindow:
         """The highest number consumed (or claimed) if it grew, whatever is missing below it (P-431)."""
         return self._acknowledged((self.claimed if explicit else self.consumed).last)
 
+    def confirmed(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return the parts [first, stop) of an acknowledged range that were not lost: what a source may be told."""
+        return self.missed.missing(max(start, self.known_from), stop)
+
     def _acknowledged(self, end: int | None) -> int | None:
         if end is not None:
             self.acked = end
@@ -223,6 +234,10 @@ class DeliveryWindow:
 
     def _skip(self, start: int, stop: int, burst: bool, out: list[Effect]) -> None:
         self.skipped.add(max(start, self.acked + 1), stop)
+        self.missed.add(start, stop)
+        if len(self.missed) > MAX_MISSED:
+            _, self.known_from = next(iter(self.missed))
+            self.missed.forget(self.known_from)
         out.append(Notify(UnrecoverableLoss(start, stop - 1, burst)))
 
     def _keep(self, part: Held) -> None:

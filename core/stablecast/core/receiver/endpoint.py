@@ -223,9 +223,11 @@ class ReceiverSession:
             self._acknowledge(now)
 
     def _acknowledge(self, now: int) -> None:
+        first = self.window.acked + 1
         number = self.acknowledger.number(self.window)
         if number is not None and self.state is not ReceiverState.WITHDRAWN:
-            self.acknowledger.tell(self.enrollment.counting, self.contact.source, number, now, self.outbox)
+            parts = self.window.confirmed(first, number + 1)
+            self.acknowledger.tell(self.enrollment.counting, self.contact.source, number, parts, now, self.outbox)
 
     # Messages.
 

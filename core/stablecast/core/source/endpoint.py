@@ -11,6 +11,8 @@
 * While the stores that count do not meet the rules of the groups, sending is refused, for it would be unsafe (P-336).
 * **Overtaken.** Meanwhile another life may have registered. If a store that answers then counts more lives than it did,
   or was told of a later one, this life is over, under `Repair.LEASE` (formal design, 7.6). Else it goes on (`lineage`).
+  It is over as well when stores that had granted refuse it, because another source holds the RegID, and the rest of the
+  stores are too few: this life could only go on after a grant that counts the other.
 * An SRI goes out after every change (`announcing`); its version rises, as the version of that store does (P-222).
 * A source with an `election` token is a proxy: it registers and announces like any other, serves what it is asked for,
   and never sends data of its own (P-549, C-35). Refused, it waits and asks again.
@@ -253,6 +255,8 @@ class SourceEndpoint:
         registration = self.enrollment.on_answer(answer, now, self.outbox, self.window.next)
         if registration is None or not isinstance(answer, Registered):
             self._review(now)
+            if isinstance(answer, msg.Refused) and self.state is SourceState.SUSPENDED and ends(self.config):
+                self._judge_refusals(now)
             return
         returning = self.state is SourceState.SUSPENDED and ends(self.config)
         if returning and self.lineage.succeeded(answer, before, self.enrollment.term):
@@ -305,6 +309,11 @@ class SourceEndpoint:
             self.state is SourceState.REGISTERING and enrollment.complete
         ):
             fire(SOURCE, self, SourceStep.COMPLETE, now)
+
+    def _judge_refusals(self, now: int) -> None:
+        """Whoever holds the RegID now was counted: a later grant would say the same. A proxy asks on (T23)."""
+        if self.enrollment.replaced and self.config.election is None:
+            fire(SOURCE, self, SourceStep.OVERTAKEN, now)
 
     @property
     def _between_terms(self) -> bool:  # A quorum does not know the newer term yet.

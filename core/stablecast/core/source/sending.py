@@ -12,7 +12,7 @@ from stablecast.core.enrollment import Enrollment
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import SequenceNumberInfo
 from stablecast.core.inputs import Sent
-from stablecast.core.messages import ConsumptionAck, StableAck
+from stablecast.core.messages import FROM_THE_START, ConsumptionAck, StableAck
 from stablecast.core.quorum import Quorums
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source.flight import Flight
@@ -96,10 +96,12 @@ class Sending:
         return True
 
     def on_confirmed(self, ack: ConsumptionAck, now: int, out: list[Effect]) -> None:
-        """A receiver has consumed everything up to a number."""
-        number = serial.extend(ack.number, self.window.next)
+        """A receiver has consumed a range, or everything up to a number."""
+        number, first = serial.extend(ack.number, self.window.next), None
+        if ack.first != FROM_THE_START:
+            first = number - (ack.number - ack.first) % serial.MODULUS
         self.liveness.on_confirmed(ack.receiver_reg_id, now)
-        self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id)
+        self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id, first)
         self.flight.review(self.window, out)
 
     def on_stores(self, enrollment: Enrollment, out: list[Effect]) -> None:

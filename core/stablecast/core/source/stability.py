@@ -155,20 +155,23 @@ class StabilityWindow:
         out: list[Effect],
         flags: ConfirmFlag = ConfirmFlag.NONE,
         session_id: int = 0,
+        first: int | None = None,
     ) -> None:
-        """A receiver, told by its session id if it has one, else by its RegID, consumed everything up to `number`."""
-        number = min(number, self.next - 1)
-        news = self.confirmations.on_confirmed(-session_id or receiver, number)
-        if news is None:
+        """A receiver consumed `first`..`number`; without `first` everything up to `number`.
+
+        The session id identifies the receiver if it has one, else the RegID does.
+        """
+        who, confirmations = -session_id or receiver, self.confirmations
+        start = confirmations.first if first is None else first
+        news, enough = confirmations.on_confirmed(who, start, min(number + 1, self.next))
+        if not news:
             return
-        first, enough = news
-        flags |= ConfirmFlag.UNIQUE if enough else ConfirmFlag.NONE
         if self.confirmed_notices.numbers:
-            out.append(Notify(Confirmed(first, number, receiver, flags)))
+            _report_confirmed(news, enough, receiver, flags, out)
         if self.confirmed_notices.messages:
-            start, last = self.large.whole_through(first - 1) + 1, self.large.whole_through(number)
-            if start <= last:
-                out.append(Notify(Confirmed(start, last, receiver, flags | ConfirmFlag.WHOLE_MESSAGE)))
+            whole = self.large.whole(news, confirmations.confirmed[who].numbers)
+            unique = self.large.whole(enough, confirmations.counted[-1]) if enough else []
+            _report_confirmed(whole, unique, receiver, flags | ConfirmFlag.WHOLE_MESSAGE, out)
         if enough:
             self._settle(out)
 
@@ -267,10 +270,11 @@ class StabilityWindow:
         return pieces
 
     def _settle(self, out: list[Effect]) -> None:
-        stop = self.confirmations.stop(self.next)
-        for low, high in [(self.trail, stop)] if self.unruled else self.stable.within(self.trail, stop):
-            for first, end in self.settled.add(low, high):
-                self.unsettled_messages -= end - first
+        stable = [(self.trail, self.next)] if self.unruled else self.stable.within(self.trail, self.next)
+        for start, stop in stable:
+            for low, high in self.confirmations.enough(start, stop):
+                for first, end in self.settled.add(low, high):
+                    self.unsettled_messages -= end - first
         self._release(out)
 
     def _release(self, out: list[Effect]) -> None:
@@ -341,6 +345,22 @@ class StabilityWindow:
     def abstract(self) -> tuple[int, int, tuple[tuple[int, int], ...], tuple[tuple[tuple[int, int], ...], ...]]:
         """Trail, next, stable ranges and what each store acknowledged: what the stability model sees."""
         return (self.trail, self.next, tuple(self.stable), tuple(tuple(held) for held in self.acked))
+
+
+def _report_confirmed(
+    parts: list[tuple[int, int]],
+    unique: list[tuple[int, int]],
+    receiver: int,
+    flags: ConfirmFlag,
+    out: list[Effect],
+) -> None:
+    """Report confirmed ranges, cut where the flag changes that enough receivers have confirmed."""
+    enough = RangeSet(unique)
+    for start, stop in parts:
+        cut = [(part, flags | ConfirmFlag.UNIQUE) for part in enough.within(start, stop)]
+        cut += [(part, flags) for part in enough.missing(start, stop)]
+        for (first, end), told in sorted(cut):
+            out.append(Notify(Confirmed(first, end - 1, receiver, told)))
 
 
 def _split(held: RangeSet, low: int, high: int, mask: int, bit: int) -> list[tuple[int, int, int]]:

@@ -13,12 +13,12 @@ from bisect import bisect_left, insort
 import attrs
 
 from stablecast.core.effects import Client
-from stablecast.core.messages import Address, Deregister, Refusal, Register, Role
+from stablecast.core.messages import Address, Deregister, Refusal, Register, Role, earlier
 from stablecast.core.seeded import Seeded
 from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.agenda import Agenda
 from stablecast.core.store.lifetime import Lifetime, LifetimeState
-from stablecast.core.units import MILLISECOND
+from stablecast.core.units import MILLISECOND, milliseconds
 
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store keeps."""
@@ -83,7 +83,7 @@ class Clients:
         if request.role is Role.RECEIVER and client.source_reg_id != request.source_reg_id:
             return Refusal.UNKNOWN_SOURCE
         foreign = client.session_id != request.session_id
-        held = record.lifetime.active and not _same(client, request)
+        held = record.lifetime.active and not _follows(client, request)
         if foreign or (held if admitted is None else not admitted):
             return Refusal.HELD_BY_SOURCE if client.role is Role.SOURCE else Refusal.HELD_BY_RECEIVER
         return record
@@ -92,6 +92,13 @@ class Clients:
         """Whoever has the RegID or session that is asked for."""
         reg_id = self.sessions.get(_session(request), 0) if request.session_id else request.reg_id
         return self.records.get(reg_id)
+
+    def held_ms(self, request: Register, now: int) -> int:
+        """Return for how long (ms) a silent holder keeps the RegID from this client; 0 if waiting does not help it."""
+        record = self.holder(request)
+        if record is None or (record.client.role, record.client.session_id) != (request.role, request.session_id):
+            return 0
+        return milliseconds(record.lifetime.held_ns(now))
 
     def add(self, request: Register, now: int) -> ClientRecord:
         """A new client, with the RegID it asks for or one of the store's choice (P-234)."""
@@ -298,11 +305,18 @@ def _session(who: Register | Client) -> str:
     return f"{who.role.name}:{who.session_id}:{who.source_reg_id}:{who.topic}"
 
 
-def _same(client: Client, request: Register) -> bool:
-    """Whether the request comes from the process that holds the RegID, or proves that it has ended.
+def _follows(client: Client, request: Register) -> bool:
+    """Whether the request comes from the holder of the RegID itself, or from one that takes the holder's place at once.
 
-    A source is the same while its incarnation is; a receiver while it listens at the same address. A new source
-    listening where the old one did proves that the old one has gone: a port has one owner.
+    A source is the same while its incarnation is, a receiver while it listens at the same address. A port has one
+    owner, so whoever asks from the holder's address is of the same context, or of a process that followed it there. Of
+    one context's lives the later one holds the RegID: a context counts its lives upward, and an earlier life that asks
+    again is refused. Otherwise two lives of one context would take the RegID from each other without end.
     """
-    same_life = client.role is Role.SOURCE and client.incarnation == request.incarnation
-    return same_life or client.reply_to == request.reply_to
+    if client.role is not Role.SOURCE:
+        return client.reply_to == request.reply_to
+    if client.incarnation == request.incarnation:
+        return True
+    one_context = client.context != 0 and client.context == request.context
+    replaced = one_context and earlier(request.incarnation, client.incarnation)
+    return client.reply_to == request.reply_to and not replaced

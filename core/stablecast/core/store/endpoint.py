@@ -4,7 +4,8 @@
   written before is synced: effects carry tickets, `Persisted` brings them back. What a store says it holds it holds
   after a power cut.
 * **One holder per RegID.** A registration for a RegID whose holder is active is refused (T6), unless it is the same
-  life asking again, or comes from the very address the holder listens at: a port has one owner, so the old one is gone.
+  life asking again, or comes from the very address the holder listens at: a port has one owner. Another process there
+  shows that the holder is gone. In the same context a later life replaces an earlier one, which is refused then.
 * A client whose process is known to have ended (connection refused) gives its RegID up at once; otherwise the activity
   timeout decides (T7). All timers start anew when a store restarts (C-37).
 * A tick costs what is due: repositories and clients stand on agendas, and are looked at when their time has come.

@@ -62,6 +62,10 @@ class Lifetime:
         """Whether the RegID is held."""
         return self.state is LifetimeState.ACTIVE
 
+    def held_ns(self, now: int) -> int:
+        """Return for how long the RegID is held if the client stays silent."""
+        return max(0, self.heard_at + self.activity_ns - now) if self.active else 0
+
     @property
     def ends_at(self) -> int | None:
         """When the state goes (ns) if the client stays silent; None: never by itself."""

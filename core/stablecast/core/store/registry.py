@@ -97,7 +97,7 @@ class Registry:
         admitted = self.elections.admits(request, self.clients.holder(request)) if source is None else None
         found = verdict(request, self.clients, source, self.config, admitted)
         if isinstance(found, Refusal):
-            self._refuse(request, found, out)
+            self._refuse(request, found, now, out)
         elif source is None:
             self._enter_source(found, request, now, out)
         else:
@@ -246,13 +246,18 @@ class Registry:
         current = self.streams.get(request.incarnation) if request.role is Role.SOURCE else None
         return None if current is None else self.clients.records[current]
 
-    def _refuse(self, request: Register, why: Refusal, out: list[Effect]) -> None:
-        """Refuse, and ask the holder of the RegID for a sign of life: if its process has ended, its port says so."""
+    def _refuse(self, request: Register, why: Refusal, now: int, out: list[Effect]) -> None:
+        """Refuse, and say for how long the RegID is held.
+
+        The holder is asked for a sign of life: if its process has ended, its port says so.
+        """
+        holder = self.clients.holder(request)
         refused = Refused(
             request.role, request.store_index, request.generation, request.reg_id, request.incarnation, why
         )
+        if holder is not None and why in (Refusal.HELD_BY_SOURCE, Refusal.HELD_BY_RECEIVER):
+            refused = attrs.evolve(refused, reg_id=holder.client.reg_id, held_ms=self.clients.held_ms(request, now))
         out.append(Send(request.reply_to, refused))
-        holder = self.clients.holder(request)
         if holder is not None and holder.lifetime.active:
             self.probe(holder.client, out)
 

@@ -177,9 +177,15 @@ def test_receivers_that_come_back_to_the_same_port_are_the_same(tmp_path: Path) 
     assert standings(world, tmp_path)["R1"] is FINE
 
 
-def test_what_the_application_acknowledges_itself_may_go_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "loose",
+    [core.ConsumptionAck(LIFE, 101, 200, 5, AckFlag.EXPLICIT), core.ConsumptionAck(LIFE, 101, 200, 5, first=3)],
+    ids=["explicit", "repeated"],
+)
+def test_what_the_application_acknowledges_itself_or_confirms_again_may_go_back(
+    loose: core.ConsumptionAck, tmp_path: Path
+) -> None:
     world = settled(World())
-    loose = core.ConsumptionAck(LIFE, 101, 200, 5, AckFlag.EXPLICIT)
     world.message(client(READER, 1), STORES[1], loose)
     assert standings(world, tmp_path)["A1"] is FINE
 

@@ -112,7 +112,9 @@ def _decode_preg_resp(header: h.PregResp, message: lbmc.Message) -> Message:
     incarnation = join(header.transport_idx, header.topic_idx)
     index = _store_index(message)
     if header.code & h.PregResp.ERROR:
-        return Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code))
+        held = find(message, h.ClientLifetime)
+        held_ms = 0 if held is None else held.activity_tmo
+        return Refused(role, index, generation, header.reg_id, incarnation, _reason(header.code), held_ms)
     if header.code & h.PregResp.DEREGISTER:
         return Deregistered(role, index, generation, header.reg_id, incarnation, header.high_seqnum)
     lifetime = need(message, h.ClientLifetime)
@@ -155,7 +157,12 @@ def _decode_ack(header: h.Ack, message: lbmc.Message) -> Message:
     topic, session = need(message, h.TopicIdx).tidx, find(message, h.UmeSessionId)
     told = 0 if session is None else session.sid
     names = header.transport_idx, header.id_2, header.rcv_reg_id
-    return _consumed((header.flags, *names, header.seqnum, 0, 0, topic, 0, told))
+    acked = find(message, h.RangedAck)
+    if acked is None:
+        return _consumed((header.flags, *names, header.seqnum, 0, 0, topic, 0, told))
+    return _consumed_range(
+        (header.flags, *names, header.seqnum, 0, 0, topic, 0, acked.first_seqnum, acked.last_seqnum, 0, told)
+    )
 
 
 def _stable(values: tuple[int, ...]) -> Message:
@@ -169,6 +176,13 @@ def _consumed(values: tuple[int, ...]) -> Message:
     flags, transport, source, receiver, number, _, _, topic, *session = values
     told = AckFlag(flags & _ACK_FLAGS)
     return ConsumptionAck(join(transport, topic), source, receiver, number, told, session[-1] if session else 0)
+
+
+def _consumed_range(values: tuple[int, ...]) -> Message:
+    """Of those of `shapes.CONSUMED_RANGE`."""
+    flags, transport, source, receiver, _, _, _, topic, _, first, last, _, session = values
+    told = AckFlag(flags & _ACK_FLAGS)
+    return ConsumptionAck(join(transport, topic), source, receiver, last, told, session, first)
 
 
 def _decode_receiver_alive(header: h.ReceiverKeepalive, message: lbmc.Message) -> Message:
@@ -286,6 +300,7 @@ _SHAPED: dict[int, Callable[[tuple[int, ...]], Message]] = {
     shapes.STABLE.size: _stable,
     shapes.CONSUMED.size: _consumed,
     shapes.CONSUMED_BY.size: _consumed,
+    shapes.CONSUMED_RANGE.size: _consumed_range,
     shapes.ALIVE.size: _alive,
     shapes.ALIVE_ANYWHERE.size: _alive,
 }

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from stablecast.core.messages import (
+    FROM_THE_START,
     Address,
     ConsumptionAck,
     Deregister,
@@ -146,7 +147,8 @@ def _encode_registered(m: Registered) -> tuple[h.Header, ...]:
 
 
 def _encode_refused(m: Refused) -> tuple[h.Header, ...]:
-    return (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
+    refused = (_preg_resp(m, h.PregResp.ERROR | m.reason), h.StoreId(flags=m.store_index))
+    return (*refused, h.ClientLifetime(activity_tmo=m.held_ms, lifetime=0)) if m.held_ms else refused
 
 
 def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:
@@ -163,7 +165,9 @@ def _stable(m: StableAck) -> bytes:
 def _consumed(m: ConsumptionAck) -> bytes:
     session, index = split(m.incarnation)
     values = m.flags, session, m.source_reg_id, m.receiver_reg_id, m.number, 0, 0, index
-    return shapes.CONSUMED_BY.write(*values, 0, m.session_id) if m.session_id else shapes.CONSUMED.write(*values)
+    if m.first == FROM_THE_START:
+        return shapes.CONSUMED_BY.write(*values, 0, m.session_id) if m.session_id else shapes.CONSUMED.write(*values)
+    return shapes.CONSUMED_RANGE.write(*values, 0, m.first, m.number, 0, m.session_id)
 
 
 def _encode_receiver_alive(m: ReceiverAlive) -> tuple[h.Header, ...]:

@@ -24,6 +24,7 @@ from stablecast.transports.resolution.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
+    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
@@ -137,8 +138,8 @@ class SrsContext:
                 self._unwant_topic(topic)
             case RemovePattern(pattern):
                 self._unwant_pattern(pattern)
-            case Unresolved(topic):
-                self._on_unresolved(topic, now)
+            case Unresolved() | Lost():
+                self._on_unresolved(event, now)
             case Resolved():
                 pass  # Services are not asked, so there is nothing to stop.
             case Opened(connection, local):
@@ -303,11 +304,14 @@ class SrsContext:
             for otid in unwanted:
                 self.known.drop(otid)
 
-    def _on_unresolved(self, topic: str, now: int) -> None:
+    def _on_unresolved(self, event: Unresolved | Lost, now: int) -> None:
+        """A receiver lost all sources of a topic, or one of them."""
+        topic = event.topic
+        only = (event.session_id, event.index) if isinstance(event, Lost) else None
         if not self._is_wanted(topic):
             return
         for entry in self.known.of(topic):
-            if OWN not in entry.holders:
+            if OWN not in entry.holders and only in (None, (entry.record.session_id, entry.record.index)):
                 left = srs.LeaveInfo(otid=entry.otid, topic=topic, source=entry.source, instance=self.instance)
                 self._tell(srs.encode(left))
         self.again.setdefault(topic, now + REPORT_AGAIN)

@@ -11,6 +11,7 @@ from stablecast.transports.resolution.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
+    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
@@ -93,7 +94,7 @@ class ServiceChanged:
 ServiceInput = Accepted | Received | Closed
 ServiceEffect = Write | Cut | Note
 ResolutionInput = (
-    AddSource | RemoveSource | AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved
+    AddSource | RemoveSource | AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
 )
 SrsContextInput = ResolutionInput | Opened | Received | Closed
 SrsContextEffect = Connect | Write | Cut | Discovered | Withdrawn | ServiceChanged

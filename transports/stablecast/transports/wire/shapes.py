@@ -62,12 +62,14 @@ CONSUMED = Shape(Ack, TopicIdx, type=Ack.CDELV)
 """A receiver consumed everything up to a number."""
 CONSUMED_BY = Shape(Ack, TopicIdx, UmeSessionId, type=Ack.CDELV)
 """The same, with the session of the receiver."""
+CONSUMED_RANGE = Shape(Ack, TopicIdx, RangedAck, UmeSessionId, type=Ack.CDELV)
+"""A receiver consumed a range. The session is 0 if it has none: without that header this had the size of another."""
 ALIVE = Shape(Keepalive, StoreId)
 """A client or a store is alive, or asks whether the other one is."""
 ALIVE_ANYWHERE = Shape(Keepalive)
 """The same where no store is named."""
 
-SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY, ALIVE, ALIVE_ANYWHERE)}
+SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY, CONSUMED_RANGE, ALIVE, ALIVE_ANYWHERE)}
 """By size, which is another one for each."""
 CODES = frozenset({Ack.CODE, Keepalive.CODE})
 """What their first header is: what begins with another one has no shape."""

@@ -1,0 +1,130 @@
+"""A topic with two sources: what a receiver is told when one of them ends, or begins again."""
+
+import asyncio
+import shutil
+
+import pytest
+
+from stablecast.client import Context
+from stablecast.client.source_identity import SourceIdentity
+from stablecast.config.kinds import Value
+from stablecast.core.events import SteppedBack
+from stablecast.srs import SrsConfig, SrsDaemon
+from stablecast.transports.resolution.phases import Phase
+from tests.support.network import LOCAL, Events, Network, until
+from tests.support.traffic import send, take
+
+QUICK: dict[str, Value] = {
+    "resolver_query_minimum_initial_interval": 20,
+    "resolver_query_maximum_initial_interval": 40,
+    "resolver_query_minimum_initial_duration": 200,
+    "resolver_query_sustain_interval": 50,
+}
+
+
+async def service(net: Network) -> SrsDaemon:
+    daemon = await SrsDaemon.start(SrsConfig(interface=LOCAL, port=0), lambda *_: None)
+    net.stack.push_async_callback(daemon.close)
+    return daemon
+
+
+@pytest.mark.parametrize("over", ["relay", "service"])
+async def test_a_receiver_with_another_source_does_not_wait_when_one_ends(net: Network, over: str) -> None:
+    """T-307: it is resolved, asks for others for a while and then no more, and finds a new life of the source."""
+    where = [(await service(net)).address] if over == "service" else []
+
+    async def context(session_id: int) -> Context:
+        if over == "relay":
+            return await net.context(session_id=session_id)
+        return await net.stack.enter_async_context(Context(resolver_service=where, session_id=session_id))
+
+    store = await net.store()
+    receiving = await context(9)
+    receiver = receiving.receiver("orders", options=QUICK)
+    one, two = await context(1), await context(2)
+    first = await one.source("orders", stores=[store])
+    second = await two.source("orders", stores=[store])
+    await until(lambda: len(receiver._sessions) == 2)
+    assert receiving.unresolved() == []
+    await first.close()
+    await until(lambda: len(receiver._sessions) == 1)
+    assert receiving.unresolved() == []
+    await send(second, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+    if over == "relay":
+        assert receiving._resolver is not None
+        (udp,) = receiving._resolver._kinds
+        rounds = udp._machine.querier.rounds  # type: ignore[attr-defined]
+        await until(lambda: rounds.phase("orders") is Phase.QUIESCENT)
+    again = await one.source("orders", stores=[store])
+    await send(again, 2)
+    assert await take(receiver, 2) == [0, 1]
+    assert receiving.unresolved() == []
+    await again.close()
+    await second.close()
+    await until(lambda: not receiver._sessions)
+    assert [wait.topic for wait in receiving.unresolved()] == ["orders"]
+
+
+async def test_another_source_does_not_step_back(net: Network) -> None:
+    """T20 is about one source. What was consumed of another says nothing of this one, whoever comes or returns."""
+    events = Events()
+    store = await net.store()
+    receiver = (await net.context(session_id=9)).receiver("orders", on_event=events)
+    one, two = await net.context(session_id=1), await net.context(session_id=2)
+    first = await one.source("orders", stores=[store])
+    await send(first, 10)
+    assert await take(receiver, 10) == list(range(10))
+    second = await two.source("orders", stores=[store])
+    await send(second, 3)
+    assert await take(receiver, 3) == [0, 1, 2]
+    for source, context, number in ((second, two, 3), (first, one, 10)):
+        await source.close()
+        returned = await context.source("orders", stores=[store])
+        await send(returned, 1)
+        assert await take(receiver, 1) == [number]
+    assert events.of(SteppedBack) == []
+
+
+async def test_a_source_whose_stores_were_emptied_steps_back(net: Network) -> None:
+    """T20: its RegID is another one now, and it is the only source that is gone."""
+    events = Events()
+    store = await net.store()
+    receiver = (await net.context(session_id=9)).receiver("orders", on_event=events)
+    context = await net.context(session_id=1)
+    source = await context.source("orders", stores=[store])
+    await send(source, 10)
+    assert await take(receiver, 10) == list(range(10))
+    await source.close()
+    await until(lambda: not receiver._sessions)
+    await net.stop()
+    await asyncio.to_thread(shutil.rmtree, net.directory / "store")
+    await net.store(listen=store)
+    returned = await context.source("orders", stores=[store])
+    await send(returned, 1)
+    assert await take(receiver, 1) == [0]
+    back = await events.first(SteppedBack)
+    assert (back.resume_point, back.known) == (0, 9)
+
+
+def test_which_lives_are_of_one_source() -> None:
+    """A place in common decides; without one, a single source that is gone may have lost its stores."""
+    machine = SourceIdentity()
+    assert machine.begin(1, {("a", 5)}, []) == {1}
+    assert machine.begin(2, {("a", 6)}, [1]) == {2}
+    assert machine.begin(3, {("b", 7), ("a", 5)}, [2]) == {1, 3}
+    machine.learn(3, {("c", 8)}, [3, 30])
+    assert machine.begin(4, {("c", 8)}, [2, 3]) == {1, 3, 30, 4}
+    assert machine.begin(5, {("d", 9)}, [2]) == {1, 3, 4, 30, 5}
+    assert machine.begin(6, {("e", 9)}, []) == {6}
+    machine.learn(99, {("a", 5)}, [99])
+    assert 99 not in machine.sources
+
+
+def test_what_is_known_of_sources_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stablecast.client.source_identity.MAX_LIVES", 2)
+    machine = SourceIdentity()
+    for life in range(5):
+        machine.begin(life, {("a", life)}, range(life))
+    assert set(machine.sources) == {3, 4}
+    assert list(machine.places.values()) == [{("a", 3)}, {("a", 4)}]
