@@ -115,10 +115,5 @@ def test_properties_that_hold_alike_are_told_together() -> None:
     assert "mut_whatever_room_bug" in rows(table)[0][4]
 
 
-def test_a_configuration_under_a_constraint_says_so() -> None:
-    (row,) = rows(EVIDENCE.table(["Stability.NoReuse"]))
-    assert "four_lives (under Apart), graph_all, " in row[1]
-
-
 def test_all_models_have_a_module() -> None:
     assert {one.model for one in EVIDENCE.every} == set(MODELS)

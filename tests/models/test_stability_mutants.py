@@ -5,13 +5,16 @@ from typing import Any
 import attrs
 import pytest
 
+from stablecast.core import history
 from stablecast.core import resume as resume_rules
 from stablecast.core.enrollment import Enrollment
+from stablecast.core.messages import Life
 from stablecast.core.quorum import Quorums
 from stablecast.core.source import SourceEndpoint, lineage
 from stablecast.core.source import parts as source_parts
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.stability import StabilityWindow
+from stablecast.core.store import lifeline
 from stablecast.core.store.filling import Filling
 from stablecast.core.store.lifeline import Lifeline
 from stablecast.core.store.registry import Registry
@@ -49,6 +52,12 @@ def _any_ack(self: SourceEndpoint, message: Any, now: int) -> None:
 
 _ON_MESSAGE = SourceEndpoint._on_message
 
+
+def _first_of_last(theirs: list[Life], ours: list[Life]) -> int | None:
+    parting = history.divergence(ours, theirs)
+    return None if parting is None else min(parting, theirs[-1][1])
+
+
 MUTANTS: dict[str, tuple[str, Patch]] = {
     "a later life ends nobody": ("graph_rivals", changed("succeeded", lambda *_: False, Lineage)),
     "the resume point is in use": ("graph_small", changed("resume_point", _at_newest, lineage)),
@@ -84,6 +93,10 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_two",
         changed("settled", property(lambda self: self.mask), Enrollment),
     ),
+    "a life that comes back is cut where it began": (
+        "graph_return",
+        changed("divergence", lambda ours, theirs: _first_of_last(theirs, ours), lifeline),
+    ),
     "the first interval is not waited for": (
         "graph_three",
         changed("everyone", property(lambda self: True), Enrollment),
@@ -92,7 +105,12 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
 """Each with the graph that shows it."""
 
 
-LARGE = {"the first interval is not waited for", "holes are not given up", "dead tails stay"}
+LARGE = {
+    "a life that comes back is cut where it began",
+    "the first interval is not waited for",
+    "holes are not given up",
+    "dead tails stay",
+}
 """Show on the largest graph only."""
 
 

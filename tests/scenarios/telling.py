@@ -105,8 +105,13 @@ def event(what: ev.Event) -> str:
     for name, value in fields.items():
         if name in ("store", "source_reg_id"):
             continue
-        shown = "|".join(flag.name or "" for flag in value) or "-" if isinstance(value, IntFlag) else str(value)
-        shown = str(value.name) if isinstance(value, IntEnum) and not isinstance(value, IntFlag) else shown
+        match value:
+            case IntFlag():
+                shown = "|".join(flag.name or "" for flag in value) or "-"
+            case IntEnum():
+                shown = value.name
+            case _:
+                shown = str(value)
         parts.append(shown if name == "text" else f"{name} {shown}")
     return f"* {type(what).__name__}: {', '.join(parts)}" if parts else f"* {type(what).__name__}"
 

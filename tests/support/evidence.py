@@ -22,7 +22,6 @@ _DEFINED = re.compile(r"^(\w+)(?:\([^)]*\))? ==", re.MULTILINE)
 _NEXT = re.compile(r"^Next ==\n((?:[ \t]+\S.*\n)+)", re.MULTILINE)
 _STEP = re.compile(r"(?:\\/|:)\s*([A-Z]\w*)")
 _NUMBER = re.compile(r"-?\d+")
-_CONSTRAINT = re.compile(r"^CONSTRAINT (\w+)$", re.MULTILINE)
 _MEMBER = re.compile(r"\"[^\"]+\"|\d+")
 
 
@@ -110,13 +109,8 @@ class Evidence:
         holding = self.holds(stated)
         states = sorted(self.known[one.name].digests.nodes for one in holding if one.name in self.known)
         graphs = f"{len(states)} of {states[0]:,} to {states[-1]:,} states" if states else "none"
-        return f"{', '.join(map(_title, holding))} | {graphs} | {spans(one.sources for one in holding)}"
-
-
-def _title(one: Configuration) -> str:
-    """Its name, and under which constraint the checker looks at its runs."""
-    constraint = _CONSTRAINT.search(one.path.read_text(encoding="utf-8"))
-    return f"{one.path.stem} (under {constraint[1]})" if constraint else one.path.stem
+        names = ", ".join(one.path.stem for one in holding)
+        return f"{names} | {graphs} | {spans(one.sources for one in holding)}"
 
 
 def spans(constants: Iterable[dict[str, str]]) -> str:

@@ -103,7 +103,7 @@ Remembered(lives) ==
 Owner(lives, n) ==
     LET before == {k \in DOMAIN lives : lives[k].first <= n} IN IF before = {} THEN 0 ELSE lives[Largest(before)].life
 
-Agreed(ours, theirs) ==  \* below the newest life that both name they agree, for that life had one history; 1: they name none
+Agreed(ours, theirs) ==  \* up to there they agree: to the newest life that both name, because a life has one history
     LET named(lives) == {lives[k] : k \in DOMAIN lives}
         both == {one \in named(ours) \cap named(theirs) : one.life # Forgotten}
     IN IF both = {} THEN 1 ELSE Largest({one.first : one \in both})

@@ -102,7 +102,7 @@ def run_store(job: StoreJob) -> int:
         job.directory,
         config,
         job.trace,
-        disk_of(disk),
+        disk_of(disk, config),
         new=job.new,
         resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
         resolver_service=parse_services(job.services),

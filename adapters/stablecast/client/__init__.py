@@ -7,7 +7,14 @@ async with Context(resolver=["127.0.0.1:15380"]) as context:
 """
 
 from stablecast.client.context import Context
-from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered, NotStable, RegistrationFailed
+from stablecast.client.errors import (
+    Closed,
+    EndpointFailed,
+    MessageTooLarge,
+    NotRegistered,
+    NotStable,
+    RegistrationFailed,
+)
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
 from stablecast.client.resolving import resolution
@@ -20,6 +27,7 @@ __all__ = [
     "Batch",
     "Closed",
     "Context",
+    "EndpointFailed",
     "Message",
     "MessageTooLarge",
     "NotRegistered",

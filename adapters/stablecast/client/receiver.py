@@ -318,7 +318,7 @@ class Receiver:
         return session
 
     def on_inherited(self) -> None:
-        """A session answers for what earlier ones delivered: those that have ended may go."""
+        """A session answers for what others delivered, or that is consumed: those that have ended may go."""
         self._settle()
 
     # What a session asks of the application.
@@ -362,7 +362,7 @@ class Receiver:
         """
         text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
         report(text, error)
-        self.inbox.fail(EndpointFailed(text), error)
+        self._reader.fail(EndpointFailed(text), error)
 
     def on_notify(self, event: Event) -> None:
         """Tell the application."""

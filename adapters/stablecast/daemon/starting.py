@@ -7,17 +7,38 @@ import attrs
 
 from stablecast.config.disk_options import DiskConfig
 from stablecast.config.plan import Plan, StorePlan
-from stablecast.core.settings import RepositoryType
+from stablecast.core.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.daemon.log import Write
 from stablecast.daemon.settings import StoreSettings
 from stablecast.journal import Disk
+from stablecast.journal.disk import SEGMENT_BYTES
 from stablecast.journal.segments import FEW_OPEN_FILES, MAX_OPEN_FILES
 from stablecast.net import address
 
+ON_DISK = (RepositoryType.DISK, RepositoryType.REDUCED_FD)
 
-def disk_of(config: DiskConfig, few_files: bool = False) -> Disk:
-    """How a journal is used under these options; `few_files`: with five descriptors in all (P-105)."""
+FILES_PER_LIMIT = 4
+"""Files of the journal in the smallest repository-disk-file-size-limit: two of them may be in use beyond the limit."""
+
+MIN_SEGMENT_BYTES = 1 << 20
+"""Of such a file, in bytes: each new one costs two syncs."""
+
+
+def segment_bytes(config: StoreConfig) -> int:
+    """Return how large the files of a journal are, in bytes.
+
+    A file goes as a whole, once nothing in it is wanted. So beside what the limits allow there are always the newest
+    file and the rest of the oldest one, and those are to be small against the limits (P-118).
+    """
+    kept = [rule.repository for rule in config.topics] + [config.repository or RepositoryConfig(disk_limit=0)]
+    limits = [one.disk_limit for one in kept if one.kind in ON_DISK and one.disk_limit]
+    return max(MIN_SEGMENT_BYTES, min([SEGMENT_BYTES, *(limit // FILES_PER_LIMIT for limit in limits)]))
+
+
+def disk_of(config: DiskConfig, store: StoreConfig, few_files: bool = False) -> Disk:
+    """How a store's journal is used under these options; `few_files`: with five descriptors in all (P-105)."""
     return Disk(
+        segment_bytes=segment_bytes(store),
         buffer_bytes=config.buffer_bytes,
         preallocate=config.preallocate,
         verify=config.checksum,
@@ -35,7 +56,7 @@ def settings_of(plan: StorePlan, log: Write, *, new: bool = False, trace: Path |
         plan.cache_directory,
         attrs.evolve(plan.config, seed=seed),
         trace,
-        disk_of(plan.disk, few_files),
+        disk_of(plan.disk, plan.config, few_files),
         new=new,
         resolver=plan.resolver,
         resolver_service=plan.resolver_service,

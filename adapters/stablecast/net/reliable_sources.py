@@ -118,6 +118,11 @@ class ReliableSources:
         """Whether the rate limit is reached: nothing may be submitted until `room` returns."""
         return self.machine.blocked
 
+    def waits(self, number: int) -> bool:
+        """Whether something that was submitted to a session waits for the rate limit."""
+        session = self.machine.sessions.get(number)
+        return session is not None and session.window.sent != session.window.lead
+
     async def room(self) -> None:
         """Wait until messages may be submitted."""
         while self.machine.blocked:

@@ -25,6 +25,14 @@ Data is never dropped: a source that is held sends none, so no more of it waits 
 """
 
 
+CLOSE_SECONDS = 2.0
+"""How long closing waits for the rate limit to let out what was written."""
+
+
+LOOK_SECONDS = 0.01
+"""How often closing looks whether it has."""
+
+
 class ReliableStream:
     """What `StreamServer` is to a source.
 
@@ -65,14 +73,24 @@ class ReliableStream:
         self._push()
 
     async def close(self) -> None:
-        """Leave the session; what is lost is sent again for a while, until the context is closed."""
+        """Leave the session, once what waits for the rate limit has left, or after `CLOSE_SECONDS`.
+
+        What is lost is sent again for a while, until the context is closed.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
             self._sources.streams -= 1
-        left, self._on_close = self._on_close, None
-        if left is not None:
-            left()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while self._on_close is not None and (self._waiting or self._sources.waits(self._session)):  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_SECONDS)  # Nothing reports that the last datagram has left.
+        except TimeoutError:
+            pass  # The rate limit is too low for what was sent at the end: what is not stable stays so.
+        finally:
+            left, self._on_close = self._on_close, None
+            if left is not None:
+                left()
 
     def _push(self) -> None:
         sources = self._sources

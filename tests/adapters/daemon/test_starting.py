@@ -13,12 +13,13 @@ from stablecast.config.disk_options import DiskConfig
 from stablecast.config.plan import StorePlan
 from stablecast.config.toml_file import outline
 from stablecast.core.events import RegistrationError
-from stablecast.core.settings import RepositoryType
+from stablecast.core.settings import RepositoryConfig, RepositoryType, StoreConfig, TopicPattern
 from stablecast.core.units import MILLISECOND
 from stablecast.daemon import store as stores
 from stablecast.daemon.log import unheard
-from stablecast.daemon.starting import all_settings, disk_of, settings_of
+from stablecast.daemon.starting import MIN_SEGMENT_BYTES, all_settings, disk_of, segment_bytes, settings_of
 from stablecast.daemon.store import Store
+from stablecast.journal.disk import SEGMENT_BYTES
 from stablecast.journal.segments import FEW_OPEN_FILES, MAX_OPEN_FILES
 from stablecast.net.ports import PortError
 from tests.adapters.daemon.test_store import until
@@ -60,7 +61,7 @@ def open_files(directory: Path) -> int:
 
 def test_what_the_disk_is_asked_for_is_what_the_journal_does() -> None:
     """P-828..P-830."""
-    disk = disk_of(DiskConfig(buffer_bytes=70_000, preallocate=True, checksum=False))
+    disk = disk_of(DiskConfig(buffer_bytes=70_000, preallocate=True, checksum=False), StoreConfig("", 1))
     assert (disk.buffer_bytes, disk.preallocate, disk.verify, disk.open_files) == (70_000, True, False, MAX_OPEN_FILES)
 
 
@@ -216,3 +217,20 @@ async def test_options_of_the_library_reach_a_running_store(tmp_path: Path) -> N
             assert repository.filling.requests.retry_ns == 300 * MILLISECOND
     finally:
         await store.stop()
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ([104_857_600], 26_214_400),
+        ([104_857_600, 20_000_000], 5_000_000),
+        ([196_992], MIN_SEGMENT_BYTES),
+        ([1 << 40], SEGMENT_BYTES),
+        ([0], SEGMENT_BYTES),
+        ([], SEGMENT_BYTES),
+    ],
+)
+def test_files_are_small_against_the_smallest_limit(limits: list[int], expected: int) -> None:
+    topics = [TopicPattern(f"t{limit}", RepositoryConfig(disk_limit=limit)) for limit in limits]
+    topics.append(TopicPattern("m", RepositoryConfig(kind=RepositoryType.MEMORY, disk_limit=1)))
+    assert segment_bytes(StoreConfig("", 1, repository=None, topics=tuple(topics))) == expected

@@ -15,7 +15,7 @@ SOURCE = r"""\* EXPECT violates Small
 SPECIFICATION Spec
 INVARIANTS Small Large
 PROPERTIES Ends
-CONSTRAINT Apart
+SYMMETRY Alike
 CHECK_DEADLOCK FALSE
 CONSTANTS
     Limit = 3  \* a comment

@@ -9,7 +9,7 @@ from functools import partial
 import attrs
 import pytest
 
-from stablecast.core.units import MILLISECOND
+from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.net import reliable_sources, reliable_stream
 from stablecast.net.reliable_sources import ReliableSources
 from stablecast.net.reliable_stream import ReliableStream
@@ -100,12 +100,11 @@ async def test_control_messages_that_wait_are_bounded_and_data_is_never_dropped(
     async with bench(SLOW) as found:
         for number in range(5):
             found.stream.write(block(7, number, 1, 60))
-        assert found.sent() == 1
         waiting = len(found.stream._waiting)
-        assert waiting == 3, "one left, one waits in the session"
+        assert found.sent() + len(found.sources.machine.limiter.data) + waiting == 5
         for number in range(8):
             found.stream.write(message([(7, number)]))
-        assert len(found.stream._waiting) == waiting
+        assert len(found.stream._waiting) <= max(waiting, 2)
         await until(lambda: found.sent() >= 5)
 
 
@@ -198,3 +197,20 @@ async def test_a_stream_that_never_started_can_be_closed() -> None:
     found = Bench(PLENTY)
     await found.stream.close()
     found.sources.close()
+
+
+async def test_closing_lets_out_what_waits_for_the_rate_limit() -> None:
+    async with bench(SLOW) as found:
+        for number in range(5):
+            found.stream.write(block(7, number, 1, 60))
+        await found.stream.close()
+        assert found.sent() == 5
+
+
+async def test_closing_gives_up_on_a_rate_limit_that_is_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reliable_stream, "CLOSE_SECONDS", 0.02)
+    async with bench(attrs.evolve(SLOW, interval_ns=SECOND)) as found:
+        for number in range(100):
+            found.stream.write(block(7, number, 1, 1000))
+        await found.stream.close()
+        assert found.sent() < 100

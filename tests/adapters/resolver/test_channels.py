@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+import uvloop
 
 from stablecast.resolver import channels
 from stablecast.resolver.channels import Channels, Happening
@@ -104,3 +106,31 @@ async def test_a_peer_that_does_not_read_is_left(
         connections.write(1, bytes(1_000_000))
         await asyncio.sleep(0)
     assert isinstance(await told.get(), Closed)
+
+
+async def cut_while_connecting(turns: int) -> list[Happening]:
+    """What is told of a connection that is cut some turns after it was asked for, and that all of it ends."""
+    told: list[Happening] = []
+    server = await asyncio.get_running_loop().create_server(asyncio.Protocol, LOCAL, 0)
+    channels = Channels(LOCAL, told.append)
+    channels.connect(1, f"{LOCAL}:{server.sockets[0].getsockname()[1]}")
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(0.01)  # noqa: ASYNC251 - the connection is made meanwhile
+    channels.cut(1)
+    before = len(told)
+    await channels.close()
+    assert len(told) == before, "nothing is told of what was cut"
+    server.close()
+    return told
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("turns", range(8))
+def test_a_connection_that_is_cut_while_it_is_made_ends(
+    loop: Callable[[], asyncio.AbstractEventLoop], turns: int
+) -> None:
+    """uvloop may report that it is made, and never its end: closing waited for that."""
+    with asyncio.Runner(loop_factory=loop) as runner:
+        told = runner.run(asyncio.wait_for(cut_while_connecting(turns), 10))
+    assert all(isinstance(one, Opened) for one in told)

@@ -18,6 +18,8 @@ CONSTANTS: dict[str, Value] = {
     "Lives": 2,
     "Crashes": 1,
     "Faults": frozenset(),
+    "Paths": "open",
+    "Memory": 9,
     "Mutant": "none",
 }
 
@@ -126,6 +128,7 @@ def test_each_invariant_can_be_broken() -> None:
     assert broken("NoStableLost", disk=empty["disk"])
     assert broken("NoReuse", source=("life", 2))
     assert broken("RetainedUntilSettled", safe=frozenset())
+    assert broken("NumbersUnique", safe=frozenset({(1, 1), (2, 1)}))
     assert broken("SyncedFirst", window=("acked", (frozenset({2}),)))
 
 
@@ -139,10 +142,11 @@ LIVES = (
 """Four lives and three stores; nothing is lost under way, and no store crashes."""
 
 
-def played_by(lives: tuple[str, ...]) -> World:
+def played_by(lives: tuple[str, ...], **changes: Value) -> World:
     steps = [step.split() for text in lives for step in text.split(",")]
     actions: list[Action] = [(name, *map(int, number)) for name, *number in steps]
-    return played(*actions, Layout="three", Numbers=2, Lives=4, Faults=frozenset({"rival", "slow"}))
+    bounds: dict[str, Value] = {"Numbers": 2, "Lives": 4, **changes}
+    return played(*actions, Layout="three", Faults=frozenset({"rival", "slow"}), **bounds)
 
 
 def test_a_life_that_told_one_store_does_not_undo_what_a_later_one_got_stable() -> None:
@@ -214,3 +218,45 @@ def test_a_life_that_comes_back_is_over_where_the_other_one_told_a_store() -> No
     """Formal design, 7.6: the store that it had before was not asked again yet."""
     steps = (RIVALS[0], RIVALS[1].replace("Inform 2", "Inform 3,Sync 3,Inform 2"), "Ask 3,Sync 3,ToSource 3")
     assert played_by(steps).source is None
+
+
+CUT_OFF = (
+    "Begin,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Wait,Inform 1,Sync 1,Inform 2,Sync 2",
+    "Send,ToStore 1,Sync 1,ToSource 1,ToStore 2,Sync 2,ToSource 2,Turn",
+    "Begin,Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3,Wait,Inform 1,Sync 1,Stop,Turn",
+    "Ask 2,Sync 2,ToSource 2,ToSource 2,Ask 3,Sync 3,ToSource 3,Ask 2,Sync 2,ToSource 2,ToSource 2",
+    "Ask 1,Sync 1,ToSource 1",
+)
+"""Life 1 has message 0 stable at stores 1 and 2. Life 2 tells store 1 only, and dies. Life 1 comes back."""
+
+
+def test_a_life_that_comes_back_keeps_what_it_got_stable() -> None:
+    """S1, S3: store 1 was told of the life before, and what that life left below the parting is its own."""
+    here = played_by(CUT_OFF)
+    assert here.safe == {(1, 0)}
+    here.do(("Inform", 1))
+    here.do(("Sync", 1))
+    assert [store.synced.messages for store in here.stores] == [{0: 1}, {0: 1}, {}]
+    state = here.abstract()
+    assert all(INVARIANTS[name](state) for name in ("StableByQuorum", "NoStableLost", "NumbersUnique"))
+
+
+def life(stores: tuple[int, int]) -> str:
+    """A life that two stores hear, which sends one message that becomes stable."""
+    one, other = stores
+    begun = ",".join(f"Ask {store},Sync {store},ToSource {store}" for store in stores)
+    kept = ",".join(f"ToStore {store},Sync {store},ToSource {store}" for store in stores)
+    return f"Begin,{begun},Wait,Inform {one},Sync {one},Inform {other},Sync {other},Send,{kept},Stop"
+
+
+def test_a_store_that_missed_more_lives_than_are_remembered_serves_none_of_its_messages() -> None:
+    """S3: store 3 alone holds message 0 of life 1. Life 2 uses the number again, and is forgotten by life 5."""
+    first = "Begin,Ask 1,Sync 1,ToSource 1,Ask 3,Sync 3,ToSource 3,Wait,Inform 3,Sync 3,Send,ToStore 3,Sync 3,Stop"
+    last = "Begin,Ask 1,Sync 1,ToSource 1,Ask 2,Sync 2,ToSource 2,Wait,Ask 3,Sync 3,ToSource 3"
+    here = played_by((first, *[life((1, 2))] * 3, last), Numbers=4, Lives=5, Memory=2)
+    assert here.safe == {(2, 0), (3, 1), (4, 2)}
+    assert here.stores[2].synced.messages == {0: 1}
+    here.do(("Inform", 3))
+    here.do(("Sync", 3))
+    assert here.stores[2].synced.messages == {}
+    assert INVARIANTS["NoDeadServed"](here.abstract())
