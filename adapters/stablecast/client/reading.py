@@ -149,9 +149,10 @@ class Reader:
                     failure, cause = self._failure
                     raise type(failure)(str(failure)) from cause
                 await self._wait()
-            elif self._due():
+                continue
+            if self._due():
                 await self._turn()
-            else:
+            if inbox and not self._closed:  # what waited may have been dropped in that turn
                 return inbox.take(most)
         return None
 

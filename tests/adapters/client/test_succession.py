@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -15,8 +14,10 @@ from stablecast.core import serial
 from stablecast.core.effects import StartProxy
 from stablecast.core.events import Oddity, RegistrationComplete, UnrecoverableLoss
 from stablecast.core.messages import ElectionToken, StoreEntry
+from stablecast.transports.codec.identity import TOPIC_BITS
+from stablecast.transports.lbttcp import Run, build
 from tests.support.network import LOCAL, Events, Network, drop, until
-from tests.support.traffic import SESSION, send, source_of
+from tests.support.traffic import SESSION, source_of
 
 EXPLICIT: dict[str, Value] = {"ume_explicit_ack_only": 1}
 ARRIVAL: dict[str, Value] = {"ordered_delivery": 0}
@@ -166,15 +167,13 @@ async def test_a_handle_acknowledges_whatever_session_answers_by_then(net: Netwo
     assert (await anext(receiver)).sequence_number == 2
 
 
-async def test_what_waits_of_a_life_that_was_cut_is_dropped(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_of_a_life_that_was_cut_is_dropped(net: Network) -> None:
     """Its store never had the last messages: they are not stable, and their numbers are used again."""
     context, source = await source_of(net, "a")
     receiving, events, log = await net.context(session_id=1), Events(), Log()
     receiver = receiving.receiver("orders", on_event=events)
     await events.first(RegistrationComplete)
     await fill(source, 5)
-    store = net.stores["a"]
-    monkeypatch.setattr(store, "_on_items", lambda *_: None, raising=False)
     await backlog(net, receiver, source)
     [session] = receiver._sessions.values()
     cut = build_run(session.incarnation, 5, 4)
@@ -271,11 +270,8 @@ async def test_a_callback_with_a_backlog(net: Network, monkeypatch: pytest.Monke
     await nothing_comes_again(net, receiving, source, {})
 
 
-def build_run(life: int, first: int, count: int) -> Any:
+def build_run(life: int, first: int, count: int) -> Run:
     """A live run of a life."""
-    from stablecast.transports.codec.identity import TOPIC_BITS
-    from stablecast.transports.lbttcp import Run, build
-
     index = life % (1 << TOPIC_BITS)
     contents = [b"%08d" % number for number in range(first, first + count)]
     return Run(index, serial.wire(first), count, 8 * count, build(index, serial.wire(first), contents))
