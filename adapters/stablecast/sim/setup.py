@@ -42,6 +42,9 @@ RESOLUTION_SHARE: Final = 0.3
 RESOLUTION_LOSS: Final = (1, 10, 40)
 """which loses one of these shares of its datagrams, in percent."""
 
+BRIEF_SHARE: Final = 0.3
+"""In how many worlds leases are brief, and two living processes claim one client."""
+
 MESSAGE_BYTES: Final = 24
 """What a message counts against a limit: 12 bytes of payload and its header; of the payload alone under RPP."""
 
@@ -77,6 +80,7 @@ class Setup:
     in up to so many pieces.
     Of the receivers: the last is `non_blocking`, or comes `late_ms`; all deliver in `arrival` order, acknowledge by
     `ack_mode`; the stream is `lossy` for so many percent of its runs. And who is `leaving` in the end.
+    Where leases are `brief` a RegID is free again soon after its holder was cut off.
     Sources are found by `resolution` whose datagrams are lost for so many percent; 0: the world tells where they are.
     """
 
@@ -109,6 +113,7 @@ class Setup:
     leaving: Leaving = Leaving.NOBODY
     large: int = 0
     resolution: int = 0
+    brief: bool = False
 
     @property
     def groups(self) -> list[int]:
@@ -156,7 +161,15 @@ def plainer(setup: Setup) -> Iterator[Setup]:
 
 
 def draw_setup(seed: int) -> Setup:
-    """The setup of a seed."""
+    """Return the setup of a seed; leases may be brief wherever a source has a quorum of stores."""
+    setup = _draw(seed)
+    if setup.rules.sizes and not setup.turns:  # In turns two lives may have stores of their own: nobody knows whose.
+        rng = Random(f"brief {seed}")  # noqa: S311  # not a secret
+        setup = attrs.evolve(setup, brief=rng.random() < BRIEF_SHARE)
+    return setup
+
+
+def _draw(seed: int) -> Setup:
     rng = Random(f"setup {seed}")  # noqa: S311  # not a secret
     if rng.random() < PLAIN_SHARE:
         return Setup()
