@@ -64,7 +64,6 @@ class Cluster:
         self._everybody: list[Process] = []
         self._traces = traces
         self._hosts = list(HOSTS.values())
-        self._calmed = False
         self._unsent = 0
         self._lives = 0
         rng = world.rng
@@ -110,7 +109,7 @@ class Cluster:
 
     def calm(self) -> None:
         """All faults are over: everybody runs, one process each, but for a source that stays away."""
-        self._calmed = True
+        self.checkers.facts.calm = True
         for process in self._old:
             self._kill(process, flush=True)
         self.deserted = self.setup.orphaned
@@ -354,7 +353,7 @@ class Cluster:
         rival = self.processes[fault.who]
 
         def end() -> None:
-            if not self._calmed:
+            if not self.checkers.facts.calm:
                 self._kill(rival, flush=not fault.variant)
 
         if fault.span_ms:

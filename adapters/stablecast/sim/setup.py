@@ -128,7 +128,8 @@ class Setup:
     @property
     def limited(self) -> bool:
         """Whether messages may have to go before everybody has them."""
-        return bool(self.size_limit or self.disk_limit or self.retained[1])
+        forgetful_memory = self.memory and self.size_threshold  # Beyond it the oldest go for good (P-102).
+        return bool(self.size_limit or self.disk_limit or self.retained[1] or forgetful_memory)
 
     def as_json(self) -> dict[str, Any]:
         """What is not plain, as JSON values."""

@@ -171,6 +171,23 @@ FOUND = {
         ),
         Setup(turns=True, leaving=Leaving.SOURCE),
     ),
+    # A receiver that sets the pace began behind what one store had let go, and the others waited for it for ever (L1).
+    "stores_wait_for_what_a_receiver_passed_by": Schedule(
+        831253,
+        ((652, 1), (1444, 1), (3778, 30), (3848, 24)),
+        (
+            Fault(81, Act.TAKEOVER, "receiver0", "store1", 1, True),
+            Fault(150, Act.TAKEOVER, "source", "store1", 2234, True),
+            Fault(294, Act.FREEZE, "source", "store1", 109, True),
+            Fault(1056, Act.CRASH, "store1", "", 1, False),
+            Fault(1240, Act.PART, "receiver1", "", 148, True),
+            Fault(1293, Act.CRASH, "source", "", 40, False),
+            Fault(1347, Act.CRASH, "store0", "", 1, False),
+            Fault(2249, Act.PART, "receiver1", "", 220, True),
+            Fault(3822, Act.TAKEOVER, "receiver1", "source", 51, False),
+        ),
+        Setup(memory=True, size_limit=720, paced=True, large=3),
+    ),
     # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
     "connected_behind_the_end_of_a_proxy": Schedule(
         830083,

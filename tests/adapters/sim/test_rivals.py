@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from stablecast.core.store.lifeline import Lifeline
@@ -47,8 +48,14 @@ def test_a_life_that_comes_back_deletes_nothing_that_is_stable(seed: int) -> Non
 
 
 @pytest.mark.no_cover
-def test_the_run_finds_a_store_that_cuts_where_the_life_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: the cut is at the resume point, though the store was told of this life before."""
+@pytest.mark.parametrize("wiped", [(), (Fault(300, Act.WIPE, "store2", "", 1, False),)])
+def test_the_run_finds_a_store_that_cuts_where_the_life_began(
+    monkeypatch: pytest.MonkeyPatch, wiped: tuple[Fault, ...]
+) -> None:
+    """The planted fault: the cut is at the resume point, though the store was told of this life before.
+
+    A disk that is lost excuses that only if no quorum remembers the life any more.
+    """
     resume = Lifeline.resume
 
     def planted(self: Lifeline, number: int, *args: Any) -> int:
@@ -57,8 +64,22 @@ def test_the_run_finds_a_store_that_cuts_where_the_life_began(monkeypatch: pytes
         return cut if newest_here else min(cut, number)
 
     monkeypatch.setattr(Lifeline, "resume", planted)
-    found = [{violation.rule for violation in run(comes_back(seed)).violations} for seed in SEEDS]
+    schedules = [attrs.evolve(plain, faults=(*wiped, *plain.faults)) for plain in map(comes_back, SEEDS)]
+    found = [{violation.rule for violation in run(schedule).violations} for schedule in schedules]
     assert found.count({"S3"}) >= len(SEEDS) // 2
+
+
+@pytest.mark.no_cover
+def test_two_lives_of_which_the_later_knows_nothing_are_promised_nothing() -> None:
+    """A quorum knew the first life, and the disk of one of its two stores is lost. Neither life has the higher term."""
+    faults = (
+        Fault(1, Act.PART, SOURCE, "store1", 452, False),
+        Fault(196, Act.WIPE, "store2", "", 1, False),
+        Fault(448, Act.RIVAL, SOURCE, "", 810, True),
+    )
+    report = run(Schedule(9100021, ((853, 1),), faults, Setup(brief=True)))
+    assert report.violations == ()
+    assert report.counts["forks"] == 1
 
 
 def rival(cluster: Cluster, who: str, span_ms: int = 0) -> None:

@@ -264,8 +264,8 @@ class ReceiverSession:
         if high >= low and not answer.no_cache:
             self.window.learn(high)
         self._review(now)
-        if self.window.next is not None and self.window.acked >= self.window.start:
-            self.acknowledger.tell_store(registration, self.window.acked, self.outbox)
+        if self.window.next is not None:
+            self.acknowledger.catch_up(registration, self.window, self.outbox)
         self._recover(now)
 
     def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
@@ -353,6 +353,8 @@ class ReceiverSession:
     def begin(self, now: int, wish: int) -> None:
         """Start to deliver."""
         self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
+        for registration in self.enrollment.counting:
+            self.acknowledger.catch_up(registration, self.window, self.outbox)
 
     def begin_at(self, now: int, start: int) -> None:
         """Deliver from `start` on; what the stream leaves out is recovered as configured."""
