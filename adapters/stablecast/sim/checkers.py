@@ -120,7 +120,8 @@ class Checkers:
         for number in (number for low, high in unstable for number in range(low, high)):
             passed = self.stores.passed(number)
             left = [store for store in self.facts.disks if store not in passed]
-            if self.facts.judge.recoverable(left):
+            turn_over = self.facts.setup.turns and passed  # The store whose turn it is decides alone (P-502).
+            if self.facts.judge.recoverable(left) and not turn_over:
                 self.facts.report("L1", f"number {number} is given up, {' and '.join(left)} had room for it")
                 return
 

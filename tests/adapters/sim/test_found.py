@@ -188,6 +188,27 @@ FOUND = {
         ),
         Setup(memory=True, size_limit=720, paced=True, large=3),
     ),
+    # A receiver acknowledged what a life sent that came back behind another: numbers of that one's stable messages (D1).
+    "acknowledged_of_a_life_that_is_over": Schedule(
+        9001035,
+        ((1178, 1), (1195, 1)),
+        (
+            Fault(846, Act.PART, "source", "", 1441, False),
+            Fault(852, Act.RIVAL, "source", "", 1, False),
+            Fault(1145, Act.CRASH, "source", "", 42, True),
+            Fault(1146, Act.FREEZE, "store0", "", 958, False),
+            Fault(1459, Act.PART, "receiver1", "store2", 1142, False),
+            Fault(2224, Act.CRASH, "source", "", 88, True),
+        ),
+        Setup(brief=True),
+    ),
+    # No store counted a receiver when it acknowledged: the source was never confirmed what it waited for (L1).
+    "confirmed_while_nobody_counts": Schedule(
+        9001395,
+        ((133, 10), (157, 33)),
+        (Fault(208, Act.LEAP, "receiver1", "", 2148, True),),
+        Setup(unique=2),
+    ),
     # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
     "connected_behind_the_end_of_a_proxy": Schedule(
         830083,

@@ -266,6 +266,9 @@ class ReceiverSession:
         self._review(now)
         if self.window.next is not None:
             self.acknowledger.catch_up(registration, self.window, self.outbox)
+        if self.enrollment.counting == [registration]:  # A receiver that no store counts has no name to confirm by.
+            again = (Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
+            self.acknowledger.on_broken(*again, now, self.outbox)
         self._recover(now)
 
     def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
