@@ -1,5 +1,8 @@
 """Messages that did not come plain: pieces put together, properties taken off."""
 
+from bisect import bisect_left
+from operator import attrgetter
+
 from stablecast.client.message import Batch, Owner
 from stablecast.core.effects import Deliver
 from stablecast.transports.fragments import Whole
@@ -43,11 +46,24 @@ class Assembled(Batch):
         except WireError:
             return {}
 
+    def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
+        spans: list[tuple[int, int]] = []
+        for whole in self._wholes[begin:end]:
+            first = spans.pop()[0] if spans and spans[-1][1] == whole.first else whole.first
+            spans.append((first, whole.last + 1))
+        return spans
+
+    def within(self, first: int, stop: int) -> tuple[int, int]:
+        """Return [begin, end), the messages that have a number in [first, stop); empty if there is none."""
+        begin = bisect_left(self._wholes, first, key=attrgetter("last"))
+        return begin, max(begin, bisect_left(self._wholes, stop, key=attrgetter("first")))
+
+    def keep(self, begin: int, end: int) -> None:
+        """Keep messages [begin, end) only."""
+        super().keep(begin, end)
+        self._wholes = self._wholes[begin:end]
+
     def _report(self, begin: int, end: int) -> None:
-        first, last = self.numbers(begin)
-        for whole in self._wholes[begin + 1 : end]:
-            if whole.first != last + 1:
-                self._owner.consumed(first, last)
-                first = whole.first
-            last = whole.last
-        self._owner.consumed(first, last)
+        for first, stop in self.spans(begin, end):
+            self.owner.consumed(first, stop - 1)

@@ -1,9 +1,11 @@
 """What a receiver hands to the application: single messages, or runs of them."""
 
-from typing import Protocol
+from copy import copy
+from typing import Protocol, Self
 
 import attrs
 
+from stablecast.client.succession import Succession
 from stablecast.core import serial
 from stablecast.transports.lbttcp import Run, payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER
@@ -13,11 +15,22 @@ from stablecast.transports.wire.properties import Value
 class Owner(Protocol):
     """The session that delivered a batch."""
 
+    succession: Succession
+
+    def dropped(self, count: int) -> None:
+        """Note that so many numbers that it delivered will not be consumed."""
+
+    def own_thread(self) -> None:
+        """Raise MisuseError in any thread but that of the session's event loop."""
+
     def consumed(self, first: int, last: int) -> None:
         """The application is done with these."""
 
     def acknowledge(self, first: int, number: int) -> None:
         """The application acknowledges everything up to a number, and was handed `first` to `number`."""
+
+    def acknowledge_now(self) -> None:
+        """Acknowledge what is consumed, without waiting for the interval."""
 
 
 @attrs.frozen
@@ -37,6 +50,7 @@ class AckHandle:
         In arrival order what is below counts only if the application is done with it, or it came in one batch with this
         message. Raises MisuseError for a number that was not delivered yet, or is a piece of a message that was not.
         """
+        self._owner.own_thread()
         wanted = self.number if number is None else serial.extend(serial.wire(number), self.number)
         self._owner.acknowledge(self.first if self.first <= wanted <= self.number else wanted, wanted)
         if wanted > self.number:
@@ -50,7 +64,7 @@ class Batch:
     by the application's own data, P-427), `otr` that they were missing on the stream of a receiver that was running.
     """
 
-    __slots__ = ("_alone", "_block", "_owner", "_skip", "count", "first", "incarnation", "otr", "recovered", "reported")
+    __slots__ = ("_alone", "_block", "_skip", "count", "first", "incarnation", "otr", "owner", "recovered", "reported")
 
     def __init__(
         self,
@@ -67,7 +81,7 @@ class Batch:
         self._block = run.block
         self._skip = skip
         self._alone = run.count == 1
-        self._owner = owner
+        self.owner = owner
         self.count = count
         self.first = first
         self.incarnation = incarnation
@@ -96,11 +110,44 @@ class Batch:
         return payloads(self._block, self._skip, self.count)
 
     def consumed(self, count: int | None = None) -> None:
-        """The application is done with the first `count` messages (default all): they may be acknowledged."""
-        upto = self.count if count is None else min(count, self.count)
+        """The application is done with the first `count` messages (default all): they may be acknowledged.
+
+        Raises MisuseError in another thread than that of the receiver.
+        """
+        self.owner.own_thread()
+        self.settle(self.count if count is None else count)
+
+    def settle(self, count: int) -> None:
+        """Report the first `count` messages as consumed, unless they were reported before."""
+        upto = min(count, self.count)
         if upto > self.reported:
             begin, self.reported = self.reported, upto
             self._report(begin, upto)
+
+    def spans(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """Return the numbers of messages [begin, end) as ranges [first, stop), ascending."""
+        return [(self.first + begin, self.first + end)] if begin < end else []
+
+    def within(self, first: int, stop: int) -> tuple[int, int]:
+        """Return [begin, end), the messages that have a number in [first, stop); empty if there is none."""
+        begin = min(max(first - self.first, 0), self.count)
+        return begin, max(begin, min(stop - self.first, self.count))
+
+    def part(self, begin: int, end: int) -> Self:
+        """Return a batch of messages [begin, end)."""
+        part = copy(self)
+        part.keep(begin, end)
+        return part
+
+    def cut(self, count: int) -> None:
+        """Keep the first `count` messages only."""
+        self.keep(0, count)
+
+    def keep(self, begin: int, end: int) -> None:
+        """Keep messages [begin, end) only."""
+        self.reported = max(0, min(self.reported, end) - begin)
+        self.first = self.numbers(begin)[0] if begin else self.first
+        self._skip, self.count = self._skip + begin, end - begin
 
     def numbers(self, index: int) -> tuple[int, int]:
         """First and last extended number of the `index`th message; they differ where it was cut into pieces."""
@@ -112,7 +159,7 @@ class Batch:
 
     def ack_handle(self, index: int | None = None) -> AckHandle:
         """What can acknowledge the `index`th message and all before it, now or later; None: the last of the batch."""
-        return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self._owner)
+        return AckHandle(self.first, self.numbers(self.count - 1 if index is None else index)[1], self.owner)
 
     def ack(self) -> None:
         """Acknowledge the batch and everything before it: for receivers that acknowledge explicitly (P-346)."""
@@ -120,7 +167,7 @@ class Batch:
 
     def _report(self, begin: int, end: int) -> None:
         """Messages [begin, end) of the batch are consumed."""
-        self._owner.consumed(self.first + begin, self.first + end - 1)
+        self.owner.consumed(self.first + begin, self.first + end - 1)
 
 
 class Message:

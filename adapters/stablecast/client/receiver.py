@@ -2,39 +2,41 @@
 
 `async for message in receiver` acknowledges a message when its loop body has ended; `async for batch in
 receiver.batches()` does the same for whole runs and costs nothing per message. What the application has in hand when it
-leaves the loop is not acknowledged unless it says `consumed()`. A callback `on_message` takes messages the moment they
-are there, without a task in between; what it raises ends the deliveries, and the message is not acknowledged.
+leaves the loop is not acknowledged unless it says `consumed()`, or reads on. A callback `on_message` takes messages the
+moment they are there, without a task in between; what it raises ends the deliveries, and the message is not
+acknowledged.
 
 When a life of the source is over, its session goes on to recover what is missing from the stores, and what it
-delivered may still be consumed. The next life is joined once that is done, or after `DRAIN_SECONDS`; then the old
-session delivers no more, and what was in hand may be delivered twice.
+delivered may still be consumed. The next life is joined once that is done, or after `DRAIN_SECONDS`. Then its session
+inherits what waits in the inbox or is in hand (`inheritance`), so that the application gets each message once.
 """
 
 import asyncio
 import operator
-import time
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
-from stablecast.client.callbacks import handing_over, report, tell
+from stablecast.client.callbacks import Handover, report, tell
 from stablecast.client.early import Early
 from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.plans import Plan
+from stablecast.client.reading import FIRST_BATCH, TURN_MESSAGES, Reader, Reading
 from stablecast.client.session import Session
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core import effects as fx
-from stablecast.core.errors import MisuseError, StablecastError
+from stablecast.core.errors import StablecastError
 from stablecast.core.events import Event, RegistrationError
 from stablecast.core.inputs import Gone, Lost, Reset
 from stablecast.core.lives import MAX_LIVES
 from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.messages import SourceInfo
 from stablecast.core.settings import ReceiverConfig
+from stablecast.core.units import SECOND
 from stablecast.net.joiner import Joiner
 from stablecast.net.reliable_joiner import ReliableJoiner
 from stablecast.net.stream import Item
@@ -46,9 +48,6 @@ from stablecast.transports.wire.errors import WireError
 
 if TYPE_CHECKING:
     from stablecast.client.context import Context
-
-REPORT_SECONDS = 0.01
-"""A consumed message is reported at the latest with the first message taken this long after it."""
 
 DRAIN_SECONDS = 1.0
 """How long a new life of a source waits until an earlier one is recovered and consumed."""
@@ -91,7 +90,6 @@ class Receiver:
         self._on_event = on_event
         self._reg_id = reg_id
         self._start_at = start_at
-        self._on_message = on_message
         self.transport = TransportConfig()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
@@ -101,14 +99,16 @@ class Receiver:
         self._finished: list[Session] = []
         self._history: dict[int, list[tuple[int, int]]] = {}
         self._plans: dict[str, Plan] = {}
-        self._inbox = Inbox(self._read_on)
-        self.deliver = self._inbox.put if on_message is None else handing_over(on_message, f"receiver '{self.topic}'")
+        self.inbox: Inbox[Batch] = Inbox(self._read_on)
+        self.deliver, refusal = self.inbox.put, ""
+        patience = config.ack_interval_ns / SECOND
+        if on_message is not None:
+            self.deliver = Handover(on_message, f"receiver '{self.topic}'", self.inbox, patience).deliver
+            refusal = f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too"
+        self._reader = Reader(self.inbox, patience, self.topic, refusal)
+        self._alone = Reading(self._reader)
         self._paused = False
         self._closed = False
-        self._current: Batch | None = None
-        self._payloads: list[bytes] = []
-        self._at = 0
-        self._reported_at = 0.0
 
     async def __aenter__(self) -> "Receiver":
         """The receiver itself."""
@@ -123,9 +123,7 @@ class Receiver:
         if self._closed:
             return
         self._closed = True
-        if self._current is not None:
-            self._current.consumed(self._at - 1)
-        self._inbox.close()
+        self._reader.close()
         if self._rejoin is not None:
             self._rejoin.cancel()
         for plan in self._plans.values():
@@ -146,53 +144,31 @@ class Receiver:
         """
         await asyncio.gather(*(session.deregister() for session in self._sessions.values()))
 
-    # Taking messages.
+    # Reading.
 
-    def __aiter__(self) -> "Receiver":
-        """Messages, in order for each source."""
-        return self
+    def __aiter__(self) -> Reading:
+        """Begin a loop over messages, in order for each source; it goes on where the loop before was left.
+
+        The message in hand is consumed when the next one is asked for. A message that was in hand when a loop was left
+        is consumed when another loop goes on. The loop ends when the receiver is closed. It raises RegistrationFailed
+        when `reg_id` or `start_at` raised or returned nothing usable, and MisuseError while another task reads.
+        """
+        return self._reader.claim()
 
     async def __anext__(self) -> Message:
-        """The next message; the one before it is consumed. Ends when the receiver is closed.
-
-        Raises RegistrationFailed when `reg_id` or `start_at` raised or returned nothing usable.
-        """
-        if self._current is not None and self._at < len(self._payloads) and not self._closed:
-            now = time.monotonic()
-            if now - self._reported_at > REPORT_SECONDS:
-                self._reported_at = now
-                self._current.consumed(self._at)
-        else:
-            await self._next_batch()
-        assert self._current is not None
-        message = Message(self._payloads[self._at], self._current, self._at)
-        self._at += 1
-        return message
+        """Return the next message, as a loop does."""
+        self._reader.check()
+        return await self._alone.__anext__()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Runs of messages; a run is consumed when the next one is asked for. Ends and raises like the iterator."""
-        while True:
-            batch = await self._take()
-            if batch is None:
-                return
+        """Yield runs of messages; a run is consumed when the next one is asked for. Ends and raises like the iterator.
+
+        The first run of a loop is one message. Each next one may be twice as long, up to what came together.
+        """
+        reading, most = self._reader.claim(), FIRST_BATCH
+        while (batch := await reading.batch(most)) is not None:
             yield batch
-            batch.consumed()
-
-    async def _next_batch(self) -> None:
-        if self._current is not None:
-            self._current.consumed()
-        batch = await self._take()
-        if batch is None:
-            raise StopAsyncIteration
-        self._current = batch
-        self._payloads = batch.payloads()
-        self._at = 0
-        self._reported_at = time.monotonic()
-
-    async def _take(self) -> Batch | None:
-        if self._on_message is not None:
-            raise MisuseError(f"receiver '{self.topic}' gives its messages to on_message: it cannot be iterated, too")
-        return await self._inbox.take()
+            most = min(2 * most, 2 * TURN_MESSAGES)
 
     def _read_on(self) -> None:
         self._paused = False
@@ -230,7 +206,7 @@ class Receiver:
             if self._static is None:
                 self._context.transports.pass_over(transport, error)
             else:
-                self._inbox.fail(error, error)
+                self._reader.fail(error, error)
             return
         self._joiners[transport] = joiner
         if self._paused:
@@ -259,7 +235,7 @@ class Receiver:
         """Let go of sessions that have delivered everything, all of it consumed; when none is left, join what waits."""
         too_many = len(self._finished) - MAX_FINISHED
         for place, session in enumerate(tuple(self._finished)):
-            if not (session.waiting or session.recovering) or place < too_many:
+            if session.settled or place < too_many:
                 self._finished.remove(session)
                 self._remember(session)
                 session.close()
@@ -295,7 +271,7 @@ class Receiver:
                     session.on_message(message)
                     for run in self._early.take(session.incarnation):
                         session.on_run(run)
-        if self._inbox.full and not self._paused:
+        if self.inbox.full and not self._paused:
             self._paused = True
             for joiner in self._joiners.values():
                 joiner.pause()
@@ -322,16 +298,22 @@ class Receiver:
         try:
             session = Session(self, config, self._context.pool, self._context.trace, plan.transport)
         except StablecastError as error:
-            self._inbox.fail(error, error)
+            self._reader.fail(error, error)
             return None
-        for earlier in (*self._sessions.values(), *self._finished):
-            if earlier.shares_source(info):
-                earlier.stop()
-            self._remember(earlier)
+        owners = {batch.owner: None for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, Session)}
+        others = dict.fromkeys((*owners, *self._finished, *self._sessions.values()))
+        for other in others:
+            self._remember(other)
         self._sessions[info.incarnation] = session
         self._context.met_source(self.topic)
-        session.start(self._history)
+        session.start(
+            self._history, [other for other in others if other.succession.heir is None and other.shares_source(info)]
+        )
         return session
+
+    def on_inherited(self) -> None:
+        """A session answers for what earlier ones delivered: those that have ended may go."""
+        self._settle()
 
     # What a session asks of the application.
 
@@ -363,7 +345,7 @@ class Receiver:
     def _fail(self, callback: str, store_index: int, store: str, error: Exception) -> None:
         """The application did not answer: an event, a report, and an exception for whoever waits for messages."""
         text = f"the {callback} callback of receiver '{self.topic}' failed: {type(error).__name__}: {error}"
-        self._inbox.fail(RegistrationFailed(text), error)
+        self._reader.fail(RegistrationFailed(text), error)
         report(text, error)
         self.on_notify(RegistrationError(store_index, store, text))
 

@@ -1,15 +1,20 @@
 """A receiver's session with one life of one source: stream, machine, and the runs in between."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, assert_never
+
+import attrs
 
 from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
+from stablecast.client.succession import Succession
 from stablecast.core import effects as fx
 from stablecast.core import serial
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import DeregistrationComplete, UnrecoverableLoss
+from stablecast.core.events import DeregistrationComplete, Event, Oddity, RegistrationComplete, UnrecoverableLoss
 from stablecast.core.inputs import (
     Acknowledge,
     Arrived,
@@ -50,8 +55,11 @@ class Session:
         self.incarnation = config.incarnation
         self.transport = transport
         self.ended = False
-        self._stopped = False
         self.waiting = 0
+        self._stopped = self._closed = False
+        self._plain = True
+        self._earlier: Sequence[Session] = ()
+        self._thread = get_ident()
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
@@ -65,10 +73,18 @@ class Session:
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
         )
-        self._driver = Driver(driven, self._perform, self._tell_consumed)
+        self._driver = Driver(driven, self._perform, self._before_timer)
+        self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
 
-    def start(self, history: dict[int, list[tuple[int, int]]]) -> None:
-        """Begin, knowing what the application consumed in earlier sessions."""
+    def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[Session]" = ()) -> None:
+        """Begin, knowing what the application consumed in earlier sessions.
+
+        `earlier` are those with the same source: what they delivered is inherited once the source has told of itself.
+        """
+        self._earlier = earlier
+        self.succession.earlier = [session.succession for session in earlier]
+        for session in earlier:
+            session.stop()
         for incarnation, ranges in history.items():
             for first, stop in ranges:
                 self._driver.feed(History(incarnation, first, stop - 1))
@@ -76,24 +92,35 @@ class Session:
 
     def history(self) -> dict[int, list[tuple[int, int]]]:
         """What was consumed, by the life that sent it."""
-        self._tell_consumed()
-        return {incarnation: list(ranges) for incarnation, ranges in self._machine.lives.consumed.items()}
+        self.tell_consumed()
+        return self.succession.consumed()
+
+    @property
+    def settled(self) -> bool:
+        """Whether it may end: it has delivered everything, all of it consumed, or a later session answers for it."""
+        return self.succession.heir is not None or not (self.waiting or self.recovering)
 
     @property
     def recovering(self) -> bool:
         """Whether messages are still to be had from the stores."""
         machine = self._machine
-        return machine.state is ReceiverState.ACTIVE and bool(machine.requests or machine.window.missing())
+        return (
+            not self._stopped
+            and machine.state is ReceiverState.ACTIVE
+            and bool(machine.requests or machine.window.missing())
+        )
 
     def shares_source(self, info: SourceInfo) -> bool:
-        """Whether this is the announcement of another life of the same source."""
+        """Whether this is the announcement of the same life, or of another one of the same source."""
+        if info.incarnation == self.incarnation:
+            return True
         known = () if self._machine.info is None else self._machine.info.stores
         places = {(store.address, store.source_reg_id) for store in known}
         return any((store.address, store.source_reg_id) in places for store in info.stores)
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""
-        self._stopped = True
+        self._stopped, self._plain = True, False
 
     def receive(self, event: ReceiverInput) -> None:
         """Feed the machine."""
@@ -108,7 +135,8 @@ class Session:
         first, stream, life = run.first, self._stream, self.incarnation
         if (
             self._driver.idle
-            and not (run.chained or self._pieces.partials or self._stopped)
+            and self._plain
+            and not (run.chained or self._pieces.partials)
             and (stream is None or stream.next.get(life) == first)
         ):
             count = run.count
@@ -137,21 +165,32 @@ class Session:
     def on_message(self, message: Message) -> None:
         """A control message for this session."""
         self._driver.feed(Arrived(message))
+        if self.succession.due:
+            self._inherit()
 
     def close(self) -> None:
         """Acknowledge what was consumed, and stop."""
-        self._tell_consumed()
+        self.tell_consumed()
         self._driver.feed(Finish())
         self._driver.close()
+        self._closed = True
         self._left.set()
 
     async def deregister(self) -> None:
         """Ask every store to forget this receiver, and wait until all have, or the session is over."""
-        self._tell_consumed()
+        self.tell_consumed()
         self._driver.feed(Withdraw())
         await self._left.wait()
 
     # What the application does with batches.
+
+    def own_thread(self) -> None:
+        """Raise MisuseError in any thread but the event loop's: nothing here may be used by two at once."""
+        if get_ident() != self._thread:
+            raise MisuseError(
+                f"a message of '{self.config.topic}' was consumed or acknowledged in another thread: "
+                "use loop.call_soon_threadsafe"
+            )
 
     def consumed(self, first: int, last: int) -> None:
         """It is done with these; the machine hears of all at once, after what has arrived meanwhile was read."""
@@ -162,15 +201,34 @@ class Session:
         elif self._consumed[1] + 1 == first:
             self._consumed = (self._consumed[0], last)
         else:
-            self._tell_consumed()
-            self._driver.feed(Consumed(first, last))
-        if self.ended and not self.waiting:
+            self.tell_consumed()
+            self._consumed = (first, last)
+            self.tell_consumed()
+        if self.succession.heir is not None:
+            self.succession.on_consumed(first, last + 1)
+        elif self.ended and not self.waiting:
             self._receiver.on_consumed(self)
 
-    def _tell_consumed(self) -> None:
+    def tell_consumed(self) -> None:
+        """Feed what was consumed and not fed yet."""
         while self._consumed is not None:
             (first, last), self._consumed = self._consumed, None
-            self._driver.feed(Consumed(first, last))
+            if self._closed:
+                self._machine.lives.on_consumed(first, last + 1)
+            else:
+                self._driver.feed(Consumed(first, last))
+
+    def _before_timer(self) -> None:
+        self.tell_consumed()
+        if self.succession.inherited is not None:
+            self.succession.claim()
+
+    def acknowledge_now(self) -> None:
+        """Acknowledge what is consumed, without waiting for the interval."""
+        self.tell_consumed()
+        self._driver.feed(Finish())
+        if self.succession.heir is not None:
+            self.succession.heir.feed(Finish())
 
     def acknowledge(self, first: int, number: int) -> None:
         """It acknowledges all up to `number` itself, and was handed `first` to `number`.
@@ -179,9 +237,35 @@ class Session:
         """
         if self._pieces.incomplete(number):
             raise MisuseError(f"acknowledged {number}, a piece of a message that is not delivered yet")
-        self._tell_consumed()
+        if self.succession.heir is not None:
+            self.succession.on_acknowledged(first, number)
+            return
+        self.tell_consumed()
         self._driver.feed(Acknowledge(number, first))
         self._acknowledged = max(self._acknowledged, number)
+
+    # What earlier sessions with the source delivered.
+
+    def _inherit(self) -> None:
+        for session in self._earlier:
+            session.tell_consumed()
+        self._earlier = ()
+        cut = self.succession.inherit()
+        self._plain = False
+        if cut:
+            text = f"{cut} messages that waited have numbers that the source's next life uses again"
+            self._receiver.on_notify(Oddity("dead-tail", text))
+        self._receiver.on_inherited()
+
+    def dropped(self, count: int) -> None:
+        """Note that so many numbers that it delivered will not be consumed."""
+        self.waiting -= count
+
+    def _fresh(self, sender: int, first: int, stop: int) -> list[tuple[int, int]]:
+        """Return what is to be handed over of messages that the machine delivers, where something is inherited."""
+        fresh = self.succession.fresh(sender, first, stop)
+        self._plain = self.succession.plain and not self._stopped
+        return fresh
 
     def _perform(self, effect: fx.ReceiverEffect) -> None:
         match effect:
@@ -195,10 +279,11 @@ class Session:
                 if self._pieces.partials:
                     self._pieces.settle(effect.first, effect.first + effect.count)
                     self._pass()
-                self.waiting += effect.count
-                self._receiver.deliver(
-                    Batch(run, effect.skip, effect.count, effect.first, sender, self, effect.recovered, effect.otr)
-                )
+                if self._plain:
+                    self._deliver(run, effect, sender, effect.first, effect.first + effect.count)
+                else:
+                    for first, stop in self._fresh(sender, effect.first, effect.first + effect.count):
+                        self._deliver(run, effect, sender, first, stop)
             case fx.Send():
                 self._pool.send(effect.to, codec.encode(effect.message))
             case fx.Discard():
@@ -212,21 +297,39 @@ class Session:
                 if low is not None:
                     self._driver.feed(LowChosen(low))
             case fx.Notify():
-                if isinstance(effect.event, DeregistrationComplete):
-                    self._left.set()
-                if not self.ended or isinstance(effect.event, UnrecoverableLoss):
-                    self._receiver.on_notify(effect.event)
-                if isinstance(effect.event, UnrecoverableLoss):
-                    self._pieces.lose(effect.event.first, effect.event.last + 1)
-                    self._pass()
+                self._on_notify(effect.event)
             case _:
                 assert_never(effect)
+
+    def _deliver(self, run: Run, effect: fx.Deliver, sender: int, first: int, stop: int) -> None:
+        """Deliver plain messages [first, stop) of a run."""
+        self.waiting += stop - first
+        skip = effect.skip + first - effect.first
+        self._receiver.deliver(Batch(run, skip, stop - first, first, sender, self, effect.recovered, effect.otr))
+
+    def _on_notify(self, event: Event) -> None:
+        if isinstance(event, DeregistrationComplete):
+            self._left.set()
+        if isinstance(event, RegistrationComplete):
+            self.succession.begin(event.number)
+        if isinstance(event, UnrecoverableLoss):
+            self._on_lost(event)
+        elif not self.ended:
+            self._receiver.on_notify(event)
+
+    def _on_lost(self, event: UnrecoverableLoss) -> None:
+        for first, stop in self.succession.lost(event.first, event.last + 1) if not self._stopped else ():
+            self._receiver.on_notify(attrs.evolve(event, first=first, last=stop - 1))
+        self._pieces.lose(event.first, event.last + 1)
+        self._pass()
 
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver what a run completes."""
         self._pieces.floor = self._machine.window.start
         wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()
+        if not self._plain:
+            wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]
         if wholes:
             self.waiting += sum(whole.last + 1 - whole.first for whole in wholes)
             self._receiver.deliver(Assembled(wholes, run, effect, sender, self))

@@ -5,19 +5,7 @@ from stablecast.core.effects import Deliver
 from stablecast.transports.fragments import Whole
 from stablecast.transports.lbttcp import Run
 from stablecast.transports.wire import properties
-
-
-class Told:
-    """The session that delivered them."""
-
-    def __init__(self) -> None:
-        self.ranges: list[tuple[int, int]] = []
-
-    def consumed(self, first: int, last: int) -> None:
-        self.ranges.append((first, last))
-
-    def acknowledge(self, first: int, number: int) -> None:
-        raise AssertionError(first, number)
+from tests.adapters.client.test_inbox import Told
 
 
 def assembled(told: Told, *wholes: Whole) -> Assembled:
@@ -38,9 +26,9 @@ def test_numbers_between_messages_are_not_told_to_be_consumed() -> None:
     told = Told()
     batch = assembled(told, Whole(1, 3, b"p"), Whole(4, 4, b"q"), Whole(8, 9, b"r"), Whole(10, 12, b"s"))
     batch.consumed(2)
-    assert told.ranges == [(1, 4)]
+    assert told.consumptions == [(1, 4)]
     batch.consumed()
-    assert told.ranges == [(1, 4), (8, 12)]
+    assert told.consumptions == [(1, 4), (8, 12)]
     several = assembled(told, Whole(1, 3, b"p"), Whole(8, 9, b"r"))
     several.consumed()
-    assert told.ranges[2:] == [(1, 3), (8, 9)]
+    assert told.consumptions[2:] == [(1, 3), (8, 9)]

@@ -72,7 +72,7 @@ def check(source: Source, receiver: Receiver, store: Store, size: int) -> None:
     for repository in store.repositories.values():
         assert repository.window.bytes(repository.window.memory) <= STORED
     recovered = (PROXIMITY + ASKED) * (size + BATCH_BYTES)
-    assert receiver._inbox._bytes <= INBOX + READ + recovered
+    assert receiver.inbox._bytes <= INBOX + READ + recovered
     for session in receiver._sessions.values():
         assert len(session._machine.window.held) <= PROXIMITY
         assert len(session._tokens) <= PROXIMITY + ASKED
@@ -99,7 +99,7 @@ async def test_no_queue_grows_beyond_its_bound_and_all_arrives_in_the_end(net: N
         check(source, receiver, store, size)
     await source.wait_stable_through(source.next_number - 1)
     check(source, receiver, store, size)
-    assert receiver._inbox.full
+    assert receiver.inbox.full
     expected = payloads(size)
     async for message in receiver:
         assert message.payload == next(expected)
@@ -122,6 +122,6 @@ async def test_a_stream_without_stores_drops_who_does_not_read(net: Network) -> 
         for subscriber in source.stream.subscribers:
             if subscriber.transport is not None:
                 assert subscriber.transport.get_write_buffer_size() <= source.stream.maximum + MAX_BLOCK_BYTES
-        assert receiver._inbox._bytes <= INBOX + READ
+        assert receiver.inbox._bytes <= INBOX + READ
         source.flush()
         assert not source._out.retained._blocks

@@ -8,8 +8,9 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.client.callbacks import handing_over
-from stablecast.client.message import Message
+from stablecast.client.callbacks import Handover
+from stablecast.client.inbox import Inbox
+from stablecast.client.message import Batch, Message
 from stablecast.client.session import Session
 from stablecast.core.effects import AskLow, AskRegId
 from stablecast.core.events import Event
@@ -45,8 +46,12 @@ class Side:
     told: list[object] = attrs.field(factory=list)
     session: Session = attrs.field(init=False)
 
-    def deliver(self, batch: Any) -> None:
-        handing_over(self.on_message, "receiver")(batch)
+    @property
+    def inbox(self) -> Inbox[Batch]:
+        return Inbox(lambda: None)
+
+    def deliver(self, batch: Batch) -> None:
+        Handover(self.on_message, "receiver", self.inbox, 3600.0).deliver(batch)
 
     def on_message(self, message: Message) -> None:
         self.told.append((message.sequence_number, message.payload, message.recovered, message.incarnation))
@@ -105,7 +110,7 @@ async def both(steps: list[tuple[str, int, int, bytes]]) -> None:
         run = Run(TOPIC_INDEX, wire(first), count, count * len(content or b"x"), block)
         for session, is_short in zip(sessions, (True, False), strict=True):
             step(session, kind, place, run, is_short)
-            session._tell_consumed()
+            session.tell_consumed()
         one, other = (session._machine for session in sessions)
         assert short.told == long.told
         assert one.abstract() == other.abstract()

@@ -1,16 +1,13 @@
 """The queue between sessions and the application, and the batches in it."""
 
-import asyncio
-
 import attrs
 import pytest
 
 from stablecast.client import inbox as module
-from stablecast.client.errors import RegistrationFailed
 from stablecast.client.inbox import BATCH_BYTES, Inbox
 from stablecast.client.message import Batch, Message
+from stablecast.client.succession import Succession
 from stablecast.core import serial
-from stablecast.core.errors import MisuseError
 from stablecast.transports.lbttcp import Run
 from tests.adapters.net.peers import data
 
@@ -21,6 +18,17 @@ class Told:
 
     consumptions: list[tuple[int, int]] = attrs.field(factory=list)
     acknowledged: list[tuple[int, int]] = attrs.field(factory=list)
+
+    succession: Succession = attrs.field(init=False)
+
+    def own_thread(self) -> None:
+        """Any will do."""
+
+    def dropped(self, count: int) -> None:
+        """Not noted."""
+
+    def acknowledge_now(self) -> None:
+        self.acknowledged.append((-1, -1))
 
     def consumed(self, first: int, last: int) -> None:
         self.consumptions.append((first, last))
@@ -35,65 +43,129 @@ def batch_of(count: int, first: int = 0, told: Told | None = None, skip: int = 0
     return Batch(run, skip, count, first, 99, told or Told())
 
 
-async def test_first_in_first_out() -> None:
-    inbox = Inbox(lambda: None)
+def test_first_in_first_out() -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
     batches = [batch_of(1), batch_of(2)]
     for batch in batches:
         inbox.put(batch)
     assert len(inbox) == 2
-    assert [await inbox.take(), await inbox.take()] == batches
-    inbox.close()
-    assert await inbox.take() is None
+    assert [inbox.take(), inbox.current, inbox.take(), inbox.take()] == [batches[0], batches[0], batches[1], None]
+    assert (inbox.current, inbox.handed, inbox.rest) == (batches[1], 2, 0)
 
 
-async def test_full_and_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_waits_is_woken_once() -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    woken: list[int] = []
+    inbox.wake = lambda: woken.append(len(inbox))
+    inbox.put(batch_of(1))
+    inbox.put(batch_of(1))
+    assert woken == [1]
+
+
+def test_full_and_half_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     room: list[int] = []
     size = batch_of(1).size + BATCH_BYTES
     monkeypatch.setattr(module, "MAX_QUEUED_BYTES", 4 * size)
-    inbox = Inbox(lambda: room.append(len(inbox)))
+    inbox: Inbox[Batch] = Inbox(lambda: room.append(len(inbox)))
     fullness: list[bool] = []
     for _ in range(5):
         inbox.put(batch_of(1))
         fullness.append(inbox.full)
     for _ in range(4):
-        await inbox.take()
+        inbox.take()
         fullness.append(inbox.full)
     assert fullness == [False] * 4 + [True] * 3 + [False] * 2
     assert room == [2]
 
 
-async def test_a_failure_comes_after_what_was_delivered() -> None:
-    inbox = Inbox(lambda: None)
-    cause = ValueError("why")
-    inbox.put(batch_of(1))
-    inbox.fail(RegistrationFailed("first"), cause)
-    inbox.fail(RegistrationFailed("second"), ValueError())
-    assert await inbox.take() is not None
+def test_what_is_dropped_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    room: list[int] = []
+    size = batch_of(1).size + BATCH_BYTES
+    monkeypatch.setattr(module, "MAX_QUEUED_BYTES", 2 * size)
+    inbox: Inbox[Batch] = Inbox(lambda: room.append(len(inbox)))
+    for number in range(3):
+        inbox.put(batch_of(1, first=number))
+    assert inbox.full
+    inbox.drop(lambda batch: (1, 9))
+    assert (inbox.full, room, inbox._bytes) == (False, [1], size)
+
+
+def test_a_batch_is_taken_in_parts() -> None:
+    told = Told()
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    inbox.put(batch_of(5, first=10, told=told, skip=2))
+    parts = []
+    while (part := inbox.take(2)) is not None:
+        parts.append((part.first, len(part), part.payloads()))
+        part.consumed()
+    assert parts == [(10, 2, [b"x"] * 2), (12, 2, [b"x"] * 2), (14, 1, [b"x"])]
+    assert told.consumptions == [(10, 11), (12, 13), (14, 14)]
+    assert inbox._bytes == 0
+
+
+def test_what_was_not_handed_over_waits_again() -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    inbox.put(batch_of(5, first=10))
+    inbox.take()
+    inbox.handed = 2
+    assert inbox.rest == 3
+    inbox.return_rest()
+    assert (inbox.rest, len(inbox)) == (0, 1)
+    rest = inbox.take()
+    assert rest is not None
+    assert (rest.first, len(rest)) == (12, 3)
+
+
+def test_clearing_drops_what_was_not_handed_over() -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
     for _ in range(2):
-        with pytest.raises(RegistrationFailed, match="first") as raised:
-            await inbox.take()
-        assert raised.value.__cause__ is cause
-    inbox.close()
-    assert await inbox.take() is None
+        inbox.put(batch_of(3))
+    inbox.take()
+    inbox.handed = 1
+    inbox.clear()
+    assert (inbox.rest, inbox.take()) == (0, None)
 
 
-async def test_closing_drops_what_nobody_took() -> None:
-    inbox = Inbox(lambda: None)
-    inbox.put(batch_of(1))
-    inbox.close()
-    assert await inbox.take() is None
+def everything(inbox: Inbox[Batch]) -> list[tuple[int, int]]:
+    """What is not consumed."""
+    return [(first, stop) for _, first, stop in inbox.unconsumed()]
 
 
-async def test_one_taker() -> None:
-    inbox = Inbox(lambda: None)
-    waiting = asyncio.create_task(inbox.take())
-    await asyncio.sleep(0)
-    with pytest.raises(MisuseError):
-        await inbox.take()
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    inbox.put(batch_of(1))
-    assert await inbox.take() is not None
+def test_what_is_not_consumed_waits_or_is_in_hand() -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    assert everything(inbox) == []
+    for first in (10, 20):
+        inbox.put(batch_of(5, first=first))
+    batch = inbox.take()
+    assert batch is not None
+    batch.consumed(2)
+    assert everything(inbox) == [(12, 15), (20, 25)]
+
+
+@pytest.mark.parametrize(
+    ("handed", "bounds", "left", "dropped"),
+    [
+        (5, (0, 99), [(10, 15)], [(20, 25)]),
+        (2, (0, 99), [(10, 12)], [(12, 15), (20, 25)]),
+        (2, (13, 22), [(10, 13), (22, 25)], [(13, 15), (20, 22)]),
+        (2, (11, 13), [(10, 12), (13, 15), (20, 25)], [(12, 13)]),
+        (5, (21, 23), [(10, 15), (20, 21), (23, 25)], [(21, 23)]),
+        (2, (15, 20), [(10, 15), (20, 25)], []),
+        (2, None, [(10, 15), (20, 25)], []),
+    ],
+)
+def test_what_was_handed_over_is_not_dropped(
+    handed: int, bounds: tuple[int, int] | None, left: list[tuple[int, int]], dropped: list[tuple[int, int]]
+) -> None:
+    inbox: Inbox[Batch] = Inbox(lambda: None)
+    for first in (10, 20):
+        inbox.put(batch_of(5, first=first))
+    inbox.take()
+    inbox.handed = handed
+    gone = [(first, stop) for _, first, stop in inbox.drop(lambda _: bounds)]
+    assert (everything(inbox), gone) == (left, dropped)
+    assert inbox.current is not None
+    assert inbox.current.first == 10
 
 
 def test_a_batch_reports_each_message_once() -> None:

@@ -75,9 +75,10 @@ async def test_batches_are_consumed_when_the_next_is_asked_for(net: Network) -> 
         await events.first(RegistrationComplete)
         batches = receiver.batches()
         await send(source, 3)
-        first = await anext(batches)
-        assert (len(first), first.sequence_number, first.recovered) == (3, 0, False)
-        assert first.payloads() == [b"0", b"1", b"2"]
+        first, rest = await anext(batches), await anext(batches)
+        assert (len(first), first.sequence_number, first.recovered) == (1, 0, False)
+        assert (len(rest), rest.sequence_number, rest.recovered) == (2, 1, False)
+        assert first.payloads() + rest.payloads() == [b"0", b"1", b"2"]
         await send(source, 2)
         second = await anext(batches)
         assert second.sequence_number == 3
@@ -215,8 +216,7 @@ async def test_a_stream_that_is_found_while_the_inbox_is_full_waits(monkeypatch:
 class _Unconsumed:
     """A finished session."""
 
-    waiting = 1
-    recovering = False
+    settled = False
 
 
 async def test_closing_twice_and_while_a_life_waits(net: Network) -> None:

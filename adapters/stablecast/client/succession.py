@@ -1,0 +1,282 @@
+"""How the session with a new life of a source succeeds those with earlier lives.
+
+The application of one run gets each message once. Messages that an earlier session delivered wait in the inbox, or the
+application has them in hand. The machine of the new session does not know them: stores send them again, and it
+delivers them again. Those copies are not handed over. When the application consumes a message that waited, the new
+machine is told as soon as it has delivered its copy. From then on the new session acknowledges it.
+
+Messages of an earlier life whose numbers the new life uses again were cut. If they still wait, they are dropped.
+
+Pure, for the client and for simulators. Numbers are extended; lives are incarnations.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import attrs
+
+from stablecast.client.inbox import FOREVER, Inbox, Waiting
+from stablecast.core import serial
+from stablecast.core.errors import MisuseError
+from stablecast.core.inputs import Acknowledge, Consumed, History, ReceiverInput
+from stablecast.core.ranges import RangeSet
+from stablecast.core.receiver import ReceiverSession
+
+Ranges = list[tuple[int, int]]
+"""Numbers as [first, stop), ascending."""
+
+
+@attrs.define
+class Inheritance:
+    """What was delivered in this run before the session began, by the life that sent it, in numbers of the session.
+
+    Attributes:
+        delivered: What waited or was in hand when the session began, and was not dropped since.
+        consumed: What the application consumed of that since.
+        passed: What the new machine has delivered again, or will not deliver.
+        lost: What an earlier session reported lost, though the application had messages above; it comes no more.
+        lives: The lives that earlier sessions knew.
+        claims: What the application acknowledged itself, and the new machine has not delivered yet.
+    """
+
+    delivered: dict[int, RangeSet] = attrs.field(factory=dict)
+    consumed: dict[int, RangeSet] = attrs.field(factory=dict)
+    passed: RangeSet = attrs.field(factory=RangeSet)
+    lost: RangeSet = attrs.field(factory=RangeSet)
+    lives: set[int] = attrs.field(factory=set)
+    claims: RangeSet = attrs.field(factory=RangeSet)
+
+    def add(self, life: int, first: int, stop: int) -> None:
+        """[first, stop) of this life waits, or is in hand."""
+        self.delivered.setdefault(life, RangeSet()).add(first, stop)
+
+    def drop(self, life: int, first: int, stop: int) -> None:
+        """[first, stop) of this life does not wait any more: if the machine delivers it, it is handed over."""
+        self.delivered[life].remove(first, stop)
+
+    @property
+    def open(self) -> bool:
+        """Whether the machine may still deliver what is not to be handed over."""
+        return bool(self.lost) or any(
+            self.passed.missing(first, stop) for held in self.delivered.values() for first, stop in held
+        )
+
+    def ahead(self, first: int, stop: int) -> bool:
+        """Whether something inherited has a number in [first, stop)."""
+        return any(held.within(first, stop) for held in self.delivered.values())
+
+    def deliver(self, life: int, first: int, stop: int) -> tuple[Ranges, Ranges]:
+        """The machine delivers [first, stop) of this life.
+
+        Returns:
+            What is to be handed over, and what is consumed already: the machine is to be told so.
+        """
+        held = self.delivered.get(life, RangeSet())
+        fresh, done = held.missing(first, stop), []
+        consumed = self.consumed.get(life, RangeSet())
+        for low, high in held.within(first, stop):
+            self.passed.add(low, high)
+            done += consumed.within(low, high)
+        if life in self.lives:
+            for low, high in self.lost.remove(first, stop):
+                fresh = [rest for start, end in fresh for rest in RangeSet([(low, high)]).missing(start, end)]
+                done.append((low, high))
+        return fresh, done
+
+    def skip(self, first: int, stop: int) -> Ranges:
+        """The machine gives [first, stop) up; return what of it is lost to the application too."""
+        self.lost.remove(first, stop)
+        parts = [(first, stop)]
+        for held in self.delivered.values():
+            for low, high in held.within(first, stop):
+                self.passed.add(low, high)
+            parts = [rest for start, end in parts for rest in held.missing(start, end)]
+        return parts
+
+    def begin(self, number: int) -> None:
+        """The machine delivers from `number` on."""
+        self.lost.forget(number)
+        for held in self.delivered.values():
+            for low, high in held.within(0, number):
+                self.passed.add(low, high)
+
+    def consume(self, first: int, stop: int) -> Ranges:
+        """The application consumed [first, stop); return what of it the machine is to be told now."""
+        told: Ranges = []
+        for life, held in self.delivered.items():
+            for low, high in held.within(first, stop):
+                self.consumed.setdefault(life, RangeSet()).add(low, high)
+                told += self.passed.within(low, high)
+        return told
+
+
+class Heritable(Protocol):
+    """A session that delivered a batch."""
+
+    succession: "Succession"
+
+    def dropped(self, count: int) -> None:
+        """Note that so many numbers that it delivered will not be consumed."""
+
+
+class Owned(Waiting, Protocol):
+    """A batch that knows its session."""
+
+    owner: Heritable
+
+
+@attrs.define(eq=False)
+class Succession:
+    """One session's place among those with a source.
+
+    Attributes:
+        machine: The session's machine.
+        feed: Feeds it.
+        inbox: Where all sessions of the receiver deliver.
+        heir: The place of the session that answers for what this one delivered, None if that is this session itself.
+        shift: What is added to a number of this session for the heir.
+        earlier: The places of sessions whose heir this one is to be.
+        inherited: What it answers for, None if nothing.
+    """
+
+    machine: ReceiverSession
+    feed: Callable[[ReceiverInput], None]
+    inbox: Inbox[Any]
+    heir: "Succession | None" = None
+    shift: int = 0
+    earlier: list["Succession"] = attrs.field(factory=list)
+    inherited: Inheritance | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether `inherit` is to be called: the source has told of itself."""
+        return bool(self.earlier) and self.machine.window.high is not None
+
+    @property
+    def plain(self) -> bool:
+        """Whether all that the machine delivers is to be handed over."""
+        return self.inherited is None or not self.inherited.open
+
+    def consumed(self) -> dict[int, list[tuple[int, int]]]:
+        """Return what the application consumed in this session and those before, by the life that sent it."""
+        lives = {life: ranges.copy() for life, ranges in self.machine.lives.consumed.items()}
+        for life, ranges in self.inherited.consumed.items() if self.inherited is not None else ():
+            known = lives.setdefault(life, RangeSet())
+            for first, stop in ranges:
+                known.add(first, stop)
+        return {life: list(ranges) for life, ranges in lives.items()}
+
+    def shift_to(self, heir: "Succession") -> int | None:
+        """Return what is added to a number of this session for `heir`; None if that does not answer for this one."""
+        place, shift = self, 0
+        while place is not heir:
+            if place.heir is None:
+                return None
+            place, shift = place.heir, shift + place.shift
+        return shift
+
+    def inherit(self) -> int:
+        """Answer from now on for what `earlier` sessions delivered and the application has not consumed.
+
+        Returns:
+            How many numbers were dropped: this life uses them again, and the application was not handed them.
+        """
+        arrivals, inherited = self.machine.arrivals, Inheritance()
+        for place in self.earlier:
+            window = place.machine.window
+            known = window.high or 0
+            place.heir, place.shift = self, serial.extend(serial.wire(known), arrivals.high) - known
+            inherited.lives |= {place.machine.config.incarnation, *place.machine.lives.seen}
+            for first, stop in window.skipped:
+                inherited.lost.add(first + place.shift, stop + place.shift)
+            for life, ranges in place.consumed().items():
+                for first, stop in ranges:
+                    self.feed(History(life, first, stop - 1))
+        self.earlier = []
+        cut = self._drop(arrivals.resume_point, FOREVER, self.machine.config.incarnation)
+        for batch, first, stop in self.inbox.unconsumed():
+            shift = batch.owner.succession.shift_to(self)
+            if shift is not None:
+                inherited.add(batch.incarnation, first + shift, stop + shift)
+        self.inherited = inherited
+        return cut
+
+    def fresh(self, sender: int, first: int, stop: int) -> list[tuple[int, int]]:
+        """Return what is to be handed over of messages that the machine delivers.
+
+        In order, what waits above a new message comes after it, or is dead: the machine delivers it again if it is not.
+        In arrival order that is so of what has the same numbers.
+        """
+        if self.inherited is None:
+            return [(first, stop)]
+        fresh, done = self.inherited.deliver(sender, first, stop)
+        for low, high in done:
+            self.feed(Consumed(low, high - 1))
+        for low, high in fresh:
+            end = FOREVER if self.machine.window.in_order else high
+            if self.inherited.ahead(low, end):
+                self._drop(low, end)
+        return fresh
+
+    def lost(self, first: int, stop: int) -> list[tuple[int, int]]:
+        """Return what is lost to the application of messages that the machine gives up."""
+        return [(first, stop)] if self.inherited is None else self.inherited.skip(first, stop)
+
+    def begin(self, number: int) -> None:
+        """The machine delivers from `number` on."""
+        if self.inherited is not None:
+            self.inherited.begin(number)
+
+    def on_consumed(self, first: int, stop: int) -> None:
+        """The application consumed messages [first, stop) of this session, which has an heir."""
+        heir, shift = self.heir, self.shift
+        while heir is not None:
+            first, stop = first + shift, stop + shift
+            for low, high in heir.inherited.consume(first, stop) if heir.inherited is not None else ():
+                heir.feed(Consumed(low, high - 1))
+            shift, heir = heir.shift, heir.heir
+
+    def on_acknowledged(self, first: int, number: int) -> None:
+        """The application acknowledged messages of this session, which has an heir, itself.
+
+        Raises MisuseError if they were not delivered.
+        """
+        place, heir = self, self.heir
+        while heir is not None:
+            first, number = first + place.shift, number + place.shift
+            place, heir = heir, heir.heir
+        assert place.inherited is not None
+        if number > place.machine.arrivals.high:
+            raise MisuseError(f"acknowledged {number}, which is not delivered yet")
+        place.inherited.claims.add(first, number + 1)
+        place.claim()
+
+    def claim(self) -> None:
+        """Tell the machine what the application acknowledged itself, as far as the machine has delivered it by now.
+
+        To be called whenever the machine may have delivered more.
+        """
+        if self.inherited is None or not self.inherited.claims:
+            return
+        for first, stop in list(self.inherited.claims):
+            if self.machine.window.delivered(first, stop):
+                self.inherited.claims.remove(first, stop)
+                self.feed(Acknowledge(stop - 1, first))
+
+    def _drop(self, first: int, stop: int, spared: int | None = None) -> int:
+        """Drop what waits of earlier sessions and has numbers [first, stop), but not that of the life `spared`."""
+
+        def bounds(batch: Owned) -> tuple[int, int] | None:
+            shift = batch.owner.succession.shift_to(self)
+            if shift is None or batch.owner.succession is self or batch.incarnation == spared:
+                return None
+            return first - shift, stop - shift
+
+        count = 0
+        for batch, low, high in self.inbox.drop(bounds):
+            batch.owner.dropped(high - low)
+            count += high - low
+            if self.inherited is not None:
+                shift = batch.owner.succession.shift_to(self) or 0
+                self.inherited.drop(batch.incarnation, low + shift, high + shift)
+        return count
