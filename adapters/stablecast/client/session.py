@@ -70,11 +70,15 @@ class Session:
         self._acknowledged = -1
         self._machine = ReceiverSession.create(config)
         self._goes_on = self._machine.arrivals.goes_on
-        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
-            self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
-        )
-        self._driver = Driver(driven, self._perform, self._before_timer)
+        self._driver = self._drive(self._machine, trace)
         self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
+
+    def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[ReceiverInput, fx.ReceiverEffect]:
+        """Make what feeds the machine and performs its effects; a simulator has another clock and event loop."""
+        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
+            machine, recorder(Role.RECEIVER, self.config.topic, machine, trace)
+        )
+        return Driver(driven, self._perform, self._before_timer)
 
     def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[Session]" = ()) -> None:
         """Begin, knowing what the application consumed in earlier sessions.
@@ -178,9 +182,13 @@ class Session:
 
     async def deregister(self) -> None:
         """Ask every store to forget this receiver, and wait until all have, or the session is over."""
+        self.withdraw()
+        await self._left.wait()
+
+    def withdraw(self) -> None:
+        """Ask every store to forget this receiver."""
         self.tell_consumed()
         self._driver.feed(Withdraw())
-        await self._left.wait()
 
     # What the application does with batches.
 

@@ -26,7 +26,7 @@ from stablecast.sim.proxy import Proxy
 from stablecast.sim.receiver import ReceiverProcess
 from stablecast.sim.resolving import Air, Found, Resolving
 from stablecast.sim.schedule import Act, Fault
-from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Leaving, Setup
+from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, Setup
 from stablecast.sim.source import SourceProcess
 from stablecast.sim.store import StoreProcess
 from stablecast.sim.world import Clock, World
@@ -195,6 +195,7 @@ class Cluster:
             self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers, self._on_over
         )
         source.hesitates = self.setup.leaving is Leaving.HASTY_SOURCE
+        source.cancels = self.setup.habit is Habit.FICKLE
         source.cut(max(1, self.setup.large))
         self.processes[SOURCE] = source
         self.checkers.clients.append(source)

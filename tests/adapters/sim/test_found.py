@@ -188,7 +188,7 @@ FOUND = {
         ),
         Setup(memory=True, size_limit=720, paced=True, large=3),
     ),
-    # A receiver acknowledged what a life sent that came back behind another: numbers of that one's stable messages (D1).
+    # A receiver acknowledged what an overtaken life had sent: numbers of the other life's stable messages (D1).
     "acknowledged_of_a_life_that_is_over": Schedule(
         9001035,
         ((1178, 1), (1195, 1)),
