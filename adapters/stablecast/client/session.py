@@ -116,10 +116,14 @@ class Session:
 
     def shares_source(self, info: SourceInfo) -> bool:
         """Whether this is the announcement of the same life, or of another one of the same source."""
-        if info.incarnation == self.incarnation:
+        if info.incarnation == self.incarnation or any(life == self.incarnation for life, _ in info.lives):
             return True
-        known = () if self._machine.info is None else self._machine.info.stores
-        places = {(store.address, store.source_reg_id) for store in known}
+        known = self._machine.info
+        if known is None:
+            return False
+        if any(life == info.incarnation for life, _ in known.lives):
+            return True
+        places = {(store.address, store.source_reg_id) for store in known.stores}
         return any((store.address, store.source_reg_id) in places for store in info.stores)
 
     def stop(self) -> None:

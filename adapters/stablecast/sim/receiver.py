@@ -222,7 +222,7 @@ class ReceiverProcess(Process):
         return session
 
     def _on_items(self, items: Sequence[Item]) -> None:
-        recovered: dict[int, list[codec.Recovered]] = {}
+        recovered: dict[int, list[codec.Recovered | codec.RecoveredRun]] = {}
         for item in items:
             if isinstance(item, codec.Recovered):
                 recovered.setdefault(item.session, []).append(item)
