@@ -312,7 +312,7 @@ class Receiver:
         return session
 
     def on_inherited(self) -> None:
-        """A session answers for what earlier ones delivered: those that have ended may go."""
+        """A session answers for what others delivered, or that is consumed: those that have ended may go."""
         self._settle()
 
     # What a session asks of the application.

@@ -102,7 +102,9 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether it may end: it has delivered everything, all of it consumed, or a later session answers for it."""
-        return self.succession.heir is not None or not (self.waiting or self.recovering)
+        if self.succession.heir is not None:
+            return True
+        return not (self.waiting or self.recovering) and self.succession.settled
 
     @property
     def recovering(self) -> bool:
@@ -218,6 +220,8 @@ class Session:
             self.tell_consumed()
         if self.succession.heir is not None:
             self.succession.on_consumed(first, last + 1)
+            if not self.waiting:
+                self._receiver.on_inherited()
         elif self.ended and not self.waiting:
             self._receiver.on_consumed(self)
 

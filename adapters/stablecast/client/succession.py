@@ -55,6 +55,16 @@ class Inheritance:
         self.delivered[life].remove(first, stop)
 
     @property
+    def unconsumed(self) -> bool:
+        """Whether the application has not consumed all of it."""
+        nothing = RangeSet()
+        return any(
+            self.consumed.get(life, nothing).missing(first, stop)
+            for life, held in self.delivered.items()
+            for first, stop in held
+        )
+
+    @property
     def open(self) -> bool:
         """Whether the machine may still deliver what is not to be handed over."""
         return bool(self.lost) or any(
@@ -151,6 +161,16 @@ class Succession:
     def due(self) -> bool:
         """Whether `inherit` is to be called: the source has told of itself."""
         return bool(self.earlier) and self.machine.window.high is not None
+
+    @property
+    def end(self) -> "Succession":
+        """The place of the session that answers for what this one delivered: it, or the last heir."""
+        return self if self.heir is None else self.heir.end
+
+    @property
+    def settled(self) -> bool:
+        """Whether it answers for nothing: it has an heir, or the application has consumed what it inherited."""
+        return self.heir is not None or self.inherited is None or not self.inherited.unconsumed
 
     @property
     def plain(self) -> bool:
