@@ -125,7 +125,8 @@ class Reading:
             facts.report("D1", f"{what} twice in one run")
         elif handed.last is not None and first <= handed.last and not facts.setup.arrival:
             facts.report("D1", f"{what} after {handed.last}")
-        for number in range(first, stop):
+        # In turns two lives may have stores of their own: a receiver cannot tell that they are of one source (P-505).
+        for number in range(first, stop) if not facts.setup.turns else ():
             owner = facts.stable.get(number, sender)
             if owner != sender and facts.order[owner] <= run.order:
                 facts.report("D1", f"{what}, that of {owner:#x} is stable")

@@ -2,12 +2,13 @@
 
 import pytest
 
+from stablecast.client.inbox import FOREVER
 from stablecast.client.succession import Succession
 from stablecast.core.settings import AckMode
 from stablecast.core.units import SECOND
 from stablecast.sim.receiver import ReceiverProcess
 from stablecast.sim.runner import Report, run
-from stablecast.sim.schedule import Act, Fault, Schedule
+from stablecast.sim.schedule import Act, Fault, Schedule, draw
 from stablecast.sim.setup import RECEIVERS, SOURCE, Habit, Setup
 from tests.adapters.sim.setups import lively
 
@@ -49,6 +50,19 @@ def test_a_session_that_inherits_nothing_is_found(monkeypatch: pytest.MonkeyPatc
     assert violation.rule == "D1"
     assert "in one run" in violation.text
     assert report(Habit.PROMPT).violations == ()
+
+
+@pytest.mark.no_cover
+def test_what_a_life_that_the_receiver_never_heard_of_used_again_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history of the life after it tells. The planted fault: only what this life itself uses again is dropped."""
+    schedule = draw(9100207, wipe=True)
+    assert run(schedule).violations == ()
+
+    def planted(self: Succession, life: int) -> int:
+        return FOREVER if life == self.machine.config.incarnation else self.machine.arrivals.resume_point
+
+    monkeypatch.setattr(Succession, "_parting", planted)
+    assert {violation.rule for violation in run(schedule).violations} == {"D1"}
 
 
 def test_an_application_that_blocks_stops_its_process() -> None:

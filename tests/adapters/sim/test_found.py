@@ -6,7 +6,7 @@ from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.settings import AckMode
 from stablecast.sim.runner import run
 from stablecast.sim.schedule import Act, Fault, Schedule
-from stablecast.sim.setup import Leaving, Setup
+from stablecast.sim.setup import Habit, Leaving, Setup
 
 FOUND = {
     # A crash between a new life's resume point and its receivers' cut-backs left receivers acknowledged too far (D1).
@@ -208,6 +208,32 @@ FOUND = {
         ((133, 10), (157, 33)),
         (Fault(208, Act.LEAP, "receiver1", "", 2148, True),),
         Setup(unique=2),
+    ),
+    # What waited when a source's turn came at another store was handed over again: the lives shared no store (D1).
+    "backlog_behind_a_turn": Schedule(
+        9000365,
+        ((1757, 2),),
+        (Fault(1951, Act.CRASH, "source", "", 1, True),),
+        Setup(turns=True, habit=Habit.BLOCKING),
+    ),
+    # The session with a proxy inherited a backlog, ended, and was forgotten with it when the source returned (D1).
+    "backlog_behind_a_proxy": Schedule(
+        9000200,
+        ((195, 25), (220, 39), (225, 35)),
+        (Fault(495, Act.CRASH, "source", "", 1001, False),),
+        Setup(proxies=True, habit=Habit.THREADED),
+    ),
+    # An application acknowledged a message in hand whose life was over and its number cut: that raised (X1).
+    "acknowledged_in_hand": Schedule(
+        9100039,
+        ((204, 20),),
+        (
+            Fault(184, Act.STALL, "source", "store0", 60, False),
+            Fault(184, Act.STALL, "source", "store1", 60, False),
+            Fault(244, Act.CRASH, "source", "", 1, True),
+            Fault(247, Act.CRASH, "store2", "", 165, False),
+        ),
+        Setup(ack_mode=AckMode.EXPLICIT, habit=Habit.SLOW),
     ),
     # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
     "connected_behind_the_end_of_a_proxy": Schedule(
