@@ -9,7 +9,10 @@ import pytest
 
 from tests.support.tree import LAYERS, ROOT, name, package_folders, python_files, text_files
 
-FILE_LINES = 400
+FILE_LINES = 500
+LONG_FILES: dict[str, str] = {}
+"""Files that are longer, each with the reason why its idea takes so much. The list may only shrink."""
+
 FUNCTION_LINES = 60
 """Lines of one function from `def` to its end, without its docstring."""
 
@@ -55,8 +58,10 @@ def lines_with(pattern: re.Pattern[str], path: Path) -> list[str]:
 
 def test_files_are_short() -> None:
     lengths = {name(path): len(_read(path).splitlines()) for path in python_files(*LAYERS, "tests", "examples")}
-    long = [f"{file} has {lines} lines" for file, lines in lengths.items() if lines > FILE_LINES]
-    assert not long, "\n".join(long)
+    longer = {file: lines for file, lines in lengths.items() if lines > FILE_LINES}
+    wrong = [f"{file} has {lines} lines" for file, lines in longer.items() if file not in LONG_FILES]
+    wrong += [f"{file} is short enough: take it off the list" for file in LONG_FILES if file not in longer]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_functions_are_short() -> None:

@@ -1,9 +1,10 @@
 """How fast traces are judged: everything with one command, on a quiet machine, in about a quarter of an hour.
 
-    python -m tests.bench.judging --records 10000000 --stream 5000000
+    python -m tests.bench.judging --records 10000000 --stream 5000000 --processes 100000
 
-writes traces of four sessions and one of a single stream, unless `--directory` has them already, and judges both here,
-on `local[1]` and on `local[2]`. Each run is a process of its own and prints a line of JSON:
+writes traces of four sessions, one of a single stream, and those of real processes (`tests.bench.recorded`) that send
+so many messages and are idle then, unless `--directory` has them already. It judges all of them here, on `local[1]` and
+on `local[2]`. Each run is a process of its own and prints a line of JSON:
 
 | key | is |
 |---|---|
@@ -12,6 +13,7 @@ on `local[1]` and on `local[2]`. Each run is a process of its own and prints a l
 trace, and the rules across traces in SQL. Here, by processor time: reading, replaying and comparing effects and \
 digests, and the rules of one trace with the facts for those across |
 | per_s, per_cpu_s | records per second of the whole; here also per second of processor time |
+| slowest_per_cpu_s | here: the same of the trace that takes the longest for a record |
 | stages_us | here: processor time of a record, in microseconds, by what it goes into |
 | task_mib | on Spark: the most memory that a Python worker had, all of it, in MiB |
 
@@ -24,6 +26,7 @@ The last lines are a table of what was asked for and what was found, with the ra
 
 import argparse
 import json
+import math
 import resource
 import shutil
 import subprocess
@@ -34,17 +37,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from stablecast.trace.names import find
+from stablecast.trace.names import find, traces_of
 from stablecast.trace.replay import Answering
-from stablecast.trace.verify import verify_paths
+from stablecast.trace.verify import TraceJudge, judge_paths, summarize
 from stablecast.trace.watching import Watch
-from tests.bench import asking, hot
+from tests.bench import asking, hot, recorded
 from tests.bench.roles import BenchError
 
 HERE: Final = "here"
 MASTERS: Final = (HERE, "local[1]", "local[2]")
 SESSIONS: Final = {"sessions": 4, "stream": 1}
-"""The two directories, and how many sessions the traces in them are of."""
+"""Directories with traces of machines alone, and how many sessions they are of."""
+
+PROCESSES: Final = "processes"
+"""The directory with traces of real processes."""
 
 RULES: Final = "rules and facts"
 STEPS: Final = {"replay": (Answering, "to"), RULES: (Watch, "judge")}
@@ -53,6 +59,9 @@ STEPS: Final = {"replay": (Answering, "to"), RULES: (Watch, "judge")}
 REPLAY_PER_S, RULES_PER_S, RATIO, TASK_MIB = 100_000, 1_000_000, 1.7, 256
 """What is asked for: records per second and core, the gain of a second core, and memory of a task."""
 
+SHARE: Final = 0.7
+"""What is asked for of traces of real processes: records per second, by that of the first traces in the same run."""
+
 
 def here(files: list[Path]) -> dict[str, Any]:
     """In this process, on one core."""
@@ -60,7 +69,13 @@ def here(files: list[Path]) -> dict[str, Any]:
     for name, (kind, step) in STEPS.items():
         _timed(name, kind, step, stages)
     began, busy = time.perf_counter(), time.process_time()
-    summary = verify_paths(files)
+    judges, slowest = list[TraceJudge](), math.inf
+    for parts in traces_of(files):
+        before = time.process_time()
+        judges += judge_paths(parts)
+        spent, records = time.process_time() - before, sum(report.records for report in judges[-1].reports)
+        slowest = min(slowest, records / spent)
+    summary = summarize(judges)
     cpu = time.process_time() - busy
     stages["the rest"] = cpu - sum(stages.values())
     rules = stages[RULES]
@@ -71,6 +86,7 @@ def here(files: list[Path]) -> dict[str, Any]:
         "rules_per_s": round(summary.records / rules),
         "per_s": round(summary.records / (time.perf_counter() - began)),
         "per_cpu_s": round(summary.records / cpu),
+        "slowest_per_cpu_s": round(slowest),
         "stages_us": {name: round(spent / summary.records * 1e6, 2) for name, spent in stages.items()},
     }
 
@@ -165,11 +181,12 @@ def _peak(batches: Iterator[Any]) -> Iterator[Any]:
 def measure(directory: Path, records: dict[str, int]) -> None:
     """Writes what is missing, and judges all of it everywhere. Raises BenchError, OSError, TraceError."""
     table: list[tuple[str, float, str, bool]] = []
+    first: dict[str, dict[str, Any]] = {}
     for name, wanted in records.items():
         folder, rates = directory / name, {}
         if wanted and not folder.exists():
             began = time.perf_counter()
-            written = _write(folder, wanted, SESSIONS[name])
+            written = _write(folder, name, wanted)
             seconds = round(time.perf_counter() - began)
             print(json.dumps({"writing": name, "records": written, "seconds": seconds}), flush=True)
         for master in MASTERS if wanted else ():
@@ -179,19 +196,21 @@ def measure(directory: Path, records: dict[str, int]) -> None:
                 raise BenchError(f"the run over {folder}, {master}, ended with status {done.returncode}")
             rates[master] = found = json.loads(done.stdout)
             print(json.dumps({"traces": name, "master": master, **found}), flush=True)
-        table += _asked(name, rates) if rates else []
+        if rates:
+            first = first or rates
+            table += _asked(name, rates) if name in SESSIONS else _asked_of_processes(first, rates)
     print(f"\n{'':42}{'found':>12}{'asked for':>14}")
     for what, found, asked, met in table:
         print(f"{what:42}{found:>12,}{asked:>14}  {'met' if met else 'MISSED'}")
 
 
-def _write(folder: Path, wanted: int, sessions: int) -> int:
+def _write(folder: Path, name: str, wanted: int) -> int:
     """Writes traces beside their place and puts them there whole: a run that was stopped leaves none to be judged."""
     beside = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(beside, ignore_errors=True)
     try:
         with asking.room(folder.parent):
-            written = hot.write(beside, wanted, sessions)
+            written = recorded.write(beside, wanted) if name == PROCESSES else hot.write(beside, wanted, SESSIONS[name])
         beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -213,6 +232,21 @@ def _asked(name: str, rates: dict[str, dict[str, Any]]) -> Iterator[tuple[str, f
     yield f"{name}: memory of a task, MiB", memory, f"<= {TASK_MIB}", memory <= TASK_MIB
 
 
+def _asked_of_processes(
+    first: dict[str, dict[str, Any]], rates: dict[str, dict[str, Any]]
+) -> Iterator[tuple[str, float, str, bool]]:
+    """The same of real processes, by what was found of the `first` traces of this run."""
+    for what, master, key, base in (
+        ("all traces here", HERE, "per_cpu_s", "per_cpu_s"),
+        ("the slowest here", HERE, "slowest_per_cpu_s", "per_cpu_s"),
+        ("replay on local[1]", MASTERS[1], "replay_per_s", "replay_per_s"),
+    ):
+        share = round(rates[master][key] / first[master][base], 2)
+        yield f"{PROCESSES}: {what}, share", share, f">= {SHARE:,}", share >= SHARE
+    memory = max(rates[master]["task_mib"] for master in MASTERS[1:])
+    yield f"{PROCESSES}: memory of a task, MiB", memory, f"<= {TASK_MIB}", memory <= TASK_MIB
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = asking.Parser(
@@ -221,12 +255,13 @@ def main(arguments: list[str] | None = None) -> None:
     number, stay = asking.number(0), "where traces are, or go and stay; else they go afterwards"
     parser.add_argument("--records", type=number, default=10_000_000, help="of four sessions; 0: none")
     parser.add_argument("--stream", type=number, default=5_000_000, help="of one session; 0: none")
+    parser.add_argument("--processes", type=number, default=100_000, help="messages of real processes; 0: none")
     parser.add_argument("--directory", type=asking.folder, help=stay)
     parser.add_argument("--rules", nargs=2, metavar=("TRACES", "RECORDS"), help="the rules in SQL alone, on local[1]")
     parser.add_argument("--one", nargs=2, metavar=("TRACES", "MASTER"), help="one run alone")
     given = parser.parse_args(arguments)
-    if not (given.one or given.rules or given.records or given.stream):
-        parser.error("nothing is asked for: give --records or --stream")
+    if not (given.one or given.rules or given.records or given.stream or given.processes):
+        parser.error("nothing is asked for: give --records, --stream or --processes")
     for traces, _ in filter(None, (given.one, given.rules)):
         if not Path(traces).is_dir():
             parser.error(f"there is no directory {traces}: name one with traces")
@@ -246,7 +281,8 @@ def _perform(given: argparse.Namespace) -> None:
         print(json.dumps(rules_on(find([Path(given.rules[0]).resolve()]), "local[1]", int(given.rules[1]))))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        measure(given.directory or Path(scratch), {"sessions": given.records, "stream": given.stream})
+        wanted = {"sessions": given.records, "stream": given.stream, PROCESSES: given.processes}
+        measure(given.directory or Path(scratch), wanted)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def test_a_wrong_question_is_answered_by_a_sentence(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--records", "0", "--stream", "0"], "nothing is asked for"),
+        (["--records", "0", "--stream", "0", "--processes", "0"], "nothing is asked for"),
         (["--records", "-1"], "argument --records: -1 is out of bounds: give at least 0"),
         (["--directory", "/nowhere"], "argument --directory: there is no directory /nowhere"),
         (["--one", "/nowhere", "here"], "there is no directory /nowhere: name one with traces"),

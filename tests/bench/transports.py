@@ -41,7 +41,7 @@ HEADER_BYTES = 12
 READ_BYTES = 1 << 18
 
 Block = bytes
-Send = Callable[[Block], None]
+Send = Callable[[Block], object]
 
 
 def blocks(options: Options) -> tuple[list[Block], int]:
@@ -159,7 +159,7 @@ async def session(kind: str, options: Options) -> Figures:
     while kind == "lbtru" and sources.statistics(number)["num_clients"] < RECEIVERS:  # noqa: ASYNC110
         await asyncio.sleep(0)
     seconds = await paced(
-        lambda block: sources.submit(number, block, Mark.END), written, lambda: min(found), each * IN_BLOCK
+        lambda block: sources.offer(number, block, Mark.END), written, lambda: min(found), each * IN_BLOCK
     )
     for those in receivers:
         those.close()

@@ -3,24 +3,61 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.history import continued, divergence, fold, newest_history, owner, unfold
+from stablecast.core.history import (
+    FORGOTTEN,
+    continued,
+    divergence,
+    fold,
+    newest_history,
+    owner,
+    remembered,
+    unfold,
+)
+from stablecast.core.messages import Life
 from stablecast.core.serial import MODULUS
 from tests.core.samples import registered
 
-HISTORIES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 8)), max_size=4).map(
-    lambda lives: sorted(lives, key=lambda life: life[1])
-)
+BRANCHES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), min_size=1, max_size=7)
+"""Of each life, the one whose history it goes on with (0: none) and its first number."""
 
 
-@given(HISTORIES, HISTORIES)
-def test_histories_part_at_the_first_number_with_two_owners(
-    ours: list[tuple[int, int]], theirs: list[tuple[int, int]]
-) -> None:
+def histories(branches: list[tuple[int, int]], limit: int) -> list[list[Life]]:
+    """Return the history of every life, as stores remember it that keep `limit` entries."""
+    known: list[list[Life]] = [[]]
+    for life, (parent, first) in enumerate(branches, 1):
+        known.append(remembered(continued(known[min(parent, life - 1)], life, first), limit))
+    return known
+
+
+def parting(ours: list[Life], theirs: list[Life]) -> int | None:
+    """Return the first number of two owners, looked for number by number."""
+
     def differ(number: int) -> bool:
         owners = {owner(ours, number), owner(theirs, number)}
         return len(owners) == 2 and None not in owners
 
-    assert divergence(ours, theirs) == next(filter(differ, range(20)), None)
+    return next(filter(differ, range(20)), None)
+
+
+@given(BRANCHES, st.integers(0, 7), st.integers(0, 7))
+def test_histories_part_at_the_first_number_with_two_owners(
+    branches: list[tuple[int, int]], one: int, other: int
+) -> None:
+    known = histories(branches, limit=99)
+    ours, theirs = known[min(one, len(branches))], known[min(other, len(branches))]
+    assert divergence(ours, theirs) == parting(ours, theirs)
+
+
+@given(BRANCHES, st.integers(0, 7), st.integers(0, 7), st.integers(2, 4))
+def test_forgotten_lives_are_never_agreement(branches: list[tuple[int, int]], one: int, other: int, limit: int) -> None:
+    whole, short = histories(branches, limit=99), histories(branches, limit)
+    one, other = min(one, len(branches)), min(other, len(branches))
+    true, told = parting(whole[one], whole[other]), divergence(short[one], short[other])
+    if true is not None:
+        assert told is not None
+        assert told <= true
+    if {life for life, _ in short[one]} & {life for life, _ in short[other]} - {FORGOTTEN}:
+        assert told == true
 
 
 def test_a_life_that_sent_nothing_owns_nothing() -> None:

@@ -1,6 +1,6 @@
 """What messages, effects and events look like in a story: one short line each, for people."""
 
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 from typing import Any
 
 import attrs
@@ -106,6 +106,7 @@ def event(what: ev.Event) -> str:
         if name in ("store", "source_reg_id"):
             continue
         shown = "|".join(flag.name or "" for flag in value) or "-" if isinstance(value, IntFlag) else str(value)
+        shown = str(value.name) if isinstance(value, IntEnum) and not isinstance(value, IntFlag) else shown
         parts.append(shown if name == "text" else f"{name} {shown}")
     return f"* {type(what).__name__}: {', '.join(parts)}" if parts else f"* {type(what).__name__}"
 

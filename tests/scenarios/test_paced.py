@@ -11,7 +11,7 @@ from stablecast.core.messages import Pace
 from stablecast.core.quorum import GroupRules, Intragroup
 from stablecast.core.settings import AckMode, ReceiverConfig, RepositoryConfig, StoreConfig
 from stablecast.core.units import SECOND
-from tests.support.cluster import FOREVER_NS, Cluster
+from tests.support.cluster import Cluster
 from tests.support.world import ReceiverNode, StoreNode
 
 SIZE = 100
@@ -24,8 +24,6 @@ KEPT = RepositoryConfig(
     size_threshold=ROOM * SIZE,
     size_limit=ROOM * SIZE,
     disk_limit=ROOM * SIZE,
-    source_lifetime_ns=FOREVER_NS,
-    receiver_lifetime_ns=FOREVER_NS,
 )
 
 

@@ -109,7 +109,7 @@ def test_the_state_lifetime_of_the_source_ends_its_proxy() -> None:
 @pytest.mark.parametrize("wants_proxy", [False, True])
 def test_without_a_wish_nobody_stands_in_and_the_state_goes(wants_proxy: bool) -> None:
     """P-535, P-550, T7."""
-    cluster = Proxied.ready()
+    cluster = Proxied.ready(attrs.evolve(KEPT, source_lifetime_ns=0))
     cluster.crash_source()
     cluster.start_source(wants_proxy=wants_proxy, session_id=5)
     cluster.world.run(SECOND)

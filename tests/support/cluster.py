@@ -12,12 +12,8 @@ from stablecast.core import effects as fx
 from stablecast.core import inputs
 from stablecast.core.events import Stable, StableFlag, UnrecoverableLoss
 from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
-from stablecast.core.units import SECOND
+from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from tests.support.world import Content, ReceiverNode, SourceNode, StoreNode, World
-
-FOREVER_NS = 3600 * SECOND
-"""State lifetime of every client: no schedule is that long."""
 
 
 @attrs.define
@@ -72,8 +68,7 @@ class Cluster:
 
     def store_config(self, name: str) -> StoreConfig:
         """What a store of this cluster is told."""
-        kept = RepositoryConfig(source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
-        return StoreConfig(name, seed=len(name), repository=kept)
+        return StoreConfig(name, seed=len(name))
 
     def crash_store(self, name: str, wipe: bool = False) -> None:
         """A store crashes; `wipe`: its disk is lost as well."""

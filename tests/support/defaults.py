@@ -16,10 +16,9 @@ LOCK = Path(tempfile.gettempdir()) / "stablecast-tests-default-addresses.lock"
 @contextmanager
 def default_cluster(directory: Path) -> Iterator[None]:
     """Ready when entered."""
-    lifetimes = ("--option", "source-state-lifetime=3600000", "--option", "receiver-state-lifetime=3600000")
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with running("lbmrd", "--listen", RELAY, "--json") as relay:
             relay.said()
-            with store(directory / "store", *lifetimes, listen=STORE):
+            with store(directory / "store", listen=STORE):
                 yield

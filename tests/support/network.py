@@ -14,14 +14,11 @@ from stablecast.client import Context
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.events import Event
 from stablecast.core.settings import RepositoryConfig, StoreConfig
-from stablecast.core.units import SECOND
 from stablecast.daemon.store import Store, StoreSettings
 from stablecast.net import ports
 from stablecast.resolver import RelayDaemon
 
 LOCAL = "127.0.0.1"
-FOREVER_NS = 3600 * SECOND
-"""State lifetime of clients: no test is that long."""
 
 
 class Events(list[Event]):
@@ -46,7 +43,7 @@ class Events(list[Event]):
         return self.of(kind)[count - 1]
 
 
-KEPT = RepositoryConfig(source_lifetime_ns=FOREVER_NS, receiver_lifetime_ns=FOREVER_NS)
+KEPT = RepositoryConfig()
 """What the stores of a network keep unless told otherwise."""
 
 

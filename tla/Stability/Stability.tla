@@ -27,6 +27,8 @@ CONSTANTS
     Faults,     \* what else may go wrong: "slow" (requests, SRIs and answers take time), "lag" (the disks of several
                 \* stores do), "lose" (data on a stream), "late" (what is under way outlives a life), "wipe" (of a disk),
                 \* "rival" (a life is cut off from its stores, another process begins one, and the first comes back)
+    Paths,      \* which stores a process reaches, see Connected: "open", "apart", "away", "once", "return", "ring"
+    Memory,     \* a history names so many lives; older ones are forgotten
     Mutant      \* "none", or which rule is broken
 
 VARIABLES
@@ -93,12 +95,24 @@ Began(life, first) == [life |-> life, first |-> first]
 Continued(lives, life, first) ==
     LET Before(old) == old.first < first IN Append(SelectSeq(lives, Before), Began(life, first))
 
+Forgotten == -1  \* stands for the lives before those that a history names
+Remembered(lives) ==
+    IF Len(lives) <= Memory THEN lives
+    ELSE <<Began(Forgotten, lives[1].first)>> \o SubSeq(lives, Len(lives) - Memory + 2, Len(lives))
+
 Owner(lives, n) ==
     LET before == {k \in DOMAIN lives : lives[k].first <= n} IN IF before = {} THEN 0 ELSE lives[Largest(before)].life
 
-Parting(ours, theirs) ==  \* the first number that they ascribe to different lives, 0: none
-    LET differ == {n \in 1..(Numbers + 1) : LET a == Owner(ours, n)
-                                                b == Owner(theirs, n) IN a # 0 /\ b # 0 /\ a # b}
+Agreed(ours, theirs) ==  \* below the newest life that both name they agree, for that life had one history; 1: they name none
+    LET named(lives) == {lives[k] : k \in DOMAIN lives}
+        both == {one \in named(ours) \cap named(theirs) : one.life # Forgotten}
+    IN IF both = {} THEN 1 ELSE Largest({one.first : one \in both})
+
+Parting(ours, theirs) ==  \* the first number that they may ascribe to different lives, 0: none
+    LET Differ(a, b) == IF Mutant = "forgotten_agrees" THEN Forgotten \notin {a, b} /\ a # b ELSE a # b \/ a = Forgotten
+        differ == {n \in Agreed(ours, theirs)..(Numbers + 1) : LET a == Owner(ours, n)
+                                                                   b == Owner(theirs, n)
+                                                               IN a # 0 /\ b # 0 /\ Differ(a, b)}
     IN IF differ = {} THEN 0 ELSE Least(differ)
 
 -------------------------------------------------------------------------------
@@ -248,14 +262,19 @@ OnAsk(st) ==
        ELSE [st EXCEPT !.life = source.life, !.term = Max(@ + 1, source.claim), !.told = told, !.resume = 0,
                        !.lost = {}, !.acked = 0, !.high = 0, !.asked = FALSE, !.grant = TRUE, !.dirty = TRUE]
 
-OnFirstInfo(st) ==  \* where this life begins: what older ones left there or above goes, or where the histories part
+Cut(st) ==  \* from where on a life that says where it begins has what is held removed
     LET parting == Parting(st.lives, source.lives)
-        low == IF parting = 0 THEN source.resume ELSE Least({parting, source.resume})
-        returned == parting = 0 /\ st.lives # <<>> /\ st.lives[Len(st.lives)] = Began(source.life, source.resume)
-        cut == CASE "one_life" \notin Repairs \/ returned -> Numbers + 1
-                 [] Mutant = "cut_low"        -> low - 1
-                 [] OTHER                     -> low
-        kept == [st EXCEPT !.resume = source.resume, !.term = Max(@, source.term), !.lives = source.lives,
+        knew == \E k \in DOMAIN st.lives : st.lives[k] = Began(source.life, source.resume)
+        home == knew /\ Mutant # "cut_at_return"  \* its own messages below the parting may be stable
+    IN CASE "one_life" \notin Repairs -> Numbers + 1
+         [] parting = 0 /\ knew       -> Numbers + 1
+         [] parting = 0               -> source.resume
+         [] home                      -> parting
+         [] OTHER                     -> Least({parting, source.resume})
+
+OnFirstInfo(st) ==  \* where this life begins: what other lives left there goes
+    LET cut == IF Mutant = "cut_low" /\ Cut(st) <= Numbers THEN Cut(st) - 1 ELSE Cut(st)
+        kept == [st EXCEPT !.resume = source.resume, !.term = Max(@, source.term), !.lives = Remembered(source.lives),
                            !.told = source.term, !.dirty = TRUE, !.synced = {n \in @ : n < cut},
                            !.content = [n \in Range |-> IF n < cut THEN @[n] ELSE 0]]
         moved == IF Held(kept) = {} THEN [kept EXCEPT !.trail = source.resume] ELSE kept
@@ -311,19 +330,34 @@ Tell(queue, life, numbers) ==  \* what a store acknowledges in a row arrives tog
          [] joins        -> [queue EXCEPT ![Len(queue)] = Acks(life, last.numbers \cup numbers)]
          [] OTHER        -> Append(queue, Acks(life, numbers))
 
-Quiet == "slow" \in Faults \/ \A s \in Stores : back[s] = <<>>  \* the source has heard what it is told
+Weak(s) == Paths # "once" \/ s = 1  \* there only the way to store 1 is slow, loses, and outlives a life
+Slow(s) == "slow" \in Faults /\ Weak(s)
+Quiet == \A s \in Stores : Slow(s) \/ back[s] = <<>>  \* the source has heard what it is told
 Calm(S) == Quiet /\ ("lag" \in Faults \/ \A s \in S : ~store[s].dirty)  \* and these stores have synced
 
 Granted(s) == \E k \in DOMAIN back[s] : back[s][k].kind = "grant" /\ back[s][k].life = source.life
+
+Connected(s) ==  \* a path leads from the process that is looked at to the store
+    LET again == aside.source.life > source.life  \* it was cut off while a later life began
+        of(sets) == source.life = 0 \/ s \in sets[source.life]
+    IN CASE Paths = "open"   -> TRUE
+         [] Paths = "apart"  -> of(<<{1}, {1, 2}, {2, 3}, {1, 3}>>)
+         [] Paths = "away"   -> of(<<{1, 3}, {1, 2}, {1, 2}, {1, 2}, {1, 2, 3}>>)
+         [] Paths = "once"   -> again \/ of(<<{1, 2}, {1, 3}>>)
+         [] Paths = "return" -> IF again THEN s # 1 \/ source.again ELSE of(<<{1, 2}, {1, 3}, {1, 2}>>)
+         [] Paths = "ring"   -> IF again THEN s # 2 ELSE of(<<{1, 2}, {2, 3}, {1, 2}>>)
+
 Unanswered(s) ==  \* a request to the store is under way
     /\ Running
+    /\ Connected(s)
     /\ reg[s].state \in {"asked", "renewing", "away"}
     /\ store[s].up
     /\ ~(store[s].grant /\ store[s].life = source.life) /\ ~Granted(s)
-Open(s) == store[s].up /\ Running /\ store[s].life = source.life  \* the store listens to the present stream
+Open(s) ==  \* the store listens to the present stream
+    store[s].up /\ Running /\ Connected(s) /\ store[s].life = source.life
 
 Uninformed(s) == Open(s) /\ source.state = "ACTIVE" /\ store[s].resume = 0  \* only who may send announces itself
-Prompt(S) == "slow" \in Faults \/ \A s \in S : ~Unanswered(s) /\ ~Uninformed(s)  \* they know what they must first
+Prompt(S) == \A s \in S : Slow(s) \/ ~(Unanswered(s) \/ Uninformed(s))  \* they know what they must first
 
 Take(s, step) ==
     /\ store' = [store EXCEPT ![s] = step.store]
@@ -346,9 +380,10 @@ Begin ==  \* a life begins: every store is asked
 Stop ==  \* it crashes
     /\ Quiet
     /\ Running
+    /\ Paths = "once" => source.life = 2  \* there the first life is cut off
     /\ Become([Here EXCEPT !.source = Nobody(source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow])
-    /\ back' = IF "late" \in Faults THEN back ELSE [s \in Stores |-> <<>>]
-    /\ stream' = IF "late" \in Faults THEN stream ELSE [s \in Stores |-> <<>>]
+    /\ back' = [s \in Stores |-> IF "late" \in Faults /\ Weak(s) THEN back[s] ELSE <<>>]
+    /\ stream' = [s \in Stores |-> IF "late" \in Faults /\ Weak(s) THEN stream[s] ELSE <<>>]
     /\ UNCHANGED <<store, disk, crashes, aside>>
 
 Turn ==  \* all stores fall silent to the one process until their leases are over; the other is looked at
@@ -356,6 +391,7 @@ Turn ==  \* all stores fall silent to the one process until their leases are ove
     /\ Calm(Stores)
     /\ source.state \in {"DOWN", "ACTIVE", "SUSPENDED"}
     /\ Announced \/ aside.source.state # "DOWN"
+    /\ Paths = "once" /\ aside.source.life # 0 => source.life = 2 /\ ~Running  \* one return, when the other has died
     /\ LET Away(state) == IF state \in {"registered", "renewing"} THEN "away" ELSE state
            left == IF ~Announced THEN Here
                    ELSE Judge([Here EXCEPT !.source.state = "SUSPENDED",
@@ -416,7 +452,7 @@ ToStore(s) ==
 Lose(s) ==
     /\ Calm(Stores \ {s})
     /\ Prompt(Stores)
-    /\ "lose" \in Faults
+    /\ "lose" \in Faults /\ Weak(s)
     /\ stream[s] # <<>>
     /\ stream' = [stream EXCEPT ![s] = Tail(@)]
     /\ UNCHANGED <<source, reg, window, safe, back, store, disk, crashes, aside>>
@@ -503,8 +539,18 @@ NoReuse ==  \* S2: no life uses a number again that was stable
 NoStableLost ==  \* S3: what was ever stable is on the disks of a quorum
     \A message \in safe : Kept(message)
 
+NumbersUnique ==  \* S2 where an older life may come back: no number was stable for two lives
+    \A one, other \in safe : one[2] = other[2] => one[1] = other[1]
+
+Followed(s) ==  \* the store was told of a later life: what this one believes of it is out of date, and no longer counts
+    disk[s].lives # <<>> /\ disk[s].lives[Len(disk[s].lives)].life # source.life
+
 SyncedFirst ==  \* P1: what a store acknowledged is on its disk, of this life
-    \A s \in Stores : \A n \in window.acked[s] : disk[s].content[n] = source.life
+    \A s \in Stores : Followed(s) \/ \A n \in window.acked[s] : disk[s].content[n] = source.life
+
+NoDeadServed ==  \* S3: a store that knows where this life begins serves no dead message in place of a stable one
+    \A s \in Stores : store[s].resume # 0 /\ store[s].life = source.life =>
+        \A message \in safe : message[2] < store[s].resume => store[s].content[message[2]] \in {0, message[1]}
 
 RetainedUntilSettled ==  \* C1: the source has a copy of everything that is not stable
     source.resume # 0 => \A n \in source.resume..(window.next - 1) : n >= window.trail \/ <<source.life, n>> \in safe

@@ -9,9 +9,6 @@ from pathlib import Path
 from stablecast.cli.common import note, on_ending, say
 from stablecast.demo.processes import Child, ChildError, start_all
 
-LIFETIME = "86400000"
-"""A day in ms: clients of a cluster for trying things out may be away for a while."""
-
 
 def run(stores: int, directory: Path, as_json: bool) -> int:
     """Run one lbmrd and some stores until interrupted; returns the exit status."""
@@ -47,9 +44,7 @@ def _lbmrd(end: Callable[[ChildError], None]) -> Child:
 def _store(index: int, directory: Path, end: Callable[[ChildError], None]) -> Child:
     place = directory / f"store-{index}"
     place.mkdir(exist_ok=True)
-    lifetimes = [f"{role}-state-lifetime={LIFETIME}" for role in ("source", "receiver")]
-    options = [word for lifetime in lifetimes for word in ("--option", lifetime)]
-    arguments = ["stablecast.cli.main", "store", str(place), "--listen", "127.0.0.1:0", "--new", "--json", *options]
+    arguments = ["stablecast.cli.main", "store", str(place), "--listen", "127.0.0.1:0", "--new", "--json"]
     return Child(f"store {index}", arguments, end)
 
 

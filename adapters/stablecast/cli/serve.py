@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,13 +146,16 @@ def run_daemon(job: DaemonJob) -> int:
 
 
 async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached | None = None) -> int:
-    """Run stores until they are interrupted or a disk fails; returns the exit status. Raises like `Hosts.start`."""
+    """Run stores until they are interrupted; returns the exit status. Raises like `Hosts.start` and `Hosts.stop`.
+
+    A store whose disk fails is parked alone, and the others and the monitor go on.
+    """
     interrupt = _interrupt()
     hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), NEW_LOOP)
     async with AsyncExitStack() as stack:
         await hosts.start()
         stack.push_async_callback(hosts.stop)
-        monitor = _monitor(plan, hosts)
+        monitor = _monitor(plan, hosts, log)
         if monitor is not None:
             stack.push_async_callback(monitor.stop)
         publishing = asyncio.create_task(_publish(plan, hosts, log))
@@ -161,10 +164,9 @@ async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached 
         _say_ready(hosts, monitor, job.as_json)
         if detached is not None:
             detached.ready()
-        failure = asyncio.create_task(hosts.failure())
-        stack.callback(failure.cancel)
-        ends: set[asyncio.Future[Any]] = {interrupt, failure}
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        tending = asyncio.create_task(hosts.tend())
+        stack.push_async_callback(_cancelled, tending)
+        await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
     say({"stopped": True} if job.as_json else "stopped")
     return 0
 
@@ -179,7 +181,7 @@ def _say_ready(hosts: Hosts, monitor: "Monitor | None", as_json: bool) -> None:
         say({"monitor": monitor.address} if as_json else f"monitor at http://{monitor.address}")
 
 
-def _monitor(plan: Plan, hosts: Hosts) -> "Monitor | None":
+def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
     """The monitor, if there is to be one. Raises ConfigError, PortError, and OSError for the token's file."""
     wanted = plan.daemon.monitor
     if wanted is None:
@@ -189,7 +191,7 @@ def _monitor(plan: Plan, hosts: Hosts) -> "Monitor | None":
 
     token = "" if wanted.token_file is None else wanted.token_file.read_text(encoding="utf-8").strip()
     permission = Permission.READ_WRITE if wanted.writable else Permission.READ_ONLY
-    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched)
+    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched, log.write)
     monitor.start()
     return monitor
 
@@ -224,12 +226,21 @@ async def serve(settings: StoreSettings, as_json: bool) -> int:
         say({"ready": True, "address": store.address, "directory": str(settings.directory)})
     else:
         say(f"store ready to accept registrations at {store.address}")
+    watching = asyncio.create_task(host.watch_room())
     ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await _cancelled(watching)
     await host.stop()
     if as_json:
         say({"stopped": True, **store.statistics()})
     return 0
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    """End a task that never ends by itself; what it failed with is raised."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def _interrupt() -> "asyncio.Future[None]":

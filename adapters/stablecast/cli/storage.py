@@ -1,4 +1,4 @@
-"""`stablecast store inspect|scrub|export|evict|drain` and `stablecast top`; what they do lives in `operations`."""
+"""The commands of `stablecast store` but `run`, and `stablecast top`; what they do lives in `operations`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="It is meant.")]
 
 def attach(store: typer.Typer) -> None:
     """Add the commands to the group of `stablecast store`."""
-    for command in (inspect, scrub, export, evict, drain):
+    for command in (inspect, scrub, export, evict, drain, resume):
         store.command(command.__name__)(command)
 
 
@@ -75,6 +75,17 @@ def drain(
     from stablecast.cli import storing  # noqa: PLC0415
 
     raise typer.Exit(storing.drain(where, undo, token, as_json))
+
+
+def resume(
+    where: Annotated[str, typer.Argument(help="The monitor of a daemon: http://ip:port[/stores/N].")],
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Start a store again that is parked because its disk failed."""
+    from stablecast.cli import storing  # noqa: PLC0415
+
+    raise typer.Exit(storing.resume(where, token, as_json))
 
 
 def top(

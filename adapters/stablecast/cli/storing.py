@@ -106,6 +106,14 @@ def drain(where: str, undo: bool, token: Path | None, as_json: bool) -> int:
     return _say_done({"done": "Drained: every receiver has everything that is here"}, as_json)
 
 
+def resume(where: str, token: Path | None, as_json: bool) -> int:
+    """Start a parked store again; returns the exit status."""
+    at = place(where)
+    if not isinstance(at, Remote):
+        raise OperationError("a store is started again by its daemon: name the monitor, http://ip:port/stores/N")
+    return _say_done({"done": _client(at, token).change("resume")}, as_json)
+
+
 def top(where: str, order: str, rows: int, once: bool, token: Path | None) -> int:
     """Show a running store until interrupted; returns the exit status."""
     at = place(where)

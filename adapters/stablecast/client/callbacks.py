@@ -8,6 +8,7 @@ from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.reading import TURN_SECONDS
 from stablecast.core.events import Event
+from stablecast.net.execution import report
 
 STRIDE = 8
 """Calls between two looks at the clock, where calls are short."""
@@ -100,8 +101,3 @@ class Handover:
     def _next_turn(self) -> None:
         self._spent = 0.0
         self._go_on()
-
-
-def report(message: str, error: Exception) -> None:
-    """Give an exception of the application to the event loop's exception handler."""
-    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})

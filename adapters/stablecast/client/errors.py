@@ -21,3 +21,10 @@ class NotStable(StablecastError):  # noqa: N818
 
 class Closed(StablecastError):  # noqa: N818
     """The object was closed."""
+
+
+class EndpointFailed(Closed):
+    """A source or receiver ended because something that its protocol decided could not be done; the cause is chained.
+
+    The message says what. Make a new source or receiver.
+    """

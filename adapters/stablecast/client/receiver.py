@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from stablecast.client.callbacks import Handover, report, tell
+from stablecast.client.callbacks import Handover, tell
 from stablecast.client.early import Early
-from stablecast.client.errors import RegistrationFailed
+from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.plans import Plan
@@ -37,6 +37,7 @@ from stablecast.core.messages import Message as ControlMessage
 from stablecast.core.messages import SourceInfo
 from stablecast.core.settings import ReceiverConfig
 from stablecast.core.units import SECOND
+from stablecast.net.execution import report
 from stablecast.net.joiner import Joiner
 from stablecast.net.reliable_joiner import ReliableJoiner
 from stablecast.net.stream import Item
@@ -348,6 +349,15 @@ class Receiver:
         self._reader.fail(RegistrationFailed(text), error)
         report(text, error)
         self.on_notify(RegistrationError(store_index, store, text))
+
+    def fail(self, what: str, error: Exception) -> None:
+        """End deliveries, because a session could not do what its machine decided.
+
+        Whoever iterates gets what was delivered before, and then EndpointFailed; the cause is reported in any case.
+        """
+        text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
+        report(text, error)
+        self._reader.fail(EndpointFailed(text), error)
 
     def on_notify(self, event: Event) -> None:
         """Tell the application."""

@@ -26,7 +26,7 @@ from stablecast.client.sent import Sent
 from stablecast.core import effects as fx
 from stablecast.core.errors import OversizeError
 from stablecast.core.events import Event, Wakeup
-from stablecast.core.inputs import Blocked, SourceInput
+from stablecast.core.inputs import Blocked, Held, SourceInput
 from stablecast.core.inputs import Sent as SentInput
 from stablecast.core.messages import Role
 from stablecast.core.settings import FlightBehavior, SourceConfig
@@ -77,7 +77,7 @@ class Sender(ABC):
         self._machine = SourceEndpoint.create(config)
         recording = recorder(Role.SOURCE, config.topic, self._machine, trace)
         driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine, recording)
-        self._driver = Driver(driven, self._perform, self._tell_rest)
+        self._driver = Driver(driven, self._perform, self.fail, self._tell_rest)
         self._tells_late = recording is None
         self._telling: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -217,6 +217,8 @@ class Sender(ABC):
     def hold(self, held: bool) -> None:
         """The transport takes no more for now, or again; who was turned away meanwhile is told (T13)."""
         self._held = held
+        if not self._tells_late:
+            self._driver.feed(Held(held))  # Only a trace needs it.
         self._renew_credit()
         self._changed.set()
         if self._turned_away and not held:
@@ -280,7 +282,10 @@ class Sender(ABC):
         """Put messages on the stream."""
         octets, first, count, payload_bytes, large = block
         if self.stream is not None:
-            self.stream.write(octets)
+            try:
+                self.stream.write(octets)
+            except Exception as error:  # noqa: BLE001 - the numbers are used: without the messages nothing may follow
+                self.fail("to write messages", error)
         self._out.retained.add(first, first + count, octets, payload_bytes)
         self._emitted = first + count
         self._untold += count
@@ -394,6 +399,10 @@ class Sender(ABC):
     @abstractmethod
     def _perform(self, effect: fx.SourceEffect) -> None:
         """Do what the machine wants done."""
+
+    @abstractmethod
+    def fail(self, what: object, error: Exception) -> None:
+        """End the source: something that its machine counts on, an effect as a rule, did not happen."""
 
     @abstractmethod
     def _on_notify(self, event: Event) -> None:

@@ -32,6 +32,7 @@ from stablecast.core.messages import Message, Role, SourceInfo
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.core.settings import ReceiverConfig
 from stablecast.net.driver import Driver
+from stablecast.net.execution import describe
 from stablecast.net.pool import Pool
 from stablecast.net.runs import Continuity, Tokens
 from stablecast.net.where import is_source_string
@@ -56,7 +57,7 @@ class Session:
         self.transport = transport
         self.ended = False
         self.waiting = 0
-        self._stopped = self._closed = False
+        self._stopped = self._failed = self._closed = False
         self._plain = True
         self._earlier: Sequence[Session] = ()
         self._thread = get_ident()
@@ -78,7 +79,7 @@ class Session:
         driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
             machine, recorder(Role.RECEIVER, self.config.topic, machine, trace)
         )
-        return Driver(driven, self._perform, self._before_timer)
+        return Driver(driven, self._perform, self._on_failed, self._before_timer)
 
     def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[Session]" = ()) -> None:
         """Begin, knowing what the application consumed in earlier sessions.
@@ -259,6 +260,21 @@ class Session:
         self.tell_consumed()
         self._driver.feed(Acknowledge(number, first))
         self._acknowledged = max(self._acknowledged, number)
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """End this session: its machine counts on an effect that did not happen.
+
+        What was consumed until now is acknowledged, and nothing else any more: whatever was not handed over comes
+        again to the next receiver.
+        """
+        if self._failed:
+            return
+        self._failed = self._stopped = True
+        self.tell_consumed()
+        self._driver.feed(Finish())
+        self._driver.close()
+        self._left.set()
+        self._receiver.fail(describe(effect), error)
 
     # What earlier sessions with the source delivered.
 

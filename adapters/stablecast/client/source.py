@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import assert_never
 
 from stablecast.client.callbacks import tell
-from stablecast.client.errors import Closed, RegistrationFailed
+from stablecast.client.errors import Closed, EndpointFailed, RegistrationFailed
 from stablecast.client.sender import Sender
 from stablecast.client.stability import Stability
 from stablecast.client.troubles import Troubles
@@ -28,6 +28,7 @@ from stablecast.core.inputs import SourceInput, Start, Withdraw
 from stablecast.core.messages import SourceInfo
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceState
+from stablecast.net.execution import describe, report
 from stablecast.net.pool import Pool
 from stablecast.net.reliable_stream import ReliableStream
 from stablecast.net.stream import StreamServer
@@ -53,6 +54,7 @@ class Source(Sender):
         self._whose = f"source '{self.topic}'"
         self._told: tuple[SourceInfo, bytes] | None = None
         self._closed = False
+        self._failure: EndpointFailed | None = None
 
     async def __aenter__(self) -> "Source":
         """The source itself."""
@@ -96,6 +98,16 @@ class Source(Sender):
         await self._until_over()
         if self._closed:
             raise Closed(self._farewell)
+
+    async def until_failed(self) -> EndpointFailed:
+        """Wait until the source ended because an effect of its machine could not be performed; return why.
+
+        Waits for ever if that never happens.
+        """
+        while self._failure is None:
+            self._changed.clear()
+            await self._changed.wait()
+        return self._failure
 
     async def _until_over(self) -> None:
         while not self._over:
@@ -184,6 +196,24 @@ class Source(Sender):
                     self._pool.send(effect.to, again)
             case _:
                 assert_never(effect)
+
+    def fail(self, what: object, error: Exception) -> None:
+        """End, and let everybody who sends or waits know why.
+
+        The machine believes that the effect happened; to go on would make promises on top of that belief. What is
+        stable stays so at the stores.
+        """
+        if self._closed or self._failure is not None:
+            return
+        cause = f"{describe(what)} failed: {type(error).__name__}: {error}"
+        text = f"{self._whose} ended: {cause}; make a new source"
+        self._failure = EndpointFailed(text)
+        self._failure.__cause__ = error
+        report(text, error)
+        self._driver.close()
+        self._end(text)
+        self._renew_credit()
+        self._changed.set()
 
     def _on_notify(self, event: Event) -> None:
         if self._closed:

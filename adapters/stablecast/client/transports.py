@@ -116,7 +116,11 @@ class Transports:
         def make_stream(source: Source) -> ReliableStream:
             room = sources.settings(session).datagram_max - RESERVED - DATA_HEADER.size
             source.max_payload, source.max_message = room, MAX_SUBMITTED // 2
-            return ReliableStream(sources, session, lambda: standing(source), source.hold, leave)
+
+            def failed(error: Exception) -> None:
+                source.fail("to send what waited for the rate limit", error)
+
+            return ReliableStream(sources, session, lambda: standing(source), source.hold, leave, failed)
 
         return Berth(config, make_stream, leave, transport)
 

@@ -11,13 +11,14 @@ from enum import Enum
 
 import attrs
 
+from stablecast.config import placement
 from stablecast.config.liveness import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.registration import RegistrationTimes
 from stablecast.core.relations import recovery_relations, relations
-from stablecast.core.settings import PatternType, ReceiverConfig, RepositoryType, SourceConfig
+from stablecast.core.settings import STATE_FOR_EVER, PatternType, ReceiverConfig, RepositoryType, SourceConfig
 from stablecast.core.units import MILLISECOND, SECOND
 
 BURST_ENOUGH = 1_000_000
@@ -73,6 +74,7 @@ def check(plans: Sequence[Plan], clients: Sequence[Client]) -> list[Advice]:
     advice: list[Advice] = []
     for plan in plans:
         advice += _at(plan.path, _daemon(plan))
+        advice += _at(plan.path, _neighbours(plan))
         for store in plan.stores:
             advice += _at(f'{plan.path}: store "{store.name}"', _store(store))
             for topic in store.topics:
@@ -82,6 +84,8 @@ def check(plans: Sequence[Plan], clients: Sequence[Client]) -> list[Advice]:
                     advice += _at(f"{client.path} at {where}", _between(store, topic, client))
     for client in clients:
         advice += _at(client.path, _client(client))
+        for shared in placement.of_client(plans, client):
+            advice += _at(shared.where, _one_fault(shared))
     return advice
 
 
@@ -105,6 +109,30 @@ def _daemon(plan: Plan) -> Found:
     if plan.daemon.statistics is not None and plan.stores and not _found_by(plan.stores[0]):
         text = "statistics are published, and there is no resolver through which anybody could find them"
         yield ("statistics-unfindable", Level.WARNING, f"{text}: {RESOLVERS} for the first store")
+
+
+def _neighbours(plan: Plan) -> Found:
+    """Which sources name its stores a daemon does not know, so this is advice."""
+    if len(plan.stores) > 1:
+        text = f"{len(plan.stores)} stores in one daemon end together, and so does a quorum of them"
+        yield ("stores-together", Level.ADVICE, f"{text}: let no group of a source name two of them")
+    for shared in placement.of_daemon(plan):
+        text = f"{_names(shared)} have their journals on one file system, and run out of room together"
+        yield ("stores-together", Level.ADVICE, f"{text}: let no group of a source name two of them")
+
+
+def _one_fault(shared: placement.Shared) -> Found:
+    """A fault that takes several stores of one group."""
+    if shared.daemon:
+        text = f"{_names(shared)} are stores of one daemon, {shared.what}: they end together"
+        yield ("quorum-in-one-daemon", Level.WARNING, f"{text}; give each a daemon on a host of its own")
+    else:
+        text = f"{_names(shared)} have their journals on one file system, that of {shared.what}"
+        yield ("quorum-on-one-disk", Level.WARNING, f"{text}: it fails and fills for all; give each its own")
+
+
+def _names(shared: placement.Shared) -> str:
+    return " and ".join(f'"{name}"' for name in shared.stores)
 
 
 def _found_by(store: StorePlan) -> bool:
@@ -219,13 +247,26 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
         if activity < config.check_ns:
             text = f"{who}-activity-timeout {shown} ms is shorter than source-check-interval: it is noticed late"
             yield ("activity-below-check", Level.WARNING, text)
-        if not lifetime and kept.kind is not RepositoryType.NO_CACHE:
-            what = "and its messages are" if who == "source" else "is"
-            text = f"{who}-state-lifetime is not set: a {who} that is away for {activity / SECOND:g} s {what} forgotten"
-            yield ("no-lifetime", Level.ADVICE, text)
+        if kept.kind is not RepositoryType.NO_CACHE:
+            yield from _lifetime(who, activity, lifetime, kept.allow_rpp)
     if not kept.rollback:
         text = "receiver-new-registration-rollback 0: a new receiver gets nothing that was stored before it came"
         yield ("no-rollback", Level.ADVICE, text)
+
+
+def _lifetime(who: str, activity: int, lifetime: int, paced: bool) -> Found:
+    """A lifetime of 0 loses what is stable; one without an end leaves the letting go to the operator (P-124, U18)."""
+    name = f"{who}-state-lifetime"
+    if not lifetime:
+        lost = "its stable messages are deleted, and their numbers are used again"
+        if who == "receiver":
+            lost = "the store forgets what it acknowledged"
+        text = f"{name} is 0: when a {who} is away for {activity / SECOND:g} s, {lost}"
+        yield ("no-lifetime", Level.WARNING, f"{text}; the profile safe keeps its state, {name} 4294967295")
+    elif lifetime >= STATE_FOR_EVER:
+        text = f"{name} has no end: the state of a {who} that never comes back stays until an operator evicts it"
+        held = " and holds up its source at the receivers' pace" if paced and who == "receiver" else ""
+        yield ("unlimited-lifetime", Level.ADVICE, f"{text}{held}; set {name} if age is to end it")
 
 
 def _client(client: Client) -> Found:

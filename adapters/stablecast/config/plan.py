@@ -67,6 +67,9 @@ MAX_SOURCES = 50_000
 MAX_CLIENTS = 100_000
 """Sources and receivers, likewise."""
 
+ROOM_BYTES = 256 << 20
+"""Free bytes of a file system below which a store warns, likewise: four files of its journal."""
+
 
 @attrs.frozen
 class Limits:
@@ -76,11 +79,14 @@ class Limits:
         sources: That are registered.
         clients: Sources and receivers that are registered.
         disk_bytes: Of the journal, above which no new source is registered; 0: no limit.
+        room_bytes: Free on the journal's file system, below which the store warns; a store that stopped for want of
+            room returns when so many are free again; 0: no warning.
     """
 
     sources: int = MAX_SOURCES
     clients: int = MAX_CLIENTS
     disk_bytes: int = 0
+    room_bytes: int = ROOM_BYTES
 
 
 @attrs.frozen

@@ -50,6 +50,8 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "delivery_control_maximum_burst_loss": 1024,
             "repository-type": "no-cache",
             "receiver-new-registration-rollback": 0,
+            "source-state-lifetime": 0,
+            "receiver-state-lifetime": 0,
         },
         "disk": {
             "repository-disk-async-buffer-length": 65_664,
@@ -84,6 +86,8 @@ DIFFERENCES: Mapping[str, Mapping[str, Mapping[str, Value]]] = {
             "delivery_control_maximum_burst_loss": 1024,
             "repository-type": "memory",
             "repository-size-threshold": 1024,
+            "source-state-lifetime": 0,
+            "receiver-state-lifetime": 0,
         },
         "disk": {
             "repository-disk-max-read-async-cbs": 10_000,
@@ -114,6 +118,13 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("store", "delivery_control_maximum_burst_loss"): "it declares lost what the source still has (T30)",
     ("store", "repository-type"): "a store that keeps nothing makes nothing persistent",
     ("store", "receiver-new-registration-rollback"): "what was stored before a receiver first came is for it as well",
+    ("store", "source-state-lifetime"): (
+        "0 erases what is stable once its source was silent for the activity timeout, and its numbers are used again"
+    ),
+    ("store", "receiver-state-lifetime"): (
+        "0 forgets what a receiver acknowledged once it was silent for the activity timeout: all comes again, and at "
+        "the receivers' pace what it has not consumed is lost"
+    ),
     ("disk", "repository-disk-async-buffer-length"): "small writes cost more calls and no less waiting",
     ("disk", "repository-disk-max-read-async-cbs"): "recovery from the disk is as fast as the disk",
     ("disk", "repository-disk-max-write-async-cbs"): "writes that overtake each other cannot be trusted after a crash",

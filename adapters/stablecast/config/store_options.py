@@ -8,6 +8,7 @@ from stablecast.core.units import SECOND
 
 MIN_DISK_LIMIT = 196_992
 """Bytes (P-827)."""
+LIFETIME = "silence until {} is forgotten, with what is kept for it; 0: the activity timeout; 4294967295: never"
 STORE_OPTIONS = (
     Option(
         "source-check-interval",
@@ -102,9 +103,9 @@ TOPIC_OPTIONS = (
         "receiver-paced persistence; sources may lower it",
     ),
     Option("source-activity-timeout", "source_activity_ns", SPAN_AT_LEAST_1, "silence until a source's RegID is free"),
-    Option("source-state-lifetime", "source_lifetime_ns", SPAN, "silence until a source is forgotten; 0: not set"),
+    Option("source-state-lifetime", "source_lifetime_ns", SPAN, LIFETIME.format("a source")),
     Option("receiver-activity-timeout", "receiver_activity_ns", SPAN_AT_LEAST_1, "the same for receivers"),
-    Option("receiver-state-lifetime", "receiver_lifetime_ns", SPAN, "the same for receivers"),
+    Option("receiver-state-lifetime", "receiver_lifetime_ns", SPAN, LIFETIME.format("a receiver")),
     Option(
         "receiver-new-registration-rollback",
         "rollback",

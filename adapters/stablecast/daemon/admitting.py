@@ -45,13 +45,19 @@ def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: 
     if draining:
         return "the store is being drained"
     if len(machine.clients.records) >= limits.clients:
-        return f"there {'is' if limits.clients == 1 else 'are'} {plural(limits.clients, 'client')} already"
+        return _full(plural(limits.clients, "client"), limits.clients, "clients")
     if request.role is Role.RECEIVER:
         return ""
     if len(machine.repositories) >= limits.sources:
-        return f"there {'is' if limits.sources == 1 else 'are'} {plural(limits.sources, 'source')} already"
+        return _full(plural(limits.sources, "source"), limits.sources, "sources")
     if 0 < limits.disk_bytes <= disk_bytes:
         return f"the journal has {disk_bytes} bytes, and {limits.disk_bytes} are allowed"
     if not is_source_string(request.transport) and not descriptors_for_streams():
         return "no descriptor is left for its stream: raise the hard limit of open files (ulimit -Hn, LimitNOFILE)"
     return ""
+
+
+def _full(shown: str, most: int, limit: str) -> str:
+    """State outlives its client, so it is the operator who makes room: nothing stable goes for a newcomer."""
+    there = f"there {'is' if most == 1 else 'are'} {shown} already, those that are away included"
+    return f"{there}: evict who will not come back, or raise the limit {limit}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from stablecast.core.messages import Deregister, Pace, Role
+from stablecast.core.messages import Pace, Role
 from stablecast.core.settings import RepositoryType
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.repository import Repository
@@ -154,19 +154,31 @@ def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], .
         sessions=store.sessions,
         events=dict(store.events),
         reports=tuple(store.reports[-LAST_REPORTS:]),
+        expired=store.expired,
+        room=(store.room.free, store.room.least),
+        clients=(len(store.clients.records), store.settings.limits.clients),
     )
 
 
 ValueT = TypeVar("ValueT")
 
 
+async def _never_parked() -> bool:
+    """A store without a host is never parked."""
+    return False
+
+
 class Watched:
-    """One store, and the loop that it runs on."""
+    """One store, and the loop that it runs on.
+
+    `resume` has a parked store started again, and returns False if it is not parked. Then `store` is another one.
+    """
 
     def __init__(self, store: "Store", loop: asyncio.AbstractEventLoop, index: int) -> None:
         """Store number `index` of a daemon."""
         self.store = store
         self.index = index
+        self.resume: Callable[[], Coroutine[Any, Any, bool]] = _never_parked
         self._loop = loop
 
     async def ask(self, question: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
@@ -268,24 +280,13 @@ class Observatory:
         watched = self._stores[index]
 
         async def evict() -> bool:
-            record = watched.store.clients.records.get(reg_id)
-            if record is None:
-                return False
-            client = record.client
-            watched.store.tell(
-                Deregister(
-                    client.role,
-                    client.store_index,
-                    0,
-                    reg_id,
-                    client.incarnation,
-                    source_reg_id=client.source_reg_id,
-                    reply_to=client.reply_to,
-                )
-            )
-            return True
+            return watched.store.evict(reg_id)
 
         return await watched.ask(evict)
+
+    async def resume(self, index: int) -> bool:
+        """Start a parked store again; False: it is not parked."""
+        return await self._stores[index].resume()
 
     async def drain(self, index: int, on: bool) -> None:
         """While on, clients that are not registered here are refused; those that are go on."""

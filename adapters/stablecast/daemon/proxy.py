@@ -116,8 +116,8 @@ class Proxies:
             async with self._context() as context:
                 config = proxy_config(effect)
                 config = apply("source", config, self._options(config.topic))
-                await context.host(config, lambda event: self._on_event(effect, event))
-                await asyncio.get_running_loop().create_future()  # Until it is cancelled.
+                source = await context.host(config, lambda event: self._on_event(effect, event))
+                raise await source.until_failed()  # Otherwise it runs until it is cancelled.
         except StablecastError as error:
             self._running.pop(effect.source_reg_id, None)
             self._on_failed(effect.source_reg_id, error)

@@ -17,7 +17,7 @@ from stablecast.config.interfaces import announced
 from stablecast.core import effects as fx
 from stablecast.core.events import Event
 from stablecast.core.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
-from stablecast.core.messages import Message, Register, Role
+from stablecast.core.messages import Deregister, Message, Register, Role
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -33,6 +33,7 @@ from stablecast.daemon.proxy import Proxies, context_for
 from stablecast.daemon.reading import Retrieval
 from stablecast.daemon.records import client_record, clients_of, forget_record
 from stablecast.daemon.recovering import recovered, shortened
+from stablecast.daemon.room import Room
 from stablecast.daemon.settings import StoreSettings
 from stablecast.daemon.shelf import Piece, Shelf
 from stablecast.daemon.telling import Teller
@@ -40,12 +41,18 @@ from stablecast.daemon.views import JournalView, Traffic
 from stablecast.journal import Journal, JournalError
 from stablecast.net import address, ports
 from stablecast.net.driver import Driver
+from stablecast.net.execution import describe, report
 from stablecast.net.pool import Pool
 from stablecast.net.requests import RequestPort
 from stablecast.trace import Driven, recorder
 from stablecast.transports import codec
 
 __all__ = ["Store", "StoreSettings"]
+
+_LAST_EFFECTS = (fx.Send, fx.Discard, fx.Notify)
+"""What is still done while the journal syncs its last records. Timers go on meanwhile, and a closing journal takes no
+record any more. Nothing is answered that waits for one: its ticket never comes back, as in a crash.
+"""
 
 
 class Store:
@@ -63,6 +70,9 @@ class Store:
         self.reports: list[str] = []
         self.address = settings.listen
         self.draining = False
+        self.room = Room(settings.limits.room_bytes)
+        self._ending = False
+        self._stopping = False
         self.started_at = 0
         self._teller = Teller(settings.name, settings.log, self.oddities, self.events)
 
@@ -102,8 +112,8 @@ class Store:
         except BaseException:
             await self.stop()
             raise
-        for report in self.reports:
-            self._teller.say(Severity.WARNING, "restart", report)
+        for line in self.reports:
+            self._teller.say(Severity.WARNING, "restart", line)
         self._teller.say(Severity.INFO, "ready", f"ready to accept registrations at {self.address}")
 
     def _drive(self, host: str, here_before: bool) -> None:
@@ -123,7 +133,7 @@ class Store:
         born = self._recover(machine, journal, here_before)
         recording = recorder(Role.STORE, self.address, machine, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(machine, recording)
-        self._driver = Driver(driven, self._perform)
+        self._driver = Driver(driven, self._perform, self._on_effect_failed)
         self._pool = Pool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._shelf, journal, limits, self._send_stored, self._on_damaged, self.oddities)
@@ -140,10 +150,12 @@ class Store:
         Raises:
             JournalError: the disk failed, now or before.
         """
+        self._stopping = True
         await self._naming.close()
         await self._proxies.close()
         await self._port.close()
         await self._inlet.close()
+        self._ending = True
         try:
             await self._journal.close()
         finally:
@@ -210,6 +222,32 @@ class Store:
         """Sources that the store stands in for."""
         return len(self._proxies)
 
+    @property
+    def expired(self) -> tuple[int, int]:
+        """Sources whose state lifetime ended since the start, and the messages that went with them."""
+        return self._teller.expired, self._teller.expired_messages
+
+    def evict(self, reg_id: int) -> bool:
+        """Forget a client because an operator asks for it; False: it is not here."""
+        record = self.clients.records.get(reg_id)
+        if record is None:
+            return False
+        client = record.client
+        who = f"{client.role.name.lower()} {reg_id} of topic {client.topic!r}"
+        self._teller.say(Severity.WARNING, "evicted", f"{who}: an operator has it forgotten")
+        self.tell(
+            Deregister(
+                client.role,
+                client.store_index,
+                0,
+                reg_id,
+                client.incarnation,
+                source_reg_id=client.source_reg_id,
+                reply_to=client.reply_to,
+            )
+        )
+        return True
+
     def reads_of(self, source_reg_id: int) -> int:
         """Records of this source that are being read from the disk."""
         return self._retrieval.reading(source_reg_id)
@@ -258,6 +296,18 @@ class Store:
             self._teller.say(Severity.ERROR, "disk-failed", f"{error}; nothing is acknowledged any more")
             self.failed.set_result(error)
 
+    def _on_effect_failed(self, effect: object, error: Exception) -> None:
+        """Serve no more: the machine counts on what was not done, for instance that a record waits for its sync.
+
+        A store that stops answers nobody anyway: its journal takes no more records by then.
+        """
+        if self._stopping:
+            return
+        cause = f"{describe(effect)} failed: {type(error).__name__}: {error}"
+        failure = error if isinstance(error, JournalError) else JournalError(f"store {self.address}: {cause}")
+        report(f"store {self.address} serves no more: {cause}", error)
+        self._on_failed(failure)
+
     def _recover(self, machine: StoreEndpoint, journal: Journal, here_before: bool) -> int:
         """Take what the journal kept; returns the ticket of a first record, for a new store that others know of."""
         clients = clients_of(journal.recovered_states)
@@ -277,7 +327,7 @@ class Store:
     # What is to be done.
 
     def _perform(self, effect: fx.StoreEffect) -> None:
-        if self.failed.done():
+        if self.failed.done() or (self._ending and not isinstance(effect, _LAST_EFFECTS)):
             return
         match effect:
             case fx.Send():
@@ -309,7 +359,6 @@ class Store:
                 assert_never(effect)
 
     def _forget(self, effect: fx.Forget) -> None:
-        self._teller.say(Severity.INFO, "client-deleted", f"{effect.role.name.lower()} {effect.reg_id} is forgotten")
         self._journal.append_state(forget_record(effect.reg_id), effect.ticket)
         if effect.role is Role.SOURCE:
             self._shelf.forget(effect.reg_id, effect.ticket)
@@ -321,7 +370,7 @@ class Store:
     def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
         """The disk does not give back what was on it; the rest is served."""
         self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
-        if piece.record is not None and not self.failed.done():
+        if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
         self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
 

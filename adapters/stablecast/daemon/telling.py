@@ -3,7 +3,10 @@
 from collections import Counter
 
 from stablecast.core.events import (
+    ClientForgotten,
     Event,
+    Farewell,
+    HistoryForgotten,
     LostAtStore,
     MessagesDropped,
     Oddity,
@@ -12,10 +15,12 @@ from stablecast.core.events import (
     ReleasedUnread,
     RequestsDropped,
 )
-from stablecast.core.messages import Message, Refused, Register, Registered
+from stablecast.core.messages import Message, Refused, Register, Registered, Role
+from stablecast.core.units import SECOND
 from stablecast.daemon.admitting import OverLimit
 from stablecast.daemon.log import Severity, Write
 from stablecast.journal import JournalError
+from stablecast.sentences import plural
 
 EVERY = 1000
 """Of what repeats without end the first is logged, and then every so many."""
@@ -24,13 +29,25 @@ NAMED_DAMAGES = 20
 """Runs of messages whose damage is logged one by one; of more, every so many."""
 
 
+_FAREWELLS = {
+    Farewell.EXPIRED: "it was silent for {seconds:.0f} s, and its state lifetime is over",
+    Farewell.DEREGISTERED: "it deregistered",
+    Farewell.SOURCE_GONE: "its source is forgotten",
+}
+
+
 class Teller:
-    """Counts oddities and events, and turns what matters into lines."""
+    """Counts oddities and events, and turns what matters into lines.
+
+    `expired` counts the sources whose state lifetime ended, `expired_messages` the messages that went with them.
+    """
 
     def __init__(self, name: str, log: Write, oddities: Counter[str], events: Counter[str]) -> None:
         """The store `name` says things to `log`."""
         self._name = name
         self._log = log
+        self.expired = 0
+        self.expired_messages = 0
         self._oddities = oddities
         self._events = events
 
@@ -61,6 +78,22 @@ class Teller:
             text = f"source {source_reg_id}: {first}..{last} are not kept any more, {records + 1} such runs so far"
             self.say(Severity.ERROR, "damaged", f"{text}: {error}")
 
+    def _forgotten(self, event: ClientForgotten) -> None:
+        """A client's state went: what went with it, and why. Stable messages that went by age are worth a warning."""
+        own = event.role is Role.SOURCE
+        held = plural(event.messages, "message")
+        if own:
+            went = f"and {held} up to number {event.newest} with it" if event.messages else "and no message with it"
+        else:
+            went = f"which had still to acknowledge {held} of source {event.source_reg_id}"
+        why = _FAREWELLS[event.why].format(seconds=event.silent_ns / SECOND)
+        lost = event.messages and event.why is Farewell.EXPIRED
+        if own and event.why is Farewell.EXPIRED:
+            self.expired += 1
+            self.expired_messages += event.messages
+        who = f"{event.role.name.lower()} {event.reg_id} of topic {event.topic!r} is forgotten"
+        self.say(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
+
     def event(self, event: Event) -> None:
         """Something that the machine tells."""
         if isinstance(event, Oddity):
@@ -71,6 +104,8 @@ class Teller:
         kind = type(event).__name__
         self._events[kind] += 1
         match event:
+            case ClientForgotten():
+                self._forgotten(event)
             case ReleasedUnread():
                 text = f"source {event.source_reg_id}: messages below {event.number} went before receiver "
                 self.say(Severity.WARNING, "released-unread", f"{text}{event.receiver_reg_id} consumed them")
@@ -78,6 +113,10 @@ class Teller:
                 what = "a burst of losses" if event.burst else "unrecoverable loss"
                 text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
                 self.say(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
+            case HistoryForgotten():
+                text = f"source {event.source_reg_id}: this store missed more lives of the source than are remembered"
+                text += f" and removed {event.first}..{event.last}; other stores still hold what was stable"
+                self.say(Severity.WARNING, "history-forgotten", text)
             case ProxyStarted() | ProxyEnded():
                 code = "proxy-started" if isinstance(event, ProxyStarted) else "proxy-ended"
                 self.say(Severity.INFO, code, f"source {event.source_reg_id}")

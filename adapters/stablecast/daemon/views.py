@@ -108,6 +108,9 @@ class StoreView:
         topics: Topic, RegID and session id of each source.
         failure: Why it serves no more; empty while it does.
         muted_for_ns: For how long it will grant nothing, because it may have lost its memory.
+        expired: Sources whose state lifetime ended since the start, and the messages that went with them.
+        room: Bytes free on the file system of the journal, -1: not known; below how many there is too little.
+        clients: Sources and receivers that have state here, those that are away included; the limit of them.
     """
 
     index: int
@@ -132,3 +135,6 @@ class StoreView:
     sessions: dict[str, dict[str, int]]
     events: dict[str, int]
     reports: tuple[str, ...]
+    expired: tuple[int, int] = (0, 0)
+    clients: tuple[int, int] = (0, 0)
+    room: tuple[int, int] = (-1, 0)

@@ -49,7 +49,8 @@ def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None
         world = import_module(f"stablecast.model.worlds.{configuration.model.lower()}")
     except ModuleNotFoundError as error:
         raise ModelError(f"no world drives the core for {configuration.model}") from error
-    return explore(world.World.create(configuration.constants), world.INVARIANTS, twins=twins, model=model)
+    named = {name: holds for name, holds in world.INVARIANTS.items() if name in configuration.invariants}
+    return explore(world.World.create(configuration.constants), named, twins=twins, model=model)
 
 
 def compare(configuration: Configuration, known: Known | None, jar: Path | None = None) -> Comparison:

@@ -104,6 +104,10 @@ def of_store(store: StoreView) -> Iterator[Finding]:
     """What is to be said of the store itself."""
     if store.failure:
         yield Finding(Level.CRITICAL, "disk-failed", store.failure)
+    free, least = store.room
+    if 0 <= free < least:
+        text = f"{free >> 20:,} MiB are free for the journal, fewer than {least >> 20:,}: make room"
+        yield Finding(Level.WARNING, "room-low", f"{text}, or the store will stop serving")
     damaged = store.oddities.get("damaged", 0)
     if damaged:
         text = f"{damaged:,} runs of messages could not be read from the disk: check it, the log says where"
@@ -120,6 +124,14 @@ def of_store(store: StoreView) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "requests-dropped", f"{dropped:,} requested messages a second are dropped")
     elif ever_dropped:
         yield Finding(Level.NOTICE, "requests-were-dropped", f"{ever_dropped:,} requested messages were dropped so far")
+    sources, messages = store.expired
+    if messages:
+        text = f"{plural(sources, 'source', 'was', 'were')} forgotten when the state lifetime ended, with"
+        yield Finding(Level.WARNING, "state-let-go", f"{text} {plural(messages, 'message')}: the log says which")
+    known, most = store.clients
+    if most and known > NEARLY_FULL * most:
+        text = f"{known:,} of {most:,} clients have state here: evict those that will not come back"
+        yield Finding(Level.WARNING, "clients-nearly-full", text)
     if store.draining:
         yield Finding(Level.NOTICE, "draining", "new clients are refused; those that are registered are served")
 

@@ -39,6 +39,9 @@ STORE_METRICS = (
     Metric("stablecast_store_journal_longest_sync_seconds", GAUGE, "The slowest batch."),
     Metric("stablecast_store_draining", GAUGE, "1 while new clients are refused."),
     Metric("stablecast_store_failed", GAUGE, "1 when the disk failed and nothing is served any more."),
+    Metric("stablecast_store_room_bytes", GAUGE, "Bytes free on the file system of the journal; -1: not known."),
+    Metric("stablecast_store_expired_sources_total", COUNTER, "Sources forgotten when their state lifetime ended."),
+    Metric("stablecast_store_expired_messages_total", COUNTER, "Messages that went with them."),
     Metric("stablecast_store_started_timestamp_seconds", GAUGE, "When it started."),
 )
 SOURCE_METRICS = (
@@ -125,6 +128,8 @@ def _store_values(store: Snapshot) -> tuple[float, ...]:
         view.journal.longest_sync_ns / SECOND,
         int(view.draining),
         int(bool(view.failure)),
+        view.room[0],
+        *view.expired,
         view.started_ns / SECOND,
     )
 

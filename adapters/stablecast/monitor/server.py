@@ -13,8 +13,10 @@ from contextlib import suppress
 
 from aiohttp import web
 
+from stablecast.daemon.log import Write, unheard
 from stablecast.daemon.observe import Watched
 from stablecast.monitor.board import Board
+from stablecast.monitor.complaints import logger
 from stablecast.monitor.settings import MonitorSettings
 from stablecast.monitor.site import Site
 from stablecast.net import address, ports
@@ -26,11 +28,12 @@ SHUTDOWN_SECONDS = 1.0
 class Monitor:
     """Serves pages about some stores from `start` to `stop`; `address` says where."""
 
-    def __init__(self, settings: MonitorSettings, stores: Sequence[Watched]) -> None:
-        """Describe a monitor; it does not listen yet."""
+    def __init__(self, settings: MonitorSettings, stores: Sequence[Watched], log: Write = unheard) -> None:
+        """Describe a monitor; it does not listen yet. Requests that cannot be answered are counted in `log`."""
         self.settings = settings
         self.address = address.join(settings.host, settings.port)
         self._watched = stores
+        self._log = log
         self._thread = threading.Thread(target=self._main, name="monitor", daemon=True)
         self._ready: Future[asyncio.AbstractEventLoop] = Future()
         self._ended: asyncio.Event
@@ -67,7 +70,10 @@ class Monitor:
         self._ended = asyncio.Event()
         board = Board(self._watched)
         site = Site(board, self.settings)
-        runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        complaints = logger(self._log)
+        runner = web.AppRunner(
+            site.application(), access_log=None, logger=complaints, shutdown_timeout=SHUTDOWN_SECONDS
+        )
         await runner.setup()
         await web.SockSite(runner, self._listening).start()
         sweeping = asyncio.create_task(board.run())

@@ -66,8 +66,8 @@ class Site:
                 web.get(r"/api/stores/{number:\d{1,9}}/sources", self._sources),
                 web.get(r"/api/stores/{number:\d{1,9}}/{reg_id:\d{1,10}}", self._client),
                 web.post(r"/api/stores/{number:\d{1,9}}/{errand:scrub|export}", self._errand),
-                web.post(r"/stores/{number:\d{1,9}}/{change:reset|evict|drain}", self._submit),
-                web.post(r"/api/stores/{number:\d{1,9}}/{change:reset|evict|drain}", self._change),
+                web.post(r"/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._submit),
+                web.post(r"/api/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._change),
                 web.get(r"/{path:|stores|stores/\d{1,9}|stores/\d{1,9}/\d{1,10}}", self._page),
             ]
         )
@@ -217,7 +217,7 @@ class Site:
         return _html(pages.document(pages.login(wrong=False), live=False))
 
     async def _take_token(self, request: web.Request) -> web.StreamResponse:
-        given = str((await request.post()).get("token", ""))
+        given = str((await _form(request)).get("token", ""))
         if not guard.is_token(given, self._settings.token):
             return _html(pages.document(pages.login(wrong=True), live=False), status=403)
         answer = web.Response(status=303, headers={"Location": "/"})
@@ -226,7 +226,7 @@ class Site:
 
     async def _submit(self, request: web.Request) -> web.StreamResponse:
         """Do what a form asks for, and say so, with the way back (P-906)."""
-        done = await self._do(request, await request.post())
+        done = await self._do(request, await _form(request))
         number = request.match_info["number"]
         return _html(pages.document(pages.notice(f"Store {number}", f"{done}.", f"/stores/{number}"), live=False))
 
@@ -237,7 +237,14 @@ class Site:
     async def _do(self, request: web.Request, given: Mapping[str, Any]) -> str:
         observatory, number = self._board.observatory, int(request.match_info["number"])
         self._snapshot(number)
-        match request.match_info["change"]:
+        change = request.match_info["change"]
+        if change == "resume":
+            if not await observatory.resume(number):
+                raise web.HTTPConflict(text="the store is not parked\n")
+            return "The store is started again"
+        if self._board.watched[number].store.failed.done():
+            raise web.HTTPConflict(text="the store is parked: have it started again first\n")
+        match change:
             case "reset":
                 await observatory.reset_rates(number)
                 return "Rate statistics have been reset"
@@ -296,12 +303,20 @@ def _whole(text: object, usual: int) -> int:
     return int(written)
 
 
+async def _form(request: web.Request) -> Mapping[str, Any]:
+    """The fields of a form. Raises HTTPBadRequest."""
+    try:
+        return await request.post()
+    except (ValueError, LookupError, AssertionError):  # not what its type says, or in no encoding that there is
+        raise web.HTTPBadRequest(text="that is no form\n") from None
+
+
 async def _json(request: web.Request) -> dict[str, Any]:
     """The object that a program sent; nothing counts as an empty one. Raises HTTPBadRequest."""
     body = await request.read()
     try:
         given = json.loads(body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         raise web.HTTPBadRequest(text="send a JSON object\n")

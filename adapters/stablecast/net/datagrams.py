@@ -47,13 +47,23 @@ class _Rooms(threading.local):
 _ROOMS = _Rooms()
 
 
+def open_socket() -> socket.socket:
+    """A datagram socket that does not block. Raises PortError if this process may not have one more."""
+    try:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    except OSError as error:
+        text = f"cannot open a UDP socket: {error.strerror}; allow this process more open files (ulimit -n)"
+        raise PortError(text) from None
+    sock.setblocking(False)
+    return sock
+
+
 def bind(interface: str, low: int, high: int = 0) -> socket.socket:
     """A socket at the first free port of a range, of this one port, or (0) at one of the system's choice.
 
     Raises PortError.
     """
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setblocking(False)
+    sock = open_socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     for port in range(low, max(low, high) + 1):

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from stablecast.core.effects import Effect
 from stablecast.core.inputs import Input, Tick
 from stablecast.net.alarm import Alarm
+from stablecast.net.execution import describe, guard, perform_all
 from stablecast.trace import Driven
 
 EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
@@ -30,14 +31,18 @@ class Driver(Generic[EventT_contra, EffectT]):
         self,
         driven: Driven[EventT_contra, EffectT],
         perform: Callable[[EffectT], None],
+        failed: Callable[[object, Exception], None],
         before: Callable[[], None] | None = None,
     ) -> None:
         """Drive a machine and hand its effects to `perform`.
 
+        `failed` gets each effect that `perform` raised on, with the exception. The machine counts on the effect, so
+        `failed` feeds it what happened instead, or ends the endpoint and reports why. All other effects are performed.
         `before` its timer is set, and before it rings, what was put off may be fed.
         """
         self._driven = driven
         self._perform = perform
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._inputs: deque[EventT_contra] = deque()
         self.idle = self._unseen = driven.recorder is None
@@ -56,14 +61,15 @@ class Driver(Generic[EventT_contra, EffectT]):
             return
         self._busy, self.idle = True, False
         try:
-            for effect in self._driven.feed(event, time.monotonic_ns()):
-                self._perform(effect)
+            effects = self._driven.feed(event, time.monotonic_ns())
+            if effects:
+                perform_all(effects, self._perform, self._failed)
             if self._inputs:
                 self._feed_waiting()
         finally:
             self._end()
-        if not self._settling:
-            self.settle_soon()
+            if not self._settling:
+                self.settle_soon()
 
     def during(self, act: Callable[[T], None], what: T) -> None:
         """Do what follows from a question to the machine, as if it were an effect; only while we are `idle`.
@@ -72,7 +78,10 @@ class Driver(Generic[EventT_contra, EffectT]):
         """
         self._busy, self.idle = True, False
         try:
-            act(what)
+            try:
+                act(what)
+            except Exception as error:  # noqa: BLE001 - as an effect that fails
+                guard(f"handling the failure of {describe(what)} failed", self._failed, what, error)
             if self._inputs:
                 self._feed_waiting()
                 self.settle_soon()
@@ -81,8 +90,11 @@ class Driver(Generic[EventT_contra, EffectT]):
 
     def _feed_waiting(self) -> None:
         while self._inputs:
-            for effect in self._driven.feed(self._inputs.popleft(), time.monotonic_ns()):
-                self._perform(effect)
+            guard("an input that had to wait was refused", self._feed_next)
+
+    def _feed_next(self) -> None:
+        """Feed the oldest waiting input. Its caller has returned already, so nobody is left to catch anything."""
+        perform_all(self._driven.feed(self._inputs.popleft(), time.monotonic_ns()), self._perform, self._failed)
 
     def _end(self) -> None:
         self._busy = False

@@ -24,8 +24,7 @@ _MEMBERSHIP = struct.Struct("4s4s")
 
 def hearing(group: str, port: int, interface: str) -> socket.socket:
     """A socket that hears a group on one interface; others on this host may hear it too. Raises PortError."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setblocking(False)
+    sock = datagrams.open_socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, datagrams.RECEIVE_BUFFER)
     membership = _MEMBERSHIP.pack(socket.inet_aton(group), socket.inet_aton(check_ip(interface)))

@@ -2,17 +2,20 @@
 
 A port answers for the process behind it. A connection that breaks although we did not close it is made again at once:
 if the port refuses, the process is gone (`on_gone`). Everything else that goes wrong proves nothing about the process
-and is a break (`on_reset`): a lost connection, a peer out of reach, one that does not take what we say.
+and is a break (`on_reset`): a lost connection, a peer out of reach, a peer that does not read, a transport that raises.
+So `Pool.send` never raises: whoever sends learns of each failure through `on_reset`.
 
-What is said first in a turn of the loop leaves at once, what follows in that turn leaves together at its end: a store
-that asks thousands of sources of one context for a sign of life makes one write of it.
+The first message of a turn of the loop leaves at once; the messages that follow in that turn leave together at its end.
+A store that asks thousands of sources of one context for a sign of life makes one write of it.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from stablecast.net import tls
 from stablecast.net.address import parse
+from stablecast.net.execution import report
 from stablecast.net.keepalive import keep_alive
 
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
@@ -34,11 +37,49 @@ CLOSE_SECONDS = 2.0
 """How long closing waits for unreachable peers, and then for slow ones, until it hangs up on them."""
 
 
-class Link(asyncio.Protocol):
-    """One outgoing connection."""
+class Attempt(asyncio.Protocol):
+    """One attempt to connect a link, and the connection that it makes.
+
+    An attempt that was given up may still be connected: a process that was stopped for longer than `CONNECT_SECONDS`
+    finds both the timeout and the connection when it runs again. uvloop then reports that the connection is made, but
+    never its end, and its transport raises on each write. So a late connection is never used.
+    """
+
+    def __init__(self, link: "Link") -> None:
+        """An attempt that goes on."""
+        self._link: Link | None = link
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
+        """Hand the connection to the link, unless the attempt was given up."""
+        self._transport = transport
+        if self._link is None:
+            transport.abort()
+            return
+        keep_alive(transport)
+        self._link.connected(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Peers answer on our request port; what comes back here is nothing we wait for."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Report, unless the attempt was given up."""
+        if self._link is not None:
+            self._link.broken()
+
+    def give_up(self) -> None:
+        """Have nothing to do with the link any more."""
+        self._link = None
+        if self._transport is not None:
+            with suppress(Exception):  # A transport that is closed already may raise whatever it likes.
+                self._transport.abort()
+
+
+class Link:
+    """One outgoing connection and what waits for it to be made."""
 
     def __init__(self, address: str, on_lost: Callable[["Link"], None]) -> None:
-        """A link to `address` that is not made yet; `on_lost` is called when it ends, whoever ended it."""
+        """A link to `address` that is not made yet; `on_lost` is called once, when it ends, whoever ended it."""
         self.address = address
         self.task: asyncio.Task[None] | None = None
         self.made_at: float | None = None
@@ -54,26 +95,26 @@ class Link(asyncio.Protocol):
         """Whether nothing waits for the connection to be made."""
         return not self._queue
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
+    def connected(self, transport: asyncio.Transport) -> None:
         """Send what was queued meanwhile."""
         self.made_at = asyncio.get_running_loop().time()
         self._transport = transport
-        keep_alive(transport)
         if self._queue:
             transport.write(b"".join(self._queue))
             self._empty()
 
-    def data_received(self, data: bytes) -> None:
-        """Peers answer on our request port; what comes back here is nothing we wait for."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Report."""
+    def broken(self) -> None:
+        """End, and report it the first time."""
         self._transport = None
-        self.over.set()
-        self._on_lost(self)
+        if not self.over.is_set():
+            self.over.set()
+            self._on_lost(self)
 
     def write(self, data: bytes) -> bool:
-        """Send in this turn, or when connected; returns False if that was too much and what was queued is dropped."""
+        """Send in this turn, or when connected; returns False if that was too much and what was queued is dropped.
+
+        Raises whatever the transport raises; the link is of no use then.
+        """
         transport = self._transport
         if transport is not None and not self._turn:
             self._turn = True
@@ -96,6 +137,7 @@ class Link(asyncio.Protocol):
         """Close once everything written is out."""
         if self._transport is not None:
             self._end_turn()
+        if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
@@ -103,15 +145,28 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def fail(self, error: Exception) -> None:
+        """Count as broken, because the transport raised: nobody knows whether it will ever report its end."""
+        report(f"the connection to {self.address} failed", error)
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            with suppress(Exception):
+                transport.abort()
+        self.broken()
+
     def _end_turn(self) -> None:
-        """What followed in the turn leaves."""
+        """Send what followed in the turn."""
         self._turn = False
         transport = self._transport
-        if transport is not None and self._queue:
+        if transport is None or not self._queue:
+            return
+        try:
             transport.writelines(self._queue)
             self._empty()
             if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
                 transport.abort()
+        except Exception as error:  # noqa: BLE001 - a transport must not keep the pool from going on
+            self.fail(error)
 
     def _empty(self) -> None:
         self._queue, self._queued_bytes = [], 0
@@ -121,7 +176,7 @@ class Pool:
     """Connections by address."""
 
     def __init__(self, on_reset: Callable[[str], None], on_gone: Callable[[str], None], source_ip: str) -> None:
-        """`on_reset` and `on_gone` hear of broken connections and refusing ports; links start from `source_ip`."""
+        """`on_reset` and `on_gone` get broken connections and refusing ports; links start from `source_ip`."""
         self._on_reset = on_reset
         self._on_gone = on_gone
         self._source_ip = source_ip
@@ -134,13 +189,18 @@ class Pool:
         return len(self._links)
 
     def send(self, address: str, data: bytes) -> None:
-        """Send to whoever listens at `address`; does nothing once closed."""
+        """Send to whoever listens at `address`; does nothing once closed. Never raises: see `on_reset`."""
         if self._closed:
             return
         link = self._links.get(address)
         if link is None:
             link = self._dial(address, 0.0)
-        if not link.write(data):
+        try:
+            taken = link.write(data)
+        except Exception as error:  # noqa: BLE001 - a transport must not cost its driver the effects of a turn
+            link.fail(error)
+            return
+        if not taken:
             self._on_reset(address)
 
     async def close(self) -> None:
@@ -181,7 +241,7 @@ class Pool:
         return link
 
     def _evict(self, address: str) -> None:
-        """The oldest makes room; it is remembered until it has hung up, so that closing can wait for it."""
+        """Make room: the oldest is remembered until it has hung up, so that closing can wait for it."""
         link = self._links.pop(address)
         if link.made_at is not None:
             self._ending.add(link)
@@ -190,28 +250,43 @@ class Pool:
             link.task.cancel()
 
     async def _connect(self, link: Link, pause: float) -> None:
-        host, port = parse(link.address)
-        loop = asyncio.get_running_loop()
-        report = self._on_reset
+        outcome = self._on_reset
         await asyncio.sleep(pause)
         for _ in range(MAX_ATTEMPTS):
             try:
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    await loop.create_connection(
-                        lambda: link, host, port, local_addr=(self._source_ip, 0), ssl=tls.client()
-                    )
+                await self._attempt(link)
             except ConnectionRefusedError:
-                report = self._on_gone
+                outcome = self._on_gone
                 break
             except OSError:
-                if link.made_at is not None:
-                    return  # Too late, but made: its end is reported by `_lost`.
                 await asyncio.sleep(PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001 - an address that is none, say: a link must not stay half made
+                report(f"cannot connect to {link.address}", error)
+                break
             else:
                 return
         if self._links.get(link.address) is link:
             del self._links[link.address]
-            report(link.address)
+            outcome(link.address)
+
+    async def _attempt(self, link: Link) -> None:
+        """Connect once.
+
+        Raises OSError if that failed and the link waits for another attempt. Returns normally if the link was
+        connected, also if that connection was given up at once, because that is the end of the link (`_lost`).
+        """
+        host, port = parse(link.address)
+        attempt = Attempt(link)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: attempt, host, port, local_addr=(self._source_ip, 0), ssl=tls.client()
+                )
+        except BaseException:
+            attempt.give_up()
+            if link.made_at is None:
+                raise
+            link.broken()  # What was written into it is lost: whoever sent it must know.
 
     def _lost(self, link: Link) -> None:
         self._ending.discard(link)

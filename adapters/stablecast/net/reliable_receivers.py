@@ -10,6 +10,7 @@ import attrs
 from stablecast.net import datagrams, multicast
 from stablecast.net.address import check_ip, join, parse
 from stablecast.net.datagrams import DatagramSocket, Sent
+from stablecast.net.execution import guard, report
 from stablecast.net.ports import PortError
 from stablecast.net.timed import Timed
 from stablecast.net.where import Where
@@ -87,7 +88,7 @@ class _Session:
         self._saying = saying
         self._on_closed = on_closed
         self._closed = False
-        self._timed: Timed[ReceiverInput, fx.ReceiverEffect] = Timed(machine, self._perform)
+        self._timed: Timed[ReceiverInput, fx.ReceiverEffect] = Timed(machine, self._perform, self._on_failed)
 
     def arrived(self, found: list[memoryview]) -> None:
         """Datagrams of the session."""
@@ -119,7 +120,11 @@ class _Session:
         if isinstance(effect, fx.SessionEnded):
             self.close()  # Who joins it again from now on begins another.
         for one in tuple(self.joined):
-            one.listener(effect)
+            guard(f"a listener to {self.where} failed", one.listener, effect)
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """Leave what was lost to the protocol: a NAK or a request that was not sent is due again."""
+        report(f"the session {self.where} could not send", error)
 
 
 @attrs.define

@@ -11,6 +11,7 @@ import attrs
 from stablecast.net import datagrams, multicast
 from stablecast.net.address import check_ip
 from stablecast.net.datagrams import DatagramSocket, Sent
+from stablecast.net.execution import describe, guard, report
 from stablecast.net.ports import PortError
 from stablecast.net.timed import Timed
 from stablecast.net.where import Where
@@ -33,6 +34,10 @@ TOGETHER_BYTES = 64 * 1024
 """So much of it does not wait for the end of that."""
 
 
+MAX_SAID_BYTES = 1024 * 1024
+"""So much of it waits where the rate limit is reached."""
+
+
 @attrs.define
 class _Session:
     """Sockets of a session: what it says leaves by one, and what it is told comes to the other, or the same."""
@@ -44,13 +49,16 @@ class _Session:
 
 
 class ReliableSources:
-    """The source sessions of a context over one kind of transport. `streams` counts the sources that send on them."""
+    """The source sessions of a context over one kind of transport.
+
+    `streams` counts the sources that send on them, `unsaid` the control messages that were dropped for the rate limit.
+    """
 
     def __init__(self, machine: LbtrmSources | LbtruSources, interface: str) -> None:
         """None is open yet."""
         self.machine = machine
         self.interface = check_ip(interface)
-        self._timed: Timed[SourceInput, fx.SourceEffect] = Timed(machine, self._perform)
+        self._timed: Timed[SourceInput, fx.SourceEffect] = Timed(machine, self._perform, self._on_failed)
         self._sessions: dict[int, _Session] = {}
         self._last = 0
         self._room = asyncio.Event()
@@ -58,7 +66,7 @@ class ReliableSources:
         self._said: dict[int, list[bytes]] = {}
         self._said_bytes = 0
         self._gathering: asyncio.TimerHandle | None = None
-        self.streams = 0
+        self.streams = self.unsaid = 0
 
     def open(
         self,
@@ -120,20 +128,33 @@ class ReliableSources:
         """Call this once when the rate limit is reached no more and those who asked before have had their turn."""
         self._wanting.append(tell)
 
-    def submit(self, number: int, block: bytes, mark: Mark = Mark.NONE) -> None:
-        """Send whole messages, back to back: data of one topic, or a control message. Raises MisuseError."""
-        if number in self._said:
-            self._leave(number)
+    def offer(self, number: int, block: bytes, mark: Mark = Mark.NONE) -> bool:
+        """Send whole messages, back to back: data of one topic, or a control message.
+
+        This is the one place that asks for the budget and uses it: the messages, and the control messages that wait
+        for their session, are submitted together. Returns False if the rate limit is reached: nothing was taken then,
+        keep the block and use `when_room`. Raises MisuseError for messages that can never be sent.
+        """
+        if self.machine.blocked:
+            return False
+        said = self._said.pop(number, None)
+        if said:
+            self._said_bytes -= sum(map(len, said))
+            block = b"".join((*said, block))
         self._timed.feed(Submit(number, block, mark))
+        return True
 
     def say(self, number: int, block: bytes) -> None:
-        """Send control messages, which may wait a moment for those of other sources of the session. Raises MisuseError.
+        """Send control messages, which may wait a moment for those of other sources of the session.
 
-        A thousand sources that announce themselves make some datagrams of it and not thousands.
+        A thousand sources that announce themselves make some datagrams of it and not thousands. Where the rate limit
+        is reached they wait for room; beyond `MAX_SAID_BYTES` they are dropped, because sources repeat them.
         """
-        if self._gathering is None:
-            self.submit(number, block, Mark.END)
+        if self._gathering is None and self.offer(number, block, Mark.END):
             self._gather()
+            return
+        if self._said_bytes + len(block) > MAX_SAID_BYTES:
+            self.unsaid += 1
             return
         self._said.setdefault(number, []).append(block)
         self._said_bytes += len(block)
@@ -155,10 +176,7 @@ class ReliableSources:
             self._leave(number)
 
     def _leave(self, number: int) -> None:
-        if not self.machine.blocked:
-            block = b"".join(self._said.pop(number))
-            self._said_bytes -= len(block)
-            self._timed.feed(Submit(number, block, Mark.END))
+        self.offer(number, b"", Mark.END)
 
     def flush(self, number: int) -> None:
         """What is in the batch leaves."""
@@ -221,8 +239,12 @@ class ReliableSources:
                 self._room.set()
                 self._leave_together()
                 while self._wanting and not self.machine.blocked:
-                    self._wanting.popleft()()
+                    guard("a source that waited for the rate limit failed", self._wanting.popleft())
             case fx.SourceClosed(number):
                 self._end(number)
             case _:  # Clients come and go: the counters tell.
                 pass
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """Leave datagrams that were not sent to the protocol: receivers ask for them again."""
+        report(f"{describe(effect)} of the sessions on {self.interface} failed", error)

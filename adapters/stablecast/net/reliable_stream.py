@@ -19,7 +19,10 @@ STANDINGS_PER_SECOND = 1000
 """Of all sources of a context: where there are more, each says it less often."""
 
 MAX_WAITING = 64
-"""Blocks that wait for the rate limit; what a source says again anyway is dropped beyond that."""
+"""Blocks that wait for the rate limit; beyond that control messages are dropped, because the source repeats them.
+
+Data is never dropped: a source that is held sends none, so no more of it waits than one turn of the source's loop has.
+"""
 
 
 class ReliableStream:
@@ -36,12 +39,14 @@ class ReliableStream:
         standing: Callable[[], bytes],
         hold: Callable[[bool], None],
         on_close: Callable[[], None],
+        on_failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        """A session that is open."""
+        """A session that is open. `on_failed` gets what is raised when nobody who writes is there to catch it."""
         self._sources = sources
         self._session = session
         self._standing = standing
         self._hold = hold
+        self._on_failed = on_failed
         self._on_close: Callable[[], None] | None = on_close
         self._waiting: deque[bytes] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -53,8 +58,11 @@ class ReliableStream:
         self._say_standing()
 
     def write(self, block: bytes) -> None:
-        """Send to everybody."""
-        self._queue(block)
+        """Send to everybody. Raises MisuseError for messages that can never be sent."""
+        if len(self._waiting) >= MAX_WAITING and block[0] == MessageKind.CONTROL:
+            return
+        self._waiting.append(block)
+        self._push()
 
     async def close(self) -> None:
         """Leave the session; what is lost is sent again for a while, until the context is closed."""
@@ -66,19 +74,15 @@ class ReliableStream:
         if left is not None:
             left()
 
-    def _queue(self, block: bytes) -> None:
-        if len(self._waiting) < MAX_WAITING:
-            self._waiting.append(block)
-            self._push()
-
     def _push(self) -> None:
         sources = self._sources
         while self._waiting and not sources.blocked:
             block = self._waiting.popleft()
             if block[0] == MessageKind.CONTROL:
                 sources.say(self._session, block)
-            else:
-                sources.submit(self._session, block, Mark.END)
+            elif not sources.offer(self._session, block, Mark.END):
+                self._waiting.appendleft(block)
+                break
         held = sources.blocked
         if held and not self._wants:
             self._wants = True
@@ -90,12 +94,18 @@ class ReliableStream:
     def _go_on(self) -> None:
         """There is room."""
         self._wants = False
-        if self._on_close is not None:
+        if self._on_close is None:
+            return
+        try:
             self._push()
+        except Exception as error:
+            if self._on_failed is None:
+                raise
+            self._on_failed(error)
 
     def _say_standing(self) -> None:
         wait = max(STANDING_SECONDS, self._sources.streams / STANDINGS_PER_SECOND)
         self._timer = asyncio.get_running_loop().call_later(wait, self._say_standing)
         block = b"" if self._waiting else self._standing()
         if block:
-            self._queue(block)
+            self.write(block)

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable
 
 from stablecast.net import ports, tls
+from stablecast.net.execution import report
 from stablecast.net.keepalive import keep_alive
 from stablecast.transports.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire.errors import WireError
@@ -155,7 +156,13 @@ class StreamServer:
         transport = subscriber.transport
         if transport is None:
             return
-        transport.writelines(blocks)
+        try:
+            transport.writelines(blocks)
+        except Exception as error:  # noqa: BLE001 - one joiner's connection must not cost the others a block
+            report("a joiner is dropped because its connection failed", error)
+            self.dropped += 1
+            transport.abort()
+            return
         if transport.get_write_buffer_size() > (self.maximum if self.hold is None else self.maximum + OVERHANG):
             self.dropped += 1
             transport.abort()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from stablecast.net.alarm import Alarm
+from stablecast.net.execution import perform_all
 
 InputT_contra = TypeVar("InputT_contra", contravariant=True)
 EffectT_co = TypeVar("EffectT_co", covariant=True)
@@ -31,10 +32,20 @@ class Machine(Protocol[InputT_contra, EffectT_co]):
 class Timed(Generic[InputT, EffectT]):
     """Drives one machine on the running event loop; `perform` may feed it again."""
 
-    def __init__(self, machine: Machine[InputT, EffectT], perform: Callable[[EffectT], None]) -> None:
-        """Hand the effects of a machine to `perform`."""
+    def __init__(
+        self,
+        machine: Machine[InputT, EffectT],
+        perform: Callable[[EffectT], None],
+        failed: Callable[[object, Exception], None],
+    ) -> None:
+        """Hand the effects of a machine to `perform`.
+
+        `failed` gets each effect that `perform` raised on, with the exception, and must make it good: the machine
+        counts on it. All other effects are performed.
+        """
         self.machine = machine
         self._perform = perform
+        self._failed = failed
         self._alarm = Alarm(self.wake)
         self._busy = False
         self._closed = False
@@ -43,8 +54,10 @@ class Timed(Generic[InputT, EffectT]):
     def feed(self, event: InputT) -> None:
         """Feed one input and perform what follows; does nothing once closed. Raises what the machine raises."""
         if not self._closed:
-            self.machine.receive(event, time.monotonic_ns())
-            self._drain()
+            try:
+                self.machine.receive(event, time.monotonic_ns())
+            finally:
+                self._drain()  # A machine that refuses an input may have effects of others.
 
     def wake(self) -> None:
         """Do what is due now, without waiting for the timer."""
@@ -63,11 +76,10 @@ class Timed(Generic[InputT, EffectT]):
         self._busy = True
         try:
             while effects := self.machine.take_effects():
-                for effect in effects:
-                    self._perform(effect)
+                perform_all(effects, self._perform, self._failed)
         finally:
             self._busy = False
-        self._rearm()
+            self._rearm()
 
     def _rearm(self) -> None:
         self._alarm.set(None if self._closed else self.machine.next_timeout())

@@ -22,9 +22,17 @@ class Channel(asyncio.Protocol):
         """A connection of `channels` that is not made yet."""
         self._channels = channels
         self._number = number
+        self._given_up = False
+
+    def give_up(self) -> None:
+        """Ignore a connection that is made too late: uvloop reports it, and never its end (`stablecast.net.pool`)."""
+        self._given_up = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
         """It is there."""
+        if self._given_up:
+            transport.abort()
+            return
         keep_alive(transport)
         self._channels.on_made(self._number, transport)
 
@@ -34,6 +42,8 @@ class Channel(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
+        if self._given_up:
+            return
         self._channels.on_lost(self._number, "the connection broke" if exc else "the peer closed the connection")
 
 
@@ -62,7 +72,7 @@ class Channels:
         transport = self._open.get(number)
         if transport is None:
             return
-        transport.write(data)
+        transport.write(data)  # The machine learns of what this raises as of a connection that broke.
         if transport.get_write_buffer_size() > MAX_QUEUED_BYTES:
             transport.abort()
 
@@ -106,9 +116,10 @@ class Channels:
     async def _connect(self, number: int, address: str) -> None:
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
+        channel = Channel(self, number)
         try:
             await loop.create_connection(
-                lambda: Channel(self, number),
+                lambda: channel,
                 host,
                 int(port),
                 family=socket.AF_INET,
@@ -116,5 +127,12 @@ class Channels:
                 ssl=tls.client(),
                 ssl_handshake_timeout=tls.handshake(),
             )
-        except OSError as error:
-            self.tell(Closed(number, error.strerror or str(error)))
+        except BaseException as error:
+            channel.give_up()
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            if number in self._open:  # Made, and broken or cancelled at once.
+                self.on_lost(number, reason)
+            elif isinstance(error, Exception):
+                self.tell(Closed(number, reason))
+            if not isinstance(error, Exception):
+                raise

@@ -88,7 +88,11 @@ class Combined:
         reported = self._reported.setdefault(topic, set())
         if record not in reported:
             reported.add(record)
-            self._on_found(topic, record)
+            try:
+                self._on_found(topic, record)
+            except BaseException:
+                reported.discard(record)  # Nobody knows of it: found again, it is news.
+                raise
 
     def gone(self, topic: str, record: SourceRecord) -> None:
         """A kind says that a source is no more; found again, it is news."""

@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from stablecast.net import timed
 from stablecast.net.address import join, parse
 from stablecast.net.alarm import Alarm
+from stablecast.net.execution import describe, perform_all, report
 from stablecast.resolver.errors import ResolverError
 from stablecast.transports.resolution.effects import SendCopies, SendDatagram
 from stablecast.transports.resolution.inputs import DatagramArrived
@@ -89,11 +90,16 @@ class Endpoint(Generic[InputT, EffectT]):
     """Drives one machine with its sockets on the running event loop."""
 
     def __init__(self, machine: Machine[InputT, EffectT], on_effect: Callable[[EffectT], None]) -> None:
-        """Drives `machine`; what it wants besides datagrams goes to `on_effect`, which must not raise."""
+        """Drive `machine`; its effects other than datagrams go to `on_effect`.
+
+        An effect that raises is counted in `effects_failed` and reported; the others are performed. Resolution repeats
+        what it says, so a datagram that was not sent is one that was lost.
+        """
         self.machine = machine
         self.send_errors = 0
         self.send_drops = 0
         self.receive_errors = 0
+        self.effects_failed = 0
         self._on_effect = on_effect
         self._loop = asyncio.get_running_loop()
         self._sending: socket.socket | None = None
@@ -139,7 +145,7 @@ class Endpoint(Generic[InputT, EffectT]):
     def statistics(self) -> dict[str, int]:
         """The machine's counters and the sockets'."""
         errors = {"send_errors": self.send_errors, "send_drops": self.send_drops, "receive_errors": self.receive_errors}
-        return {**self.machine.counters(), **errors}
+        return {**self.machine.counters(), **errors, "effects_failed": self.effects_failed}
 
     def _on_readable(self, sock: socket.socket) -> None:
         """Peers, or anybody, sent something."""
@@ -155,16 +161,24 @@ class Endpoint(Generic[InputT, EffectT]):
         self._perform()
 
     def _perform(self) -> None:
-        for effect in self.machine.take_effects():
-            match effect:
-                case SendDatagram(to, data):
+        try:
+            perform_all(self.machine.take_effects(), self._perform_one, self._on_failed)
+        finally:
+            self._rearm()
+
+    def _perform_one(self, effect: EffectT) -> None:
+        match effect:
+            case SendDatagram(to, data):
+                self._send(to, data)
+            case SendCopies(clients, data):
+                for to in clients:
                     self._send(to, data)
-                case SendCopies(clients, data):
-                    for to in clients:
-                        self._send(to, data)
-                case _:
-                    self._on_effect(effect)
-        self._rearm()
+            case _:
+                self._on_effect(effect)
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        self.effects_failed += 1
+        report(f"{describe(effect)} of resolution failed", error)
 
     def _send(self, to: str, data: bytes) -> None:
         if self._sending is None:
@@ -173,7 +187,7 @@ class Endpoint(Generic[InputT, EffectT]):
             self._sending.sendto(data, _parsed(to))
         except BlockingIOError:
             self.send_drops += 1
-        except OSError:
+        except Exception:  # noqa: BLE001 - also addresses that cannot be written: peers name some of them
             self.send_errors += 1
 
     def _rearm(self) -> None:

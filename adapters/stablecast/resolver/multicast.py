@@ -122,7 +122,10 @@ def sender(settings: MulticastSettings, interface: str) -> socket.socket:
 
 def member(settings: MulticastSettings, interface: str) -> socket.socket:
     """A socket that hears the group. Raises ResolverError."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise ResolverError(f"cannot open a socket: {error.strerror}; allow this process more open files") from error
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

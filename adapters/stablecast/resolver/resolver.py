@@ -1,5 +1,6 @@
 """The resolution of one context over UDP, on sockets: through relays, or in a multicast group."""
 
+import asyncio
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from stablecast.core.units import SECOND
 from stablecast.net.address import check_ip, join, parse
 from stablecast.resolver import multicast
 from stablecast.resolver.endpoint import ANY_PORT, Endpoint, bind
+from stablecast.resolver.errors import ResolverError
 from stablecast.resolver.multicast import MulticastSettings
 from stablecast.transports.resolution.carriers import Group
 from stablecast.transports.resolution.context import ResolutionContext
@@ -53,6 +55,9 @@ from stablecast.transports.wire.lbmr import PatternType
 LOCAL_PORTS = range(14_402, 14_407)
 """Local ports of contexts; public dissectors know resolution by them. When all are in use, any port does."""
 
+JOIN_SECONDS = 5.0
+"""Pause before a group that could not be joined is tried again."""
+
 OnFound = Callable[[str, SourceRecord], None]
 
 
@@ -91,6 +96,7 @@ class Resolver:
         self._endpoint: Endpoint[ContextInput, ContextEffect] = Endpoint(machine, self._on_effect)
         self._group: tuple[MulticastSettings, str] | None = None
         self._member: socket.socket | None = None
+        self._joining: asyncio.TimerHandle | None = None
 
     @classmethod
     async def start(
@@ -227,6 +233,8 @@ class Resolver:
 
     async def close(self) -> None:
         """Falls silent and closes the sockets."""
+        if self._joining is not None:
+            self._joining.cancel()
         await self._endpoint.close()
 
     def _on_effect(self, effect: ContextEffect) -> None:
@@ -250,12 +258,21 @@ class Resolver:
                 pass  # Relays are heard on the socket that sends.
 
     def _listen(self, settings: MulticastSettings, interface: str, on: bool) -> None:
-        if on:
+        """Join the group, or leave it. A group that cannot be joined now is tried again: its machine believes it is."""
+        if self._joining is not None:
+            self._joining.cancel()
+            self._joining = None
+        if not on:
+            if self._member is not None and self._member.fileno() >= 0:  # It may never have been joined.
+                self._endpoint.shut(self._member)
+            return
+        try:
             self._member = multicast.member(settings, interface)
-            self._endpoint.read(self._member)
-        else:
-            assert self._member is not None
-            self._endpoint.shut(self._member)
+        except ResolverError as error:
+            self._joining = asyncio.get_running_loop().call_later(JOIN_SECONDS, self._listen, settings, interface, on)
+            self._listeners.remark(f"{error}; trying again every {JOIN_SECONDS:g} s", True)
+            return
+        self._endpoint.read(self._member)
 
 
 def _name(instance: bytes | None) -> bytes:

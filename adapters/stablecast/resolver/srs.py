@@ -9,6 +9,7 @@ from typing import assert_never
 
 from stablecast.net.address import check_ip
 from stablecast.net.alarm import Alarm
+from stablecast.net.execution import describe, guard, report
 from stablecast.net.services import parse_services
 from stablecast.resolver.channels import Channels
 from stablecast.transports.resolution.effects import Discovered, Withdrawn
@@ -26,6 +27,7 @@ from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecor
 from stablecast.transports.resolution.settings import QueryOptions
 from stablecast.transports.resolution.srs_context import SrsContext
 from stablecast.transports.resolution.srs_events import (
+    Closed,
     Connect,
     Cut,
     ServiceChanged,
@@ -168,10 +170,24 @@ class SrsResolver:
         self._performing = True
         try:
             while self._effects and not self._closed:
-                self._perform(self._effects.popleft())
+                effect = self._effects.popleft()
+                try:
+                    self._perform(effect)
+                except Exception as error:  # noqa: BLE001 - the other effects must be performed
+                    guard(f"handling the failure of {describe(effect)} failed", self._on_failed, effect, error)
         finally:
             self._performing = False
-        self._alarm.set(None if self._closed else self._machine.next_timeout())
+            self._alarm.set(None if self._closed else self._machine.next_timeout())
+
+    def _on_failed(self, effect: SrsContextEffect, error: Exception) -> None:
+        """Feed the machine the end of the connection that an effect was for; it connects again, and says all anew.
+
+        A source or a service that could not be reported is reported again when its receiver asks again.
+        """
+        report(f"{describe(effect)} of the resolver service failed", error)
+        if isinstance(effect, Write | Connect):
+            self._channels.cut(effect.connection)
+            self._feed(Closed(effect.connection, f"{type(error).__name__}: {error}"))
 
     def _perform(self, effect: SrsContextEffect) -> None:
         match effect:

@@ -94,7 +94,8 @@ _WITNESS: Final = """
 
 _FILES: Final = """
     SELECT path, max_by(role, offset) AS role, max_by(endpoint, offset) AS endpoint, count(*) AS frames,
-           sum(count) AS records, sum(gap) AS gaps, max_by(closed, offset) AS closed
+           sum(count) AS records, sum(gap) AS gaps, max_by(closed, offset) AS closed,
+           sum(CASE WHEN frame_before IS NULL AND part > 0 THEN record - gap ELSE 0 END) AS missing
     FROM frames GROUP BY path"""
 
 _POINTS: Final = f"""
@@ -252,6 +253,7 @@ def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Summ
         report = reports[row.path]
         report.role, report.endpoint, report.closed = row.role, row.endpoint, row.closed
         report.frames, report.records, report.gaps = row.frames, row.records, row.gaps
+        report.missing = row.missing
     for row in spark.sql(_ERRORS).collect():
         reports[row.path].error, reports[row.path].truncated = row.text, row.truncated
     for parts in traces_of(files):

@@ -9,8 +9,9 @@ All kinds of rows share one table, told apart by `what`:
 | violation | a broken rule (`stablecast.trace.judge`) |
 | error | why the piece cannot be read to its end |
 
-A task has one frame in memory, its records decoded: about 100 bytes of JSON text are 1 kB there, so a frame of 4096
-records takes some 20 MB beside the 100 MB of the Python worker itself.
+A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with which anything is wrong
+is decoded whole: about 100 bytes of JSON text are 1 kB there, so 1 MiB takes some 20 MB beside the 100 MB of the
+Python worker itself.
 """
 
 import json

@@ -36,6 +36,7 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
     """
     try:
         offsets = sound_offsets(path, start) if whole else container.offsets(path, start)
+        unfinished = next(unread_frames(path, offsets[-1]), None)
     except TraceError:
         if whole:
             raise
@@ -45,7 +46,7 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
         if offset - begin >= size or offset == offsets[-1]:
             pieces.append(Piece(str(path), begin, offset))
             begin = offset
-    return pieces
+    return [*pieces, Piece(str(path), begin, END)] if unfinished else pieces
 
 
 def sound_offsets(path: Path, start: int = 0) -> list[int]:

@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.trace.converter import Json
-from stablecast.trace.frames import Frame, frames_from
+from stablecast.trace.frames import Frame, unread_frames
 from stablecast.trace.names import part_of
 
 COLUMNS: Final = {
@@ -44,6 +44,9 @@ SCHEMA: Final = (
     "input string, output string"
 )
 
+BATCH: Final = 4096
+"""Records that are decoded at a time."""
+
 CHEAP: Final = ("trace", "path", "role", "endpoint", "frame", "offset")
 """Columns that are the same in a whole frame."""
 
@@ -73,29 +76,28 @@ class Bounds:
 
 
 def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """Yields one batch for each frame that begins in [start, stop), with these columns.
+    """Yields the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
 
     Raises:
         TraceError: If the file cannot be read that far.
     """
     schema = pa.schema([(name, COLUMNS[name]) for name in names])
-    for frame, offset in frames_from(Path(path), start):
+    for frame, offset in unread_frames(Path(path), start):
         if offset >= stop:
             return
         if bounds.allow_frame(path, frame, offset):
-            table = _table(path, frame, offset, names)
-            yield pa.RecordBatch.from_arrays([pa.array(table[name], COLUMNS[name]) for name in names], schema=schema)
+            same = (part_of(Path(path))[0], path, *_owner(frame), frame.head.frame, offset)
+            for records in frame.portions(BATCH):
+                table = _table(records, dict(zip(CHEAP, same, strict=True)), names)
+                columns = [pa.array(table[name], COLUMNS[name]) for name in names]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _table(path: str, frame: Frame, offset: int, names: list[str]) -> dict[str, list[Any]]:
-    count = frame.count
-    same = (part_of(Path(path))[0], path, *_owner(frame), frame.head.frame, offset)
-    table = {name: [value] * count for name, value in zip(CHEAP, same, strict=True) if name in names}
-    for name in names:
-        if name not in table:
-            read = _READ[name]
-            table[name] = [read(record) for record in frame.records]
-    return table
+def _table(records: list[Json], same: dict[str, Any], names: list[str]) -> dict[str, list[Any]]:
+    return {
+        name: [same[name]] * len(records) if name in same else [_READ[name](record) for record in records]
+        for name in names
+    }
 
 
 def _owner(frame: Frame) -> tuple[str, str]:

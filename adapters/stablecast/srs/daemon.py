@@ -13,10 +13,20 @@ from typing import assert_never
 from stablecast.net import ports, tls
 from stablecast.net.address import join
 from stablecast.net.alarm import Alarm
+from stablecast.net.execution import describe, perform_all, report
 from stablecast.net.keepalive import keep_alive
 from stablecast.resolver.errors import ResolverError
 from stablecast.srs.config import SrsConfig
-from stablecast.transports.resolution.srs_events import Accepted, Closed, Cut, Note, Received, ServiceInput, Write
+from stablecast.transports.resolution.srs_events import (
+    Accepted,
+    Closed,
+    Cut,
+    Note,
+    Received,
+    ServiceEffect,
+    ServiceInput,
+    Write,
+)
 from stablecast.transports.resolution.srs_service import Service
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
@@ -149,17 +159,27 @@ class SrsDaemon:
         self._report = self._loop.call_later(self.config.publishing_interval / 1_000, report)
 
     def _drain(self) -> None:
-        for effect in self._machine.take_effects():
-            match effect:
-                case Write(connection, data):
-                    self._write(connection, data)
-                case Cut(connection):
-                    self._abort(connection)
-                case Note(text):
-                    self._log(text)
-                case _:
-                    assert_never(effect)
-        self._alarm.set(self._machine.next_timeout())
+        try:
+            perform_all(self._machine.take_effects(), self._perform, self._on_failed)
+        finally:
+            self._alarm.set(None if self._closed else self._machine.next_timeout())
+
+    def _perform(self, effect: ServiceEffect) -> None:
+        match effect:
+            case Write(connection, data):
+                self._write(connection, data)
+            case Cut(connection):
+                self._abort(connection)
+            case Note(text):
+                self._log(text)
+            case _:
+                assert_never(effect)
+
+    def _on_failed(self, effect: object, error: Exception) -> None:
+        """Break the connection that a write was for: its end is fed to the machine, and the client connects again."""
+        report(f"{describe(effect)} of the service failed", error)
+        if isinstance(effect, Write):
+            self._abort(effect.connection)
 
     def _write(self, connection: int, data: bytes) -> None:
         transport = self._peers.get(connection)

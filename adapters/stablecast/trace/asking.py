@@ -7,6 +7,10 @@ Ask = Callable[[Any], str | None]
 """Takes an input, an effect, a message or an event; returns what is wrong with it."""
 
 
+At = Callable[[int, int], str | None]
+"""Takes a record's number and its time in ns, before what the record is about; returns what is wrong by then."""
+
+
 class Rule(Protocol):
     """One rule and what it remembers."""
 
@@ -21,3 +25,9 @@ class Rule(Protocol):
     @property
     def tells(self) -> Mapping[type, Ask]:
         """By class: effects it is about, or messages that are sent and events that are told."""
+
+
+def at_of(rule: Rule) -> At | None:
+    """What a rule that is about time, too, is asked at each record; such a rule has a method `at`."""
+    at: At | None = getattr(rule, "at", None)
+    return at

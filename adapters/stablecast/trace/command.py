@@ -154,6 +154,8 @@ def _sentence(report: FileReport) -> str:
     notes = [plural(report.records, "record")]
     if report.gaps:
         notes.append(f"{report.gaps} dropped by the recorder")
+    if report.missing:
+        notes.append(f"{report.missing:,} before them in parts that are gone")
     if report.frames and not report.closed and report.error is None:
         notes.append("not closed, its process was killed")
     who = f"{report.role} {report.endpoint}: " if report.role else ""

@@ -1,13 +1,15 @@
 """The lines of one frame.
 
-    {"frame": 0, "version": 4, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
+    {"frame": 0, "version": 5, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
     {"n": 0, "t": ..., "in": {"_": "Start"}, "out": []}
     ...
     {"end": 0, "records": 1, "digest": ..., "closed": false}
 
 `first` is the number of the first record, `gap` how many records before it were dropped because the disk was too slow,
 `time` the machine's clock in ns when the frame began. `digest` is that of the snapshot at the end, which is the one
-that the next frame starts with. `closed` marks the last frame of a trace that its process ended properly.
+that the next frame starts with. It is empty where nobody took that snapshot: the records behind the frame were dropped.
+`closed` marks the last frame of a trace that its process ended properly. A killed process leaves a last frame without a
+last line.
 """
 
 import json
@@ -27,13 +29,14 @@ from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import Json
 from stablecast.trace.errors import TraceError
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Of the schema of machines, inputs and effects; another one cannot be replayed by this core."""
 
 LIMIT: Final = 1 << 62
 """Numbers and times of a trace lie below it, and above its negative: tables have columns of 64 bits."""
 
 _SNAPSHOT: Final = b',"snapshot":'
+_END: Final = b'{"end":'
 _FIELDS: Final = {"frame", "version", "role", "endpoint", "first", "gap", "time"}
 """The fields of the first line, but for the snapshot."""
 
@@ -72,11 +75,16 @@ class Head:
 
 @attrs.frozen
 class Foot:
-    """The last line."""
+    """The last line; `digest` is empty if the state at the end is not known."""
 
     records: int
     digest: str
     closed: bool
+
+    @property
+    def tells(self) -> bool:
+        """Whether the state at the end is said; an endpoint that ends properly must say it."""
+        return bool(self.digest) or self.closed
 
 
 @attrs.frozen
@@ -108,20 +116,39 @@ class Frame:
     @cached_property
     def records(self) -> list[Json]:
         """Its records as JSON has them. Raises TraceError if a line is none."""
+        return self._decoded(self.body.split(b"\n")[:-1])
+
+    def portions(self, count: int) -> Iterator[list[Json]]:
+        """Yields its records as well, so many at a time: a frame may be long. Raises TraceError as `records`."""
+        lines = self.body.split(b"\n")[:-1]
+        for at in range(0, len(lines), count):
+            yield self._decoded(lines[at : at + count])
+
+    def _decoded(self, lines: list[bytes]) -> list[Json]:
         try:
             with uncollected():
-                return [object_of(line) for line in self.body.split(b"\n")[:-1]]
+                return [object_of(line) for line in lines]
         except TraceError as error:
             raise TraceError(f"{self.place}: {error}" if self.place else str(error)) from error
 
 
-def digest(snapshot: Json) -> str:
-    """Returns what stands for a snapshot."""
-    return sha256(_line(snapshot)).hexdigest()
+def digest(snapshot: "Json | bytes") -> str:
+    """Returns what stands for a snapshot, or for its text."""
+    return sha256(_text(snapshot)).hexdigest()
+
+
+def text_of(snapshot: Json) -> bytes:
+    """Returns a snapshot as it stands in a first line."""
+    return _line(snapshot)
 
 
 def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
     """Returns the lines of a frame; `body` is those of its records."""
+    return first_line(head) + body + last_line(head.frame, foot)
+
+
+def first_line(head: Head) -> bytes:
+    """Returns the line that a frame begins with."""
     first = {
         "frame": head.frame,
         "version": VERSION,
@@ -131,8 +158,12 @@ def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
         "gap": head.gap,
         "time": head.time,
     }
-    last = {"end": head.frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}
-    return b"%b%b%b}\n%b%b\n" % (_line(first)[:-1], _SNAPSHOT, head.text, body, _line(last))
+    return b"%b%b%b}\n" % (_line(first)[:-1], _SNAPSHOT, head.text)
+
+
+def last_line(frame: int, foot: Foot) -> bytes:
+    """Returns the line that a frame ends with."""
+    return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
 def read_frames(path: Path) -> Iterator[Frame]:
@@ -155,25 +186,32 @@ def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
 
 def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
     """The same; whether a frame's snapshot and records are JSON is told when they are asked for."""
-    for number, (offset, text) in enumerate(container.texts_from(path, start)):
+    for number, (offset, text, finished) in enumerate(container.texts_from(path, start)):
         place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
         try:
-            yield parse_frame(text, place), offset
+            yield parse_frame(text, place, finished=finished), offset
         except TraceError as error:
             raise TraceError(f"{place}: {error}") from error
 
 
-def parse_frame(text: bytes, place: str = "") -> Frame:
-    """Returns the frame that these lines say.
+def places(path: Path, start: int = 0) -> list[int]:
+    """Returns where frames begin, from the one at `start` on, an unfinished last one included. Raises as above."""
+    found = container.offsets(path, start)
+    return found if next(unread_frames(path, found[-1]), None) else found[:-1]
+
+
+def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Frame:
+    """Returns the frame that these lines say; one that was not `finished` may lack its last line.
 
     Raises:
         TraceError: If they are none.
     """
     begin, end = text.find(b"\n") + 1, text.rfind(b"\n", 0, -1) + 1
+    if not finished and not text.startswith(_END, end):
+        end = len(text)
     if not 0 < begin <= end:
         raise TraceError(f"a frame has a first and a last line, this one has {len(text.splitlines())}")
     first, snapshot = _first_line(text[:begin])
-    last = object_of(text[end:])
     if first.get("version") != VERSION:
         raise TraceError(
             f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
@@ -188,10 +226,14 @@ def parse_frame(text: bytes, place: str = "") -> Frame:
         _field(first, "time", int),
         snapshot or _line(_field(first, "snapshot", dict)),
     )
+    body = text[begin:end]
+    if end == len(text):
+        return Frame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
+    last = object_of(text[end:])
     if _field(last, "end", int) != head.frame:
         raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
     foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
-    return Frame(head, text[begin:end], foot, place)
+    return Frame(head, body, foot, place)
 
 
 def _first_line(line: bytes) -> tuple[Json, bytes]:

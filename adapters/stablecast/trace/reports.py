@@ -60,6 +60,7 @@ class FileReport:
         frames: Frames read.
         records: Records read.
         gaps: Records that the recorder dropped because the disk was too slow.
+        missing: Records of older parts of the trace, which are gone: recorders delete them beyond a bound.
         closed: Whether the endpoint ended its trace; a killed process does not.
         violations: Broken rules, in the order of the records; at most `MAX_VIOLATIONS`.
         error: Why the file could not be read to its end, one sentence, or None.
@@ -73,6 +74,7 @@ class FileReport:
     frames: int = 0
     records: int = 0
     gaps: int = 0
+    missing: int = 0
     closed: bool = False
     violations: list[Violation] = attrs.field(factory=list)
     error: str | None = None
@@ -93,6 +95,7 @@ class FileReport:
             "frames": self.frames,
             "records": self.records,
             "gaps": self.gaps,
+            "missing": self.missing,
             "closed": self.closed,
             "violations": len(self.violations),
             "error": self.error,
@@ -104,7 +107,7 @@ NOT_JUDGED: Final = {
     "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
     "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
     "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
-    "L1": "a trace ends when it ends",
+    "L1": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
 }
 """What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""
 

@@ -6,6 +6,7 @@
 | D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
 | A1 | receiver | nothing is consumed that was not delivered, or acknowledged that was not consumed, or taken back |
 | F1 | source | a source that blocks has no more in flight than its flight size (`stablecast.trace.flight`) |
+| L1 | source | a source that waits for its transport, or for credit, goes on (`stablecast.trace.progress`) |
 | C1 | source | what is let go is stable, or forced out (`stablecast.trace.keeping`) |
 | P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
 | P1 | store | a registration is granted only after `Persisted` covered it (`stablecast.trace.granting`) |
@@ -37,6 +38,7 @@ from stablecast.trace.converter import Endpoint
 from stablecast.trace.flight import FlightKept
 from stablecast.trace.granting import WrittenFirst
 from stablecast.trace.keeping import RetainedUntilConsumed, RetainedUntilStable
+from stablecast.trace.progress import GoesOn
 from stablecast.trace.quorums import Acknowledged, extended
 
 _HELD, _STABLE = int(StableFlag.STORE), int(StableFlag.STABLE)
@@ -330,9 +332,11 @@ def begin(machine: Endpoint) -> list[Rule]:
     """Returns the rules that a machine's trace is judged by, from this state on."""
     match machine:
         case SourceEndpoint():
-            flight = [FlightKept.begin(machine)] if FlightKept.judges(machine) else []
+            flight = FlightKept.begin(machine) if FlightKept.judges(machine) else None
             stores = Acknowledged.begin(machine)
-            return [StableByQuorum(stores), *flight, RetainedUntilStable.begin(machine, stores)]
+            waits = GoesOn.begin(machine, stores, flight)
+            kept = [] if flight is None else [flight]
+            return [StableByQuorum(stores), *kept, RetainedUntilStable.begin(machine, stores), waits]
         case ReceiverSession():
             in_order = machine.config.ordering is Ordering.ORDERED
             return [InOrder.begin(machine) if in_order else OnceEach.begin(machine), NothingUnread.begin(machine)]

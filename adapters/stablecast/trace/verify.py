@@ -126,6 +126,7 @@ class TraceJudge:
             judge.note(broken_beginning(begin, gap))
         else:
             self.whole = False
+            report.missing = begin.first - gap
         self.standing = judge.run(None if frame.head.gap else self.standing)
         self.link = Link.behind(frame)
         trace = part_of(path)[0]

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from stablecast.core.effects import Broadcast, Notify, Send
 from stablecast.core.inputs import Arrived
-from stablecast.trace.asking import Ask, Rule
+from stablecast.trace.asking import Ask, Rule, at_of
 from stablecast.trace.converter import encode_effect, encode_input
 from stablecast.trace.facts import Book, Gatherer, Take
 from stablecast.trace.replay import Step
@@ -37,6 +37,7 @@ class Watch:
         self._violate = violate
         self._hearing = _by_class([(rule.name, rule.hears) for rule in standing], gatherer.hears)
         self._telling = _by_class([(rule.name, rule.tells) for rule in standing], gatherer.tells)
+        self._timed = [(rule.name, at) for rule in standing if (at := at_of(rule)) is not None]
         self.judged = 0
 
     def judge(self, steps: Sequence[Step]) -> None:
@@ -47,6 +48,9 @@ class Watch:
         effect: Any
         for number, now, event, effects in steps:
             book.record, book.time = number, now
+            for name, at in self._timed:
+                if (text := at(number, now)) is not None:
+                    self._violate(number, name, f"record {number}: {text}")
             heard = event.message if event.__class__ is Arrived else event
             if (asked := hearing(heard.__class__)) is not None:
                 rules, take = asked

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.inputs import Arrived, Blocked, Input, Sent, Start, Tick
+from stablecast.core.inputs import Arrived, Blocked, Held, Input, Sent, Start, Tick
 from stablecast.core.messages import Role, StableAck
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
@@ -93,7 +93,7 @@ def _recording(parts: list[Path]) -> Recording | None:
                 wishes.append(Wish(time, event.first, event.count, event.payload_bytes))
             case Arrived(StableAck(nack=False) as ack) if ack.incarnation == config.incarnation:
                 acks.append((time, ack))
-            case Tick() | Blocked():
+            case Tick() | Blocked() | Held():
                 pass  # The machine's own clock and credit say when, under another configuration.
             case _:
                 others.append((time, event))

@@ -12,4 +12,7 @@ After every `receive` or `handle_timeout` take the effects, perform them in orde
 `next_timeout()` moved. What waits for the disk waits for a `Persisted` input, never for its place in the list. A
 peer's bad message never raises; it comes back as an `Oddity` event. `MisuseError` means that the driver broke the
 contract.
+
+The machine counts on every effect that it returned. If one cannot be performed, perform the others; then feed what
+happened instead (a message that was not sent is a `Reset` of that peer), or end the endpoint and report why.
 """

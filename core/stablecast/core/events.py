@@ -4,11 +4,11 @@ Numbers in events are extended (unbounded) sequence numbers; `serial.wire` folds
 inclusive: one event speaks for a run of messages, never one for each.
 """
 
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 
 import attrs
 
-from stablecast.core.messages import Address
+from stablecast.core.messages import Address, Role
 from stablecast.core.records import record
 
 
@@ -246,9 +246,44 @@ class ReleasedUnread:
     number: int
 
 
+class Farewell(IntEnum):
+    """Why a store forgot a client: its state lifetime is over, it deregistered, or its source was forgotten."""
+
+    EXPIRED = 0
+    DEREGISTERED = 1
+    SOURCE_GONE = 2
+
+
+@attrs.frozen
+class ClientForgotten:
+    """A store forgot a client (P-533, P-584, P-587).
+
+    `messages`: of a source those that the store held of it, up to number `newest`, and that went with it; of a receiver
+    those that it had not acknowledged. `silent_ns`: since its last sign of life.
+    """
+
+    role: Role
+    reg_id: int
+    source_reg_id: int
+    topic: str
+    messages: int
+    newest: int
+    silent_ns: int
+    why: Farewell
+
+
 @attrs.frozen
 class MessagesDropped:
     """A store's memory is full: it dropped `first`..`last`, which it will not acknowledge (P-115, C-31)."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class HistoryForgotten:
+    """A store removed `first`..`last` of a source: it missed more lives than are remembered, so any may be dead."""
 
     source_reg_id: int
     first: int
@@ -327,5 +362,15 @@ ReceiverEvent = (
     | SteppedBack
     | Oddity
 )
-StoreEvent = ReleasedUnread | MessagesDropped | LostAtStore | RequestsDropped | ProxyStarted | ProxyEnded | Oddity
+StoreEvent = (
+    ClientForgotten
+    | ReleasedUnread
+    | MessagesDropped
+    | HistoryForgotten
+    | LostAtStore
+    | RequestsDropped
+    | ProxyStarted
+    | ProxyEnded
+    | Oddity
+)
 Event = SourceEvent | ReceiverEvent | StoreEvent

@@ -16,9 +16,15 @@ from collections.abc import Iterable, Sequence
 from stablecast.core import serial
 from stablecast.core.messages import Incarnation, Life, Registered
 
+FORGOTTEN: Incarnation = 0
+"""The owner of the numbers of all lives that a history no longer names; no life has this incarnation."""
+
+HISTORY_LIVES = 64
+"""Lives that a store remembers of one source. Each takes 12 bytes of every SRI, which must fit into one datagram."""
+
 
 def owner(history: Sequence[Life], number: int) -> Incarnation | None:
-    """The life that `number` belongs to; None if it began before what is remembered.
+    """Return the life that `number` belongs to; None if it is below all lives, FORGOTTEN if its life is not named.
 
     >>> owner([(7, 0), (8, 5)], 4), owner([(7, 0), (8, 5)], 5), owner([(8, 5)], 4)
     (7, 8, None)
@@ -26,15 +32,34 @@ def owner(history: Sequence[Life], number: int) -> Incarnation | None:
     return next((incarnation for incarnation, first in reversed(history) if first <= number), None)
 
 
+def remembered(history: Sequence[Life], limit: int = HISTORY_LIVES) -> list[Life]:
+    """Return the history in at most `limit` (2 or more) entries: one FORGOTTEN entry replaces the oldest lives.
+
+    >>> remembered([(7, 0), (8, 5), (9, 10)], limit=2)
+    [(0, 0), (9, 10)]
+    """
+    if len(history) <= limit:
+        return list(history)
+    return [(FORGOTTEN, history[0][1]), *history[1 - limit :]]
+
+
 def divergence(ours: Sequence[Life], theirs: Sequence[Life]) -> int | None:
-    """The first number that two histories ascribe to different lives, None if they agree as far as both remember.
+    """Return the first number that two histories may ascribe to different lives, None if they agree.
+
+    A life has one history, which begins when the life does. Hence two histories agree below the newest life that both
+    name, whatever they have forgotten. Above it, or if they name no life in common, a FORGOTTEN owner is never
+    agreement: a store that missed those lives may hold messages whose numbers they used again.
 
     >>> divergence([(7, 0)], [(7, 0), (8, 5), (9, 10)]), divergence([(7, 0), (8, 5)], [(8, 5), (9, 10)])
     (5, 10)
+    >>> divergence([(0, 0), (8, 5)], [(0, 0), (8, 5), (9, 10)]), divergence([(7, 0)], [(0, 0), (8, 5)])
+    (10, 0)
     """
-    for number in sorted({first for _, first in (*ours, *theirs)}):
+    common = {life for life in ours if life[0] != FORGOTTEN}.intersection(theirs)
+    agreed = max((first for _, first in common), default=None)
+    for number in sorted({first for _, first in (*ours, *theirs) if agreed is None or first >= agreed}):
         owners = (owner(ours, number), owner(theirs, number))
-        if None not in owners and owners[0] != owners[1]:
+        if None not in owners and (owners[0] != owners[1] or owners[0] == FORGOTTEN):
             return number
     return None
 

@@ -61,6 +61,17 @@ class Blocked:
 
 
 @attrs.frozen
+class Held:
+    """Source: the transport takes no more for now, or takes more again.
+
+    The machine does nothing about it: the driver holds the application, and says `Wakeup` when the transport goes on.
+    It is an input so that a trace shows for what a source waits. Drivers feed it only if there is a trace.
+    """
+
+    held: bool
+
+
+@attrs.frozen
 class Located:
     """Source: the store of this name is at `address` now (P-203)."""
 
@@ -194,7 +205,7 @@ class Tick:
     """Time has passed: `handle_timeout` as a record of the replay log."""
 
 
-SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Located | Departed | Withdraw | Tick
+SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Held | Located | Departed | Withdraw | Tick
 ReceiverInput = (
     Start
     | Arrived

@@ -8,6 +8,7 @@ from enum import IntEnum
 
 import attrs
 
+from stablecast.core.history import HISTORY_LIVES
 from stablecast.core.messages import Address, ElectionToken, Incarnation, Pace, Register, Role, Wishes
 from stablecast.core.quorum import Consensus, GroupRules
 from stablecast.core.registration import RegistrationTimes
@@ -187,6 +188,11 @@ class ReceiverConfig:
 ROLLBACK_ALL = 2_147_483_647
 """receiver-new-registration-rollback: a new receiver starts at the oldest message the store holds."""
 
+STATE_FOR_EVER = 0xFFFF_FFFF * MILLISECOND
+"""A state lifetime (ns) that never ends: the largest that 32 bits of milliseconds can say. State of this lifetime goes
+when its client deregisters, or when an operator lets it go.
+"""
+
 
 class RepositoryType(IntEnum):
     """What a store keeps of a source, and where (P-101..P-104)."""
@@ -205,6 +211,9 @@ class RepositoryConfig:
     Of the memory: `size_threshold` and `age_ns` let old messages go, `size_limit` keeps new ones out. `disk_limit`
     bounds what is on disk. `ack_minimum` acknowledgements of stability are collected for at most `ack_interval_ns`.
     `rollback`: how many messages back a new receiver may start (P-837).
+
+    The lifetimes never end, against the documented 0: that one erases stable messages once their source was silent for
+    its activity timeout, and lets it use their numbers again. A lifetime of 0 is "not set" (T7).
     """
 
     kind: RepositoryType = RepositoryType.DISK
@@ -221,9 +230,9 @@ class RepositoryConfig:
     write_delay_ns: int = 0
     flight_bytes_maximum: int = 4_194_304
     source_activity_ns: int = 30 * SECOND
-    source_lifetime_ns: int = 0
+    source_lifetime_ns: int = STATE_FOR_EVER
     receiver_activity_ns: int = 30 * SECOND
-    receiver_lifetime_ns: int = 0
+    receiver_lifetime_ns: int = STATE_FOR_EVER
 
 
 class PatternType(IntEnum):
@@ -249,6 +258,7 @@ class StoreConfig:
 
     `topics` first, then `repository` for every other topic; None refuses those. `request_rate` is in messages per
     second. `window`, `retry_ns`, `give_up_ns` and `burst` are those of the store's own recovery from sources.
+    `history_lives`: a store remembers so many lives of a source (`stablecast.core.history`).
     """
 
     address: Address
@@ -266,6 +276,7 @@ class StoreConfig:
     give_up_ns: int = 10 * SECOND
     burst: int = BURST_NEVER
     repairs: Repair = Repair.ALL
+    history_lives: int = HISTORY_LIVES
 
 
 def repository_for(config: StoreConfig, topic: str) -> RepositoryConfig | None:

@@ -192,7 +192,7 @@ def test_old_names_and_what_is_not_followed_are_told() -> None:
         ({"options": {"disk-state-directory": ""}}, "disk-state-directory must have 1 to 230 characters"),
         ({"port": 65_536}, "port must be a whole number from 0 to 65535, not '65536'"),
         ({"name": ""}, "a store needs a name"),
-        ({"limits": {"colours": 1}}, "there is no limit 'colours': there are sources, clients, disk-bytes"),
+        ({"limits": {"colours": 1}}, "there is no limit 'colours': there are sources, clients, disk-bytes, room-bytes"),
         ({"limits": {"sources": "x"}}, "sources must be a whole number from 0 to"),
         ({"interface": "eth0"}, "'eth0' is not an interface"),
         ({"context": {"request_tcp_port_low": 9, "request_tcp_port_high": 8}}, "request_tcp_port_low 9 lies above"),

@@ -6,9 +6,11 @@ from typing import Any
 import attrs
 import pytest
 
+from stablecast.config import placement
 from stablecast.config.building import build
 from stablecast.config.checks import Advice, Client, Level, check
 from stablecast.config.options import apply
+from stablecast.config.plan import Plan
 from stablecast.config.profiles import profile
 from stablecast.config.toml_file import outline
 from stablecast.config.transport_options import split
@@ -64,8 +66,10 @@ PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
         ({"source-state-lifetime": 29_999}, "lifetime-below-activity", Level.WARNING),
         ({"repository-type": "memory", "repository-size-limit": 0}, "memory-unbounded", Level.WARNING),
         ({"repository-type": "memory", "repository-disk-file-preallocate": 1}, "needs-disk", Level.WARNING),
-        ({"source-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
-        ({"receiver-state-lifetime": 0}, "no-lifetime", Level.ADVICE),
+        ({"source-state-lifetime": 0}, "no-lifetime", Level.WARNING),
+        ({"receiver-state-lifetime": 0}, "no-lifetime", Level.WARNING),
+        ({"source-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
+        ({"receiver-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
         ({"receiver-new-registration-rollback": 0}, "no-rollback", Level.ADVICE),
     ],
 )
@@ -172,3 +176,54 @@ def test_every_code_is_in_the_chapter() -> None:
     codes = {part.partition('"')[0] for part in source.split('yield ("')[1:]}
     assert codes
     assert [code for code in sorted(codes) if f"| {code} |" not in chapter] == []
+
+
+def three(tmp_path: Path, *, apart: bool = False) -> list[Plan]:
+    """Three stores of this host, in one daemon or each in its own."""
+    tables = []
+    for index in range(3):
+        place = tmp_path / f"{index}"
+        place.mkdir()
+        options = {"disk-cache-directory": str(place), "disk-state-directory": str(place), "context-name": f"S{index}"}
+        tables.append(
+            {"name": f"s{index}", "port": index + 1, "interface": "127.0.0.1", "topic": [TOPIC], "options": options}
+        )
+    groups = [[table] for table in tables] if apart else [tables]
+    return [build(outline({"daemon": {}, "store": group})) for group in groups]
+
+
+@pytest.mark.parametrize("stores", ["127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", ""])
+def test_stores_of_one_quorum_that_one_fault_ends(stores: str, tmp_path: Path) -> None:
+    named = {"ume_store": stores} if stores else {"ume_store": "0.0.0.0:0", "ume_store_name": "S0,S1,S2"}
+    source = apply("source", attrs.evolve(profile("safe").source, topic="t"), named)
+    found = check(three(tmp_path), [Client("c.cfg", source, profile("safe").receiver)])
+    texts = {one.code: one for one in found if one.code.startswith("quorum-")}
+    assert {code: one.level for code, one in texts.items()} == {
+        "quorum-in-one-daemon": Level.WARNING,
+        "quorum-on-one-disk": Level.WARNING,
+    }
+    assert texts["quorum-in-one-daemon"].text.startswith('"s0" and "s1" and "s2" are stores of one daemon')
+
+
+def test_daemons_on_one_file_system_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = apply("source", attrs.evolve(profile("safe").source, topic="t"), {"ume_store": "127.0.0.1:1,127.0.0.1:2"})
+    clients = [Client("c.cfg", source, profile("safe").receiver)]
+    plans = three(tmp_path, apart=True)
+    assert {one.code for one in check(plans, clients) if one.code.startswith("quorum-")} == {"quorum-on-one-disk"}
+    monkeypatch.setattr(placement, "_device", hash)
+    assert not [one for one in check(plans, clients) if one.code.startswith("quorum-")]
+
+
+def test_stores_of_two_groups_may_be_neighbours(tmp_path: Path) -> None:
+    stores = {"ume_store": "127.0.0.1:1:0:0,127.0.0.1:2:0:1", "ume_store_group": "0:1,1:1"}
+    source = apply("source", attrs.evolve(profile("safe").source, topic="t"), stores)
+    found = check(three(tmp_path), [Client("c.cfg", source, profile("safe").receiver)])
+    assert not [one for one in found if one.code.startswith("quorum-")]
+
+
+def test_a_daemon_of_several_stores_is_advised(tmp_path: Path) -> None:
+    plans = three(tmp_path)
+    found = [one for one in check(plans, []) if one.code == "stores-together"]
+    assert [one.level for one in found] == [Level.ADVICE, Level.ADVICE]
+    alone = [attrs.evolve(plan, stores=plan.stores[:1]) for plan in plans]
+    assert not [one for one in check(alone, []) if one.code == "stores-together"]

@@ -1,14 +1,20 @@
 """Several stores in one process, and what is seen of them from outside."""
 
 import asyncio
+import errno
+import os
 import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import attrs
 import pytest
 
 from stablecast.client import Context
+from stablecast.config.plan import Limits
 from stablecast.core.settings import PatternType, StoreConfig, TopicPattern
+from stablecast.daemon import hosting, parking
 from stablecast.daemon.hosting import Hosts
 from stablecast.daemon.observe import Observatory, Watched
 from stablecast.daemon.settings import StoreSettings
@@ -57,34 +63,135 @@ async def test_if_one_cannot_start_the_others_are_stopped(tmp_path: Path) -> Non
     assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
 
 
-async def test_a_failing_disk_is_told_to_the_owner(tmp_path: Path) -> None:
-    broken = threading.Event()
+class Breaking:
+    """A disk whose writes and syncs fail with `number` while that is set."""
 
-    def sync(_: int) -> None:
-        if broken.is_set():
-            raise OSError(5, "Input/output error")
+    def __init__(self) -> None:
+        self.number = 0
 
-    hosts = two(tmp_path, disk=Disk(sync=sync))
+    def sync(self, descriptor: int) -> None:
+        if self.number:
+            raise OSError(self.number, os.strerror(self.number))
+        os.fdatasync(descriptor)
+
+
+@asynccontextmanager
+async def tended(directory: Path, **more: object) -> AsyncIterator[tuple[Hosts, list[Breaking], list[str]]]:
+    """Two stores of a daemon, their disks, and what was logged. Whoever fails is parked."""
+    said: list[str] = []
+    disks = [Breaking(), Breaking()]
+    log = lambda severity, who, code, text: said.append(f"{severity.value} {who} {code} {text}")  # noqa: E731
+    found = [
+        settings(directory / name, name, log=log, disk=Disk(sync=disk.sync), **more)
+        for name, disk in zip("ab", disks, strict=True)
+    ]
+    hosts = Hosts(found, asyncio.new_event_loop)
     await hosts.start()
-    failure = asyncio.create_task(hosts.failure())
-    async with Context(session_id=1) as context:
-        source = await context.source(TOPIC, stores=[hosts.hosts[0].store.address])
-        broken.set()
+    tending = asyncio.create_task(hosts.tend())
+    try:
+        yield hosts, disks, said
+    finally:
+        tending.cancel()
+        with suppress(asyncio.CancelledError):
+            await tending
+
+
+async def stable(hosts: Hosts, index: int, session_id: int) -> int:
+    """Send a message to one store; returns its number once it is stable there."""
+    async with Context(session_id=session_id) as context:
+        source = await context.source(f"{TOPIC}{index}", stores=[hosts.hosts[index].store.address])
+        sent = await source.send(b"x")
+        await sent.stable()
+        return sent.number
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what another thread does."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def break_down(hosts: Hosts, disk: Breaking, number: int) -> None:
+    """Have the first store meet with an error of its disk."""
+    async with Context(session_id=9) as context:
+        source = await context.source(f"{TOPIC}0", stores=[hosts.hosts[0].store.address])
+        disk.number = number
         await source.send(b"never stable")
-        error = await failure
+        await until(hosts.hosts[0].store.failed.done)
         assert source.stable_through == -1
+
+
+async def test_a_store_whose_disk_fails_is_parked_alone_until_an_operator_resumes_it(tmp_path: Path) -> None:
+    async with tended(tmp_path) as (hosts, disks, said):
+        address = hosts.hosts[0].store.address
+        await break_down(hosts, disks[0], errno.EIO)
+        await until(lambda: any("a parked" in line for line in said))
+        observatory = Observatory(hosts.watched)
+        view = await observatory.store(0)
+        assert "Input/output error" in view.failure
+        assert (view.name, view.address, view.sources) == ("a", address, 1)
+        assert await stable(hosts, 1, 1) == 0
+        assert not await observatory.resume(1), "it is not parked"
+        assert await observatory.resume(0)
+        await until(lambda: any("could not be started again" in line or "returned" in line for line in said))
+        assert "could not be started again" in said[-1], "its disk is as bad as before"
+        disks[0].number = 0
+        assert await observatory.resume(0)
+        await until(lambda: any("a returned" in line for line in said))
+        assert hosts.hosts[0].store.address == address
+        assert await stable(hosts, 0, 9) >= 0
+        assert (await Observatory(hosts.watched).store(0)).failure == ""
+    await hosts.stop()
+    assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
+
+
+async def test_a_store_that_found_no_room_returns_when_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [1 << 30]
+    monkeypatch.setattr(hosting, "free_bytes", lambda _: free[0])
+    monkeypatch.setattr(hosting, "ROOM_SECONDS", 0.01)
+    monkeypatch.setattr(parking, "FIRST_WAIT_SECONDS", 0.01)
+    async with tended(tmp_path, limits=Limits(room_bytes=1 << 20)) as (hosts, disks, said):
+        await until(lambda: hosts.hosts[0].store.room.free > 0)
+        free[0] = 1 << 19
+        await until(lambda: any("WARNING a room-low" in line for line in said))
+        await break_down(hosts, disks[0], errno.ENOSPC)
+        await until(lambda: any("ERROR a parked" in line for line in said))
+        [line] = [line for line in said if "a parked" in line]
+        assert "it returns when 1,048,576 bytes are free (limit room-bytes)" in line
+        disks[0].number = 0
+        free[0] = 1 << 20
+        await until(lambda: any("a returned" in line for line in said))
+        assert any("INFO a room-back" in line for line in said)
+        assert await stable(hosts, 0, 9) >= 0
+    await hosts.stop()
+
+
+async def test_a_store_that_is_parked_at_the_end_is_told(tmp_path: Path) -> None:
+    async with tended(tmp_path) as (hosts, disks, said):
+        await break_down(hosts, disks[0], errno.EIO)
+        await until(lambda: any("a parked" in line for line in said))
     with pytest.raises(JournalError, match="Input/output error"):
         await hosts.stop()
-    assert "Input/output error" in str(error)
+    assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
 
 
-async def test_without_stores_nothing_fails() -> None:
+async def test_without_stores_there_is_nothing_to_tend() -> None:
     hosts = Hosts([], asyncio.new_event_loop)
     await hosts.start()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await hosts.failure()
+            await hosts.tend()
     await hosts.stop()
+
+
+def test_patience_grows_while_a_store_does_not_last() -> None:
+    patience = parking.Patience()
+    assert [patience.after(1) for _ in range(3)] == [2.0, 4.0, 8.0]
+    assert max(patience.after(1) for _ in range(50)) == 2.0 * (1 << (parking.MAX_DOUBLINGS - 1))
+    assert patience.after(parking.STEADY_SECONDS + 1) == 2.0
 
 
 async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:

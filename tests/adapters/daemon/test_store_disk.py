@@ -1,15 +1,19 @@
 """A store whose disk fails, is slow, or has to be read: what it says, and what it does no more."""
 
+import asyncio
 import errno
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stablecast.client import Context
 from stablecast.core.effects import SendStored
 from stablecast.core.inputs import Ended
+from stablecast.core.settings import RepositoryConfig, StoreConfig
+from stablecast.core.units import MILLISECOND
 from stablecast.daemon.cache import Cache
 from stablecast.daemon.log import Severity
 from stablecast.journal import Disk, Journal, JournalError
@@ -131,3 +135,30 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
 def _spoil(directory: Path) -> None:
     (segment,) = directory.glob("*.seg")
     segment.write_bytes(segment.read_bytes().replace(b"precious", b"specious"))
+
+
+async def test_a_store_that_ends_under_load_ends_quietly(tmp_path: Path) -> None:
+    """Its timers go on while the disk takes the last messages. State that ends then is there afterwards."""
+    gate, complaints = threading.Event(), list[dict[str, Any]]()
+    gate.set()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    def sync(descriptor: int) -> None:
+        gate.wait()
+        os.fdatasync(descriptor)
+
+    kept = RepositoryConfig(source_activity_ns=50 * MILLISECOND, source_lifetime_ns=1)
+    config = StoreConfig("", 1, repository=kept, check_ns=MILLISECOND, keepalive_ns=10 * MILLISECOND)
+    store = await started(tmp_path, disk=Disk(sync=sync, short_ns=-1), config=config)
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        gate.clear()
+        await source.send_many([b"under way"] * 5)
+        await until(lambda: store.journal_view().queued_bytes > 0)
+        ending = asyncio.create_task(store.stop())
+        await until(lambda: not store.repositories)
+        gate.set()
+        await ending
+    assert complaints == []
+    async with serving(tmp_path) as store:
+        assert [repository.held.total() for repository in store.repositories.values()] == [5]

@@ -6,9 +6,10 @@ from typing import Any
 
 import attrs
 
+from stablecast.config.plan import Limits
 from stablecast.core import effects as fx
 from stablecast.core.inputs import Arrived, Data, Persisted, StoreInput
-from stablecast.core.messages import ConsumptionAck, Message, Pace, Role
+from stablecast.core.messages import ConsumptionAck, Deregister, Message, Pace, Role
 from stablecast.core.serial import wire
 from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
@@ -18,6 +19,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.serving import Serving
 from stablecast.core.units import SECOND
 from stablecast.daemon.observe import JournalView, Traffic, Watched
+from stablecast.daemon.room import Room
 from tests.core.samples import info, register
 
 KEPT = RepositoryConfig(source_lifetime_ns=3600 * SECOND, receiver_lifetime_ns=3600 * SECOND)
@@ -30,6 +32,7 @@ class Settings:
     name: str
     directory: str
     state_directory: str | None = None
+    limits: Limits = Limits()
 
 
 class Staged:
@@ -47,6 +50,8 @@ class Staged:
         self.oddities: dict[str, int] = {"late-ack": 2}
         self.sessions: dict[str, dict[str, int]] = {}
         self.events: dict[str, int] = {}
+        self.expired = (0, 0)
+        self.room = Room(0)
         self.reports = ["<b>cut</b> 12 bytes of an unfinished write"]
         self.syncing = True
 
@@ -64,6 +69,15 @@ class Staged:
 
     def tell(self, message: Message) -> None:
         self.feed(Arrived(message))
+
+    def evict(self, reg_id: int) -> bool:
+        record = self.clients.records.get(reg_id)
+        if record is None:
+            return False
+        client = record.client
+        names = (client.role, client.store_index, 0, reg_id, client.incarnation, client.source_reg_id, client.reply_to)
+        self.tell(Deregister(*names))
+        return True
 
     def feed(self, event: StoreInput) -> list[fx.StoreEffect]:
         """One input; the disk answers at once while `syncing`."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stablecast.core.events import Farewell
 from stablecast.daemon import observe
 from stablecast.daemon.observe import StoreView
 from stablecast.monitor import board as tested
@@ -70,7 +71,7 @@ async def test_a_source_that_went_is_forgotten() -> None:
     staged = busy()
     board = board_of(staged)
     await board.sweep()
-    staged.machine.registry.delete(staged.clients.records[1002], 0, staged.machine.outbox)
+    staged.machine.registry.delete(staged.clients.records[1002], 0, staged.machine.outbox, Farewell.EXPIRED)
     await board.sweep()
     assert sorted(board.stores[0].rows) == [1001, 1003]
     reg_ids = [1001, 1002, 1003]

@@ -73,6 +73,9 @@ def test_a_receiver_may_be_behind_by_a_small_share() -> None:
         ({"requests": (10, 9, 8, 1, 4, 4)}, "requests-dropped", Level.WARNING),
         ({"requests": (10, 9, 8, 0, 4, 4)}, "requests-were-dropped", Level.NOTICE),
         ({"draining": True}, "draining", Level.NOTICE),
+        ({"expired": (2, 30)}, "state-let-go", Level.WARNING),
+        ({"clients": (91, 100)}, "clients-nearly-full", Level.WARNING),
+        ({"room": (1 << 20, 1 << 21)}, "room-low", Level.WARNING),
     ],
 )
 def test_of_a_store(changes: dict[str, Any], code: str, level: Level) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from stablecast.core.events import Farewell
 from stablecast.core.messages import Role
 from stablecast.daemon import observe
 from stablecast.monitor import api
@@ -129,7 +130,7 @@ async def test_the_feed_ends_when_what_is_looked_at_goes() -> None:
     staged = busy()
     async with showing(staged) as shown, shown.client.get("/live?page=/stores/0/2001") as answer:
         assert (await events(answer))[0] == "blocks"
-        staged.machine.registry.delete(staged.clients.records[2001], 0, staged.machine.outbox)
+        staged.machine.registry.delete(staged.clients.records[2001], 0, staged.machine.outbox, Farewell.EXPIRED)
         await shown.board.sweep()
         assert (await events(answer))[0] == "gone"
         assert await answer.content.read() == b""

@@ -73,11 +73,19 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+def unexpected(effect: object, error: Exception) -> None:
+    """Fail the test: no effect may fail."""
+    raise AssertionError(f"{effect} failed") from error
+
+
 def driver_of(
-    machine: Machine, perform: Callable[[Effect], None], recorder: Recorder | None = None
+    machine: Machine,
+    perform: Callable[[Effect], None],
+    recorder: Recorder | None = None,
+    failed: Callable[[object, Exception], None] = unexpected,
 ) -> Driver[Input, Effect]:
     driven: Driven[Input, Effect] = Driven(machine, recorder)  # type: ignore[arg-type]
-    return Driver(driven, perform)
+    return Driver(driven, perform, failed)
 
 
 def text(effect: Effect) -> str:
@@ -124,13 +132,17 @@ async def test_what_is_fed_during_what_follows_from_a_question_waits_for_it() ->
 
 
 async def test_what_fails_during_that_leaves_the_driver_idle() -> None:
-    driver = driver_of(Machine(), lambda _: None)
+    """It is as an effect that fails; what was fed meanwhile is done."""
+    machine, failures = Machine(), list[tuple[object, str]]()
+    driver = driver_of(machine, lambda _: None, failed=lambda what, error: failures.append((what, str(error))))
 
     def fail(what: str) -> None:
+        driver.feed(Ended(1))
         raise ValueError(what)
 
-    with pytest.raises(ValueError, match="why"):
-        driver.during(fail, "why")
+    driver.during(fail, "why")
+    assert failures == [("why", "why")]
+    assert machine.inputs == [Ended(1)]
     assert driver.idle
 
 
@@ -143,18 +155,53 @@ async def test_a_driver_that_records_is_never_idle() -> None:
     driver.close()
 
 
-async def test_a_machine_that_fails_can_be_fed_again() -> None:
-    machine, failing = Machine(), [True]
+async def test_an_effect_that_fails_costs_no_other_effect() -> None:
+    """It is handed to `failed`, the others are performed, and the machine goes on."""
+    machine, performed, failures = Machine(), list[str](), list[tuple[str, str]]()
 
     def perform(effect: Effect) -> None:
-        if failing.pop() if failing else False:
-            raise ValueError("once")
+        if text(effect) in ("1", "3"):
+            raise ValueError("no")
+        performed.append(text(effect))
 
+    def failed(effect: object, error: Exception) -> None:
+        failures.append((text(effect), str(error)))  # type: ignore[arg-type]
+        if len(failures) == 1:
+            driver.feed(Ended(9))
+            raise KeyError("even so")
+
+    driver = driver_of(machine, perform, failed=failed)
+    machine.outbox += [Notify(Oddity("fed", number)) for number in ("0", "1", "2")]
+    handled: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: handled.append(context["message"]))
+    driver.feed(Ended(3))
+    assert performed == ["0", "2", "9"]
+    assert failures == [("1", "no"), ("3", "no")]
+    assert handled == ["handling the failure of the effect 'Notify' failed"]
+    driver.feed(Ended(4))
+    assert performed == ["0", "2", "9", "4"]
+
+
+async def test_an_input_that_waited_and_is_refused_costs_no_other_input() -> None:
+    class Refusing(Machine):
+        def receive(self, event: Input, now: int) -> None:
+            if event == Ended(2):
+                raise ValueError("refused")
+            super().receive(event, now)
+
+    machine, performed = Refusing(), list[str]()
+
+    def perform(effect: Effect) -> None:
+        performed.append(text(effect))
+        if text(effect) == "1":
+            driver.feed_all([Ended(2), Ended(3)])
+
+    handled: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: handled.append(context["message"]))
     driver = driver_of(machine, perform)
-    with pytest.raises(ValueError, match="once"):
-        driver.feed(Ended(1))
-    driver.feed(Ended(2))
-    assert machine.inputs == [Ended(1), Ended(2)]
+    driver.feed(Ended(1))
+    assert performed == ["1", "3"]
+    assert handled == ["an input that had to wait was refused"]
 
 
 async def test_closing_ends_the_recording_once() -> None:

@@ -1,14 +1,17 @@
 """Outgoing connections: made on demand, kept, made again; refusals and breaks are told apart; everything is bounded."""
 
 import asyncio
+import time
+from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from stablecast.net import pool as module
 from stablecast.net.address import join
 from stablecast.net.pool import Pool
 from tests.adapters.net.peers import LOCAL, listener
-from tests.support.network import unused_port
+from tests.support.network import until, unused_port
 
 
 class Told:
@@ -288,3 +291,86 @@ async def test_the_oldest_connection_makes_room(monkeypatch: pytest.MonkeyPatch)
         assert len(told.pool) == 1
         await told.pool.close()
     assert not told.reports
+
+
+class Sink(asyncio.Protocol):
+    """Keeps what it is sent."""
+
+    def __init__(self, found: list[bytes]) -> None:
+        self.found = found
+
+    def data_received(self, data: bytes) -> None:
+        self.found.append(data)
+
+
+async def starved_while_connecting(turns: int, found: list[bytes]) -> list[str]:
+    """A process that is stopped for longer than an attempt may take, some turns after it dialled; then it sends."""
+    reports: list[str] = []
+    server = await asyncio.get_running_loop().create_server(lambda: Sink(found), LOCAL, 0)
+    address = join(LOCAL, server.sockets[0].getsockname()[1])
+    pool = Pool(lambda _: reports.append("reset"), lambda _: reports.append("gone"), LOCAL)
+    pool.send(address, b"early")
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(2 * module.CONNECT_SECONDS)  # noqa: ASYNC251 - as if it were stopped
+    await until(lambda: b"early" in found or reports)
+    for number in range(3):
+        pool.send(address, b"late %d" % number)
+        await asyncio.sleep(0)
+    await until(lambda: b"late 2" in b"".join(found))
+    await pool.close()
+    server.close()
+    return reports
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_is_made_too_late_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """uvloop reports that it is made, never that it ended; each write raised, and cost the effects of that turn."""
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.001)
+    outcomes = []
+    for turns in range(6):
+        found: list[bytes] = []
+        with asyncio.Runner(loop_factory=loop) as runner:
+            outcomes.append(runner.run(asyncio.wait_for(starved_while_connecting(turns, found), 20)))
+        assert b"".join(found).endswith(b"late 0late 1late 2")
+    assert [] in outcomes, "where it was in time nobody is told anything"
+    assert ["reset"] in outcomes, "what was written into a connection that came too late may be lost: that is told"
+
+
+async def test_a_transport_that_raises_is_a_reset_and_the_next_send_connects_anew() -> None:
+    class Raising(asyncio.Transport):
+        def write(self, _: object) -> None:
+            raise RuntimeError("closed")
+
+        def abort(self) -> None:
+            raise RuntimeError("closed, too")
+
+    handled: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: handled.append(context["message"]))
+    async with listener() as there:
+        told = Told()
+        told.pool.send(there.address, b"a")
+        connection = await there.connection(1)
+        assert await connection.hear(1) == b"a"
+        real = told.pool._links[there.address]._transport
+        told.pool._links[there.address]._transport = Raising()
+        told.pool.send(there.address, b"b")
+        assert told.reports == [("reset", there.address)]
+        told.pool.send(there.address, b"c")
+        assert await (await there.connection(2)).hear(1) == b"c"
+        assert handled == [f"the connection to {there.address} failed"]
+        assert real is not None
+        real.abort()
+        await told.pool.close()
+
+
+async def test_an_address_that_is_none_is_told_and_kept_nowhere() -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda _, __: None)
+    told = Told()
+    told.pool.send("nonsense", b"x")
+    assert await told.until(1) == [("reset", "nonsense")]
+    assert len(told.pool) == 0
+    await told.pool.close()

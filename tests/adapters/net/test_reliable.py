@@ -62,7 +62,7 @@ async def send(sources: ReliableSources, session: int, total: int = MESSAGES, at
     """Some at a time, so that sockets and event loop keep up."""
     for first in range(0, total, at_once):
         await sources.room()
-        sources.submit(session, block(7, first, at_once))
+        sources.offer(session, block(7, first, at_once))
         await asyncio.sleep(0.001)
 
 
@@ -116,7 +116,7 @@ async def test_multicast_loses_nothing_through_a_relay_that_drops(permille: int)
         relay.permille = permitted
         for first in range(10, MESSAGES, 10):
             await sources.room()
-            sources.submit(session, block(7, first, 10))
+            sources.offer(session, block(7, first, 10))
             await asyncio.sleep(0.001)
         for one in heard:
             await one.whole.wait()
@@ -164,7 +164,7 @@ async def test_the_rate_limit_holds_up_the_sender_and_nothing_is_lost() -> None:
         await heard.began.wait()
         for number in range(400):
             await sources.room()
-            sources.submit(session, block(7, number, 1, 1000))
+            sources.offer(session, block(7, number, 1, 1000))
         sources.flush(session)
         await heard.whole.wait()
     finally:
@@ -192,7 +192,7 @@ async def test_sessions_of_one_group_share_a_socket_and_what_is_of_none_is_count
         for other in joined:
             other.pause()
         for number in sessions:
-            sources.submit(number, block(7, 0, 1))
+            sources.offer(number, block(7, 0, 1))
         await asyncio.sleep(0.02)
         assert not any(one.began.is_set() for one in heard)
         joined[1].resume()
@@ -227,10 +227,10 @@ async def test_who_joins_a_session_again_shares_it_until_the_last_one_leaves() -
         assert second.machine is first.machine
         assert first.statistics()["joined"] == 2
         await heard[0].began.wait()
-        sources.submit(session, block(7, 0, 1))
+        sources.offer(session, block(7, 0, 1))
         await heard[1].whole.wait()
         second.close()
-        sources.submit(session, block(7, 1, 1))
+        sources.offer(session, block(7, 1, 1))
         await heard[0].whole.wait()
         assert sources.statistics(session)["num_clients"] == 1
         await sources.close_session(session)
@@ -268,7 +268,7 @@ async def test_who_waits_for_room_goes_on_when_there_is() -> None:
     session = sources.open(f"{GROUP[0]}:{GROUP[1]}", QUICK)
     try:
         await sources.room()
-        sources.submit(session, block(7, 0, 10, 100))
+        sources.offer(session, block(7, 0, 10, 100))
         assert sources.blocked
         await sources.room()
         assert sources.statistics(session)["msgs_sent"] == 10

@@ -43,7 +43,7 @@ async def test_what_arrives_what_is_lost_and_the_end() -> None:
     joiner.pause()
     joiner.resume()
     for number in (0, 3):
-        sources.submit(session, block(7, number, 1))
+        sources.offer(session, block(7, number, 1))
         sources.flush(session)
     await until(lambda: told.lost)
     assert told.lost == [Lost(codec.join(SESSION_ID, 7), 1, 2)]
@@ -69,7 +69,7 @@ async def test_who_leaves_hears_nothing_more() -> None:
     joiner = ReliableJoiner(receivers, sources.where(session), at_once, leave, told.lost.append, told.ended.append)
     await until(lambda: sources.statistics(session)["num_clients"])
     for number in (0, 3):
-        sources.submit(session, block(7, number, 1))
+        sources.offer(session, block(7, number, 1))
     sources.flush(session)
     await until(lambda: told.items)
     joiner.abandon()

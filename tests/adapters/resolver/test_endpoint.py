@@ -83,7 +83,13 @@ async def test_feed_perform_wake(endpoint: Driven) -> None:
     assert [Remark("heard")] == HEARD
     machine = cast("Echo", endpoint.machine)
     await machine.called.wait()
-    assert endpoint.statistics() == {"woken": 1, "send_errors": 0, "send_drops": 0, "receive_errors": 0}
+    assert endpoint.statistics() == {
+        "woken": 1,
+        "send_errors": 0,
+        "send_drops": 0,
+        "receive_errors": 0,
+        "effects_failed": 0,
+    }
 
 
 async def test_a_full_socket_drops_and_counts(endpoint: Driven) -> None:
@@ -99,6 +105,7 @@ async def test_a_full_socket_drops_and_counts(endpoint: Driven) -> None:
         "send_errors": 3,
         "send_drops": 3,
         "receive_errors": MAX_BATCH,
+        "effects_failed": 0,
     }
 
 

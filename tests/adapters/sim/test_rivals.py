@@ -58,10 +58,10 @@ def test_the_run_finds_a_store_that_cuts_where_the_life_began(
     """
     resume = Lifeline.resume
 
-    def planted(self: Lifeline, number: int, *args: Any) -> int:
+    def planted(self: Lifeline, number: int, *args: Any) -> tuple[int, bool]:
         newest_here = self.lives[-1:] == [(self.incarnation, number)]
-        cut = resume(self, number, *args)
-        return cut if newest_here else min(cut, number)
+        cut, forgotten = resume(self, number, *args)
+        return (cut if newest_here else min(cut, number)), forgotten
 
     monkeypatch.setattr(Lifeline, "resume", planted)
     schedules = [attrs.evolve(plain, faults=(*wiped, *plain.faults)) for plain in map(comes_back, SEEDS)]

@@ -87,6 +87,7 @@ def test_clean_traces_files_that_cannot_be_read_and_lost_parts(
     """Truncated, damaged, foreign, empty, of another version: one sentence each; the rest is judged all the same."""
     for path in whole_world.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
+    play(TracedWorld(universe=1, wrap=tapping(tmp_path, torn=True)))
     store = max(whole_world.glob("store-*"), key=lambda path: path.stat().st_size)
     whole = store.read_bytes()
     (tmp_path / "truncated.sct").write_bytes(whole[: len(whole) // 2])

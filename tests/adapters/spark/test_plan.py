@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from stablecast.spark.pieces import judge_piece
 from stablecast.spark.plan import END, Piece, pieces_of, plan
 from stablecast.trace import container
+from stablecast.trace.frames import read_frames
 from stablecast.trace.names import find
+from tests.adapters.trace.traced import TracedWorld, play, tapping
 
 
 def test_pieces_follow_each_other_and_end_where_the_file_does(whole_world: Path) -> None:
@@ -29,3 +32,18 @@ def test_pieces_of_what_is_new(whole_world: Path) -> None:
 def test_a_file_with_something_wrong_is_one_piece(tmp_path: Path) -> None:
     missing = tmp_path / "missing.sct"
     assert plan([missing]) == [Piece(str(missing), 0, END)]
+
+
+def test_a_frame_that_was_not_finished_is_a_piece(tmp_path: Path) -> None:
+    play(TracedWorld(wrap=tapping(tmp_path, torn=True)))
+    for path in find([tmp_path]):
+        pieces, end = pieces_of(path, 1), container.offsets(path)[-1]
+        if [*read_frames(path)][-1].foot.tells:
+            assert pieces[-1].stop == end == path.stat().st_size
+        else:
+            assert pieces[-1] == Piece(str(path), end, END)
+            assert pieces_of(path, 1, end, whole=True) == pieces[-1:]
+        found = [row for piece in pieces for rows in judge_piece(piece) for row in rows]
+        assert not [row for row in found if row["what"] in ("violation", "error")]
+        counts = [row["count"] for row in found if row["what"] == "frame"]
+        assert counts == [frame.count for frame in read_frames(path)]

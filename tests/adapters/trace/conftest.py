@@ -21,3 +21,11 @@ def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("whole")
     play(TracedWorld(wrap=tapping(directory, kill=False)))
     return directory
+
+
+@pytest.fixture(scope="session")
+def torn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with endpoints killed while they write a frame."""
+    directory = tmp_path_factory.mktemp("torn")
+    play(TracedWorld(wrap=tapping(directory, torn=True)))
+    return directory

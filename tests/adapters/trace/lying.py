@@ -70,7 +70,7 @@ def lying(lie: Lie) -> Iterator[Told]:
 
     def step(driven: Driven[Any, Any], event: Input, now: int) -> Sequence[Effect]:
         machine, recorder = driven.machine, driven.recorder
-        able = told.path is None and recorder is not None and recorder._role is lie.role
+        able = told.path is None and recorder is not None and recorder.role is lie.role
         heard = lie.mishears(machine, event) if able and lie.mishears else None
         if isinstance(event, Tick):
             machine.handle_timeout(now)

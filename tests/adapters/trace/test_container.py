@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from stablecast.trace import container
-from stablecast.trace.container import HEAD, MAGIC, append, offsets, texts, texts_from
+from stablecast.trace.container import HEAD, MAGIC, Growing, append, offsets, texts, texts_from
 from stablecast.trace.errors import TraceError, TruncatedError
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
@@ -127,6 +127,77 @@ def test_a_failed_write_leaves_whole_frames(path: Path, monkeypatch: pytest.Monk
     assert tuple(texts(path)) == TEXTS
 
 
+PIECES = [b"".join(b"%d is a line\n" % (1000 * piece + line) for line in range(500)) for piece in range(4)]
+
+
+def grown(path: Path, finished: bool) -> None:
+    """Adds a frame to a file that was written in pieces."""
+    descriptor = os.open(path, os.O_WRONLY)
+    frame = Growing(descriptor, path.stat().st_size)
+    for piece in PIECES[:-1]:
+        frame.add(piece)
+    if finished:
+        assert frame.finish(PIECES[-1]) == path.stat().st_size
+    os.close(descriptor)
+
+
+def test_a_frame_that_was_written_in_pieces_is_one(path: Path) -> None:
+    grown(path, finished=True)
+    assert tuple(texts(path)) == (*TEXTS, b"".join(PIECES))
+    assert offsets(path) == ends(path)
+
+
+@pytest.mark.skipif(shutil.which("zstdcat") is None, reason="no zstd program")
+def test_the_usual_tool_prints_what_was_written_in_pieces(path: Path) -> None:
+    grown(path, finished=True)
+    printed = subprocess.run(["zstdcat", path.rename(path.with_suffix(".zst"))], capture_output=True, check=True)
+    assert printed.stdout == b"".join((*TEXTS, *PIECES))
+
+
+def test_of_a_frame_that_was_not_finished_the_whole_lines_of_whole_blocks_are_read(path: Path) -> None:
+    """Wherever the last write was cut short."""
+    begin = path.stat().st_size
+    grown(path, finished=False)
+    data, whole = path.read_bytes(), b"".join(PIECES[:-1])
+    assert list(texts_from(path, begin)) == [(begin, whole, False)]
+    assert tuple(texts(path)) == TEXTS, "what counts as finished is finished"
+    read = set()
+    for length in range(begin, len(data)):
+        path.write_bytes(data[:length])
+        found = [text for _, text, _ in texts_from(path, begin)]
+        assert found in ([], PIECES[:1], [b"".join(PIECES[:2])]), length
+        assert offsets(path)[-1] == begin
+        read.add(len(found))
+    assert read == {0, 1}
+
+
+def test_an_unfinished_bomb_does_not_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(bytes(HEAD.size) + without_size(b"line\n" * 1_000_000))
+    monkeypatch.setattr(container, "MAX_TEXT_BYTES", 99_999)
+    monkeypatch.setattr(container, "_SLICE", 1000)
+    ((_, text, _),) = texts_from(path)
+    assert len(text) < 102_000
+
+
+def test_a_full_disk_leaves_the_pieces_that_were_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, write = path.stat().st_size, os.pwrite
+    descriptor = os.open(path, os.O_WRONLY)
+    frame = Growing(descriptor, begin)
+    frame.add(PIECES[0])
+
+    def full(descriptor: int, data: memoryview, offset: int) -> int:
+        if offset > frame.end:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data[:4], offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        frame.add(PIECES[1])
+    os.close(descriptor)
+    assert list(texts_from(path, begin)) == [(begin, PIECES[0], False)]
+
+
 def test_too_long_a_frame_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "MAX_TEXT_BYTES", 10)
     descriptor = os.open(path, os.O_WRONLY)
@@ -139,9 +210,9 @@ def seal(body: bytes) -> bytes:
     return HEAD.pack(MAGIC, 8, len(body), zlib.crc32(body)) + body
 
 
-def without_size() -> bytes:
+def without_size(text: bytes) -> bytes:
     compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
-    return compressor.compress(b"text") + compressor.flush()
+    return compressor.compress(text) + compressor.flush()
 
 
 @pytest.mark.parametrize(
@@ -151,7 +222,7 @@ def without_size() -> bytes:
         (lambda: b"# a configuration\n", "is not a trace file"),
         (lambda: b"x", "is not a trace file"),
         (lambda: seal(b"no zstd"), "is damaged at byte 0: "),
-        (lambda: seal(without_size()), "does not say its size, or is too long"),
+        (lambda: seal(without_size(b"text")[:6] + b"\xff\xff\xff"), "is damaged at byte 0: "),
         (lambda: seal(zstandard.compress(b"text")) + b"\nmore text follows", "no frame begins there"),
         (lambda: HEAD.pack(MAGIC, 9, 1, 1), "makes no sense"),
         (lambda: HEAD.pack(MAGIC, 8, 2**31, 1), "makes no sense"),
@@ -164,9 +235,12 @@ def test_other_files_are_told_from_traces(tmp_path: Path, make: Callable[[], byt
         list(texts(path))
 
 
-def test_a_bomb_does_not_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pack", [zstandard.compress, without_size])
+def test_a_bomb_does_not_go_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
     path = tmp_path / "bomb"
-    path.write_bytes(seal(zstandard.compress(bytes(100_000))))
+    path.write_bytes(seal(pack(bytes(100_000))))
     monkeypatch.setattr(container, "MAX_TEXT_BYTES", 99_999)
     with pytest.raises(TraceError, match="too long"):
         list(texts(path))
@@ -182,7 +256,7 @@ def test_the_index_is_where_frames_begin(path: Path) -> None:
     assert offsets(path) == ends(path)
     middle = ends(path)[1]
     assert offsets(path, middle) == ends(path)[1:]
-    assert [start for start, _ in texts_from(path, middle)] == ends(path)[1:-1]
+    assert [start for start, _, _ in texts_from(path, middle)] == ends(path)[1:-1]
     path.write_bytes(path.read_bytes() + bytes(HEAD.size))
     assert offsets(path) == ends(path)[:4], "what was never finished is not in it"
 

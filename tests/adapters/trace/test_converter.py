@@ -1,6 +1,7 @@
 """Machines, inputs and effects survive the way to JSON and back; what does not fit the schema does not."""
 
 import json
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ from stablecast.core.inputs import Arrived, Input
 from stablecast.core.messages import Refusal, Refused, Role, SourceInfo, StableAck, StoreEntry
 from stablecast.core.settings import SourceConfig
 from stablecast.core.source import SourceEndpoint
+from stablecast.core.store.extents import Extent, Extents
 from stablecast.trace.converter import (
     MACHINES,
     Endpoint,
     Json,
+    _converter,
+    _structure,
     decode_effects,
     decode_input,
     encode_effect,
@@ -221,3 +225,21 @@ def test_a_snapshot_of_another_role_is_refused(role: Role) -> None:
 def test_every_endpoint_has_a_role() -> None:
     assert set(MACHINES.values()) == set(Endpoint.__args__)
     assert RegistrationFlag(3) == RegistrationFlag.OLD | RegistrationFlag.QUORUM
+
+
+def test_runs_of_a_store_are_a_flat_list() -> None:
+    extents = Extents()
+    for number in range(3):
+        extents.add(number, number + 1, 100, 10 * number)
+    rows = deque[Extent]
+    value = _converter().unstructure(extents.runs, rows)
+    assert value == [0, 1, 100, 0, 1, 2, 100, 10, 2, 3, 100, 20]
+    assert _structure(value, rows) == extents.runs
+    assert type(_structure(value, rows)) is deque
+    assert _structure([], rows) == deque()
+
+
+@pytest.mark.parametrize("value", [[0, 1, 100], [0, 1, 100, True], [0, 1, 100, 1.0], [0, 1, 100, "1"], {}, None, [[]]])
+def test_what_are_no_runs_is_refused(value: object) -> None:
+    with pytest.raises(SchemaError, match="not numbers of Extent, 4 each"):
+        _structure(value, deque[Extent])

@@ -34,11 +34,27 @@ def test_what_was_written_is_read() -> None:
 def test_the_lines_can_be_read_by_people() -> None:
     first, record, last = write_frame(HEAD, BODY, FOOT).decode().splitlines()
     assert first == (
-        '{"frame":3,"version":4,"role":"store","endpoint":"10.0.0.1:14567","first":100,"gap":7,"time":5000,'
+        '{"frame":3,"version":5,"role":"store","endpoint":"10.0.0.1:14567","first":100,"gap":7,"time":5000,'
         '"snapshot":{"config":{"seed":1}}}'
     )
     assert record == '{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}'
     assert last == f'{{"end":3,"records":1,"digest":"{digest({})}","closed":true}}'
+
+
+def test_a_frame_that_was_not_finished_may_lack_its_last_line() -> None:
+    text = write_frame(HEAD, BODY, FOOT)
+    lines = text.splitlines(keepends=True)
+    assert parse_frame(text, finished=False) == Frame(HEAD, BODY, FOOT)
+    found = parse_frame(b"".join(lines[:2]), finished=False)
+    assert found == Frame(HEAD, BODY, Foot(1, "", closed=False))
+    assert not found.foot.tells
+    assert parse_frame(lines[0], finished=False) == Frame(HEAD, b"", Foot(0, "", closed=False))
+    with pytest.raises(TraceError, match="'end' should be"):
+        parse_frame(b"".join(lines[:2]))
+
+
+def test_an_endpoint_that_ends_its_trace_says_in_which_state() -> None:
+    assert Foot(1, "", closed=True).tells
 
 
 def test_the_order_in_a_snapshot_counts() -> None:
@@ -61,7 +77,7 @@ def one_line(frames: Frames) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (edit(0, version=3), "the trace is of version 3 and this program reads version 4: verify it with the release"),
+        (edit(0, version=4), "the trace is of version 4 and this program reads version 5: verify it with the release"),
         (drop(0, "version"), "the trace is of version None"),
         (edit(0, role="oracle"), "role 'oracle' is unknown"),
         (edit(0, role=1), "'role' should be of type str, it is 1"),

@@ -10,18 +10,31 @@ from pathlib import Path
 
 import pytest
 
+from stablecast.core.effects import Client
 from stablecast.core.inputs import Start, Tick
 from stablecast.core.messages import Role
 from stablecast.core.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.trace import container, recording
+from stablecast.core.units import MILLISECOND
+from stablecast.trace import recording
 from stablecast.trace.driven import Driven
 from stablecast.trace.errors import TraceError
 from stablecast.trace.frames import read_frames
-from stablecast.trace.recording import FLUSH_NS, FRAME_RECORDS, KEEP, Recorder
+from stablecast.trace.recording import (
+    FLUSH_NS,
+    FRAME_BYTES,
+    FRAME_NS,
+    KEEP,
+    LIMIT,
+    PIECE_RECORDS,
+    SPACING,
+    TEXT_BYTES,
+    Recorder,
+    rolling,
+)
 from stablecast.trace.starting import VARIABLE, recorder
-from stablecast.trace.verify import verify_file
-from stablecast.trace.writer import MAX_PENDING_FRAMES
+from stablecast.trace.verify import verify_file, verify_paths
+from stablecast.trace.writer import MAX_PENDING, ROLLING
 
 
 class Gate:
@@ -30,13 +43,13 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = threading.Event()
         self.reached = threading.Event()
-        self.append = container.append
-        monkeypatch.setattr(container, "append", self)
+        self.write = os.pwrite
+        monkeypatch.setattr(os, "pwrite", self)
 
-    def __call__(self, descriptor: int, offset: int, text: bytes) -> int:
+    def __call__(self, descriptor: int, data: bytes, offset: int) -> int:
         self.reached.set()
         assert self.opened.wait(timeout=30)
-        return self.append(descriptor, offset, text)
+        return self.write(descriptor, data, offset)
 
 
 def new_store() -> StoreEndpoint:
@@ -60,43 +73,96 @@ def trace(tmp_path: Path, store: StoreEndpoint) -> Recorder:
     return Recorder(tmp_path, Role.STORE, "a", store, patient=True)
 
 
-def test_the_first_record_is_written_at_once_and_then_a_frame_for_each_interval(
-    store: StoreEndpoint, trace: Recorder, monkeypatch: pytest.MonkeyPatch
+def written(path: Path) -> int:
+    """Records that a reader finds, those of a frame that is not finished included."""
+    return sum(frame.count for frame in read_frames(path))
+
+
+def test_the_first_record_is_written_at_once_and_then_a_piece_for_each_interval(
+    store: StoreEndpoint, trace: Recorder
 ) -> None:
-    monkeypatch.setattr(recording, "SNAPSHOT_SPACING", 0)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
+    found = []
     for moment in (1, 2, FLUSH_NS - 1, FLUSH_NS, FLUSH_NS + 1, 3 * FLUSH_NS, 3 * FLUSH_NS + 5):
         driven.timeout(moment)
+        trace._writer._queue.join()
+        found.append(written(trace.path))
+    assert found == [1, 1, 1, 5, 5, 7, 7]
     driven.close()
-    assert counts(trace.path) == [1, 4, 2, 1]
-    assert [frame.foot.closed for frame in read_frames(trace.path)] == [False, False, False, False, True]
+    assert counts(trace.path) == [8]
+    assert [frame.foot.closed for frame in read_frames(trace.path)] == [False, True]
     assert verify_file(trace.path).clean
 
 
-def test_a_snapshot_that_takes_long_is_taken_less_often(
+def test_a_frame_ends_when_it_is_old_or_long_enough(trace: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "SPACING", 0)
+    later = FRAME_NS + FLUSH_NS
+    for moment in (0, FRAME_NS - FLUSH_NS, FRAME_NS, later):
+        trace.record(Tick(), moment, [])
+    for _ in range(FRAME_BYTES // TEXT_BYTES):
+        trace.record(Tick(), later, [])
+    trace.record(Tick(), later + FLUSH_NS, [])
+    trace.close()
+    assert counts(trace.path) == [3, 1 + FRAME_BYTES // TEXT_BYTES, 1]
+
+
+def test_a_frame_is_not_ended_before_its_records_are_longer_than_its_snapshot(
     store: StoreEndpoint, trace: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "SNAPSHOT_SPACING", 10**12)
-    for moment in (0, FLUSH_NS, 2 * FLUSH_NS):
-        trace.record(Tick(), moment, [])
+    """However idle the endpoint is: else a large state would be written again and again."""
+    least = -(-SPACING * trace._writer.snapshot_bytes // TEXT_BYTES)
+    for number in range(least + 1):
+        trace.record(Tick(), number * FRAME_NS, [])
     trace.close()
-    assert counts(trace.path) == [1, 2]
+    assert counts(trace.path) == [least, 1]
+    monkeypatch.setattr(recording, "MAX_FRAME_BYTES", 2 * TEXT_BYTES)
+    bounded = Recorder(trace.path.parent, Role.STORE, "b", store, patient=True)
+    for number in range(5):
+        bounded.record(Tick(), number * FLUSH_NS, [])
+    bounded.close()
+    assert counts(bounded.path) == [2, 2, 1]
 
 
-def test_a_frame_has_a_bound(store: StoreEndpoint, trace: Recorder) -> None:
-    for _ in range(FRAME_RECORDS + 2):
+def test_snapshots_of_a_large_and_idle_store_are_a_small_part_of_its_trace(tmp_path: Path) -> None:
+    """A hundred thousand messages, each a run of its own, and a day of which five minutes are played."""
+    store = new_store()
+    client = Client(Role.SOURCE, 1000, 0, "orders", 42, 7, 0, "10.0.0.2:1", "10.0.0.2:2", 0, 0, -1, ())
+    store.recover([client], [], {}, 0)
+    extents = store.repositories[1000].window.memory
+    for number in range(100_000):
+        extents.add(number, number + 1, 100, 1_234_567 * number)
+    trace = Recorder(tmp_path, Role.STORE, "a", store, patient=True)
+    began, driven = trace.path.stat().st_size, Driven(store, trace)
+    for tick in range(3000):
+        driven.timeout(tick * 100 * MILLISECOND)
+        trace._writer._queue.join()
+    snapshot = trace._writer.snapshot_bytes
+    frames = list(read_frames(trace.path))
+    trace.close()
+    assert snapshot > 2_000_000
+    assert len(frames) == 2, "the snapshot at the start, and that of the first frame"
+    assert trace.path.stat().st_size - 2 * began < 100_000
+    assert verify_file(trace.path).clean
+
+
+def test_a_piece_has_a_bound(trace: Recorder) -> None:
+    for _ in range(PIECE_RECORDS + 2):
         trace.record(Tick(), 0, [])
+    trace._writer._queue.join()
+    assert written(trace.path) == PIECE_RECORDS + 1, "one is not written yet"
     trace.close()
-    assert counts(trace.path) == [1, FRAME_RECORDS, 1]
+    assert counts(trace.path) == [PIECE_RECORDS + 2]
 
 
-def test_a_frame_has_a_bound_of_effects(store: StoreEndpoint, trace: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "FRAME_EFFECTS", 0)
-    for _ in range(3):
+def test_a_piece_has_a_bound_of_effects(trace: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "PIECE_EFFECTS", 0)
+    for number in range(3):
         trace.record(Tick(), 0, [])
+        trace._writer._queue.join()
+        assert written(trace.path) == number + 1
     trace.close()
-    assert counts(trace.path) == [1, 1, 1, 0]
+    assert counts(trace.path) == [3]
 
 
 def test_flush_ends_a_frame_that_has_records(trace: Recorder) -> None:
@@ -105,7 +171,7 @@ def test_flush_ends_a_frame_that_has_records(trace: Recorder) -> None:
     trace.flush()
     trace.flush()
     trace.close()
-    assert counts(trace.path) == [1, 2, 0]
+    assert counts(trace.path) == [3, 0]
 
 
 def test_an_endpoint_that_did_nothing_leaves_a_trace_that_says_so(trace: Recorder) -> None:
@@ -122,78 +188,107 @@ def test_what_comes_after_close_is_not_kept(trace: Recorder) -> None:
     assert counts(trace.path) == [0]
 
 
-def test_a_slow_disk_makes_frames_grow_and_then_drops_them(
+def test_a_slow_disk_makes_pieces_grow_and_then_drops_them(
     tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "SNAPSHOT_SPACING", 0)
-    monkeypatch.setattr(recording, "FRAME_RECORDS", 3)
+    monkeypatch.setattr(recording, "PIECE_RECORDS", 3)
     trace = Recorder(tmp_path, Role.STORE, "a", store)
     gate = Gate(monkeypatch)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
     assert gate.reached.wait(timeout=30)
-    steps = range(1, MAX_PENDING_FRAMES + 10)
+    steps = range(1, MAX_PENDING + 10)
     for step in steps:
         driven.timeout(step * FLUSH_NS)
     gate.opened.set()
     driven.close()
-    # The first frame is at the disk, as many as may wait follow; of the rest, three full frames are dropped.
-    assert counts(trace.path) == [1] * (1 + MAX_PENDING_FRAMES) + [0]
+    # The first piece is at the disk, as many as may wait follow; of the rest, three full pieces are dropped.
+    assert counts(trace.path) == [1 + MAX_PENDING, 0]
     report = verify_file(trace.path)
     assert report.clean
     assert report.gaps == 9
     assert report.records + report.gaps == 1 + len(steps)
-    assert [frame.head.frame for frame in read_frames(trace.path)] == list(range(MAX_PENDING_FRAMES + 3))
+    assert [frame.head.frame for frame in read_frames(trace.path)] == [0, 1, 2]
 
 
 def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "FRAME_RECORDS", 1)
+    monkeypatch.setattr(recording, "PIECE_RECORDS", 1)
     trace = Recorder(tmp_path, Role.STORE, "a", store)
     gate = Gate(monkeypatch)
     driven = Driven(store, trace)
     driven.feed(Start(), 0)
     assert gate.reached.wait(timeout=30)
-    for moment in range(MAX_PENDING_FRAMES + 5):
+    for moment in range(MAX_PENDING + 5):
         driven.timeout(moment)
     gate.opened.set()
     trace._writer._queue.join()
-    driven.timeout(1000)
+    for moment in (1000, 1001):
+        driven.timeout(moment)
     driven.close()
+    assert counts(trace.path) == [1 + MAX_PENDING, 1]
     frames = list(read_frames(trace.path))
-    assert [frame.head.gap for frame in frames] == [0] * (2 + MAX_PENDING_FRAMES) + [5, 0]
+    assert [frame.head.gap for frame in frames] == [0, 0, 6]
+    assert [frame.foot.tells for frame in frames] == [True, False, True]
     assert verify_file(trace.path).clean
+
+
+def test_a_frame_that_was_to_begin_in_a_gap_is_none(
+    tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "PIECE_RECORDS", 1)
+    trace = Recorder(tmp_path, Role.STORE, "a", store)
+    gate = Gate(monkeypatch)
+    driven = Driven(store, trace)
+    for moment in range(3 * MAX_PENDING):
+        driven.timeout(moment)
+        assert gate.reached.wait(timeout=30)
+        if moment == MAX_PENDING - 1:
+            trace.flush()  # The last that finds room: the next piece was to begin a frame.
+    gate.opened.set()
+    trace._writer._queue.join()
+    for moment in (1000, 1001, 1002):
+        driven.timeout(moment)
+    driven.close()
+    report = verify_file(trace.path)
+    assert report.clean
+    assert report.records + report.gaps == 3 * MAX_PENDING + 3
+    frames = list(read_frames(trace.path))
+    assert [(frame.head.frame, frame.head.gap) for frame in frames] == [(0, 0), (1, 0), (2, 2 * MAX_PENDING + 1)]
+    assert all(frame.foot.tells for frame in frames)
 
 
 def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
     tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = container.append
-
-    def full(descriptor: int, offset: int, text: bytes) -> int:
-        if b'"frame":2' in text:
-            raise OSError(28, "No space left on device")
-        return append(descriptor, offset, text)
-
-    monkeypatch.setattr(container, "append", full)
-    told: list[str] = []
+    write, told = os.pwrite, list[str]()
     trace = Recorder(tmp_path, Role.STORE, "a", store, report=told.append)
     for moment in range(4):
         trace.record(Tick(), moment, [])
         trace.flush()
+        trace._writer._queue.join()
+        end = trace._writer._end
+
+        def full(descriptor: int, data: bytes, offset: int, end: int = end) -> int:
+            if offset > end:
+                raise OSError(28, "No space left on device")
+            return write(descriptor, data, offset)
+
+        if moment == 1:
+            monkeypatch.setattr(os, "pwrite", full)
     trace.close()
     assert told == [
         f"the trace {trace.path} ends here: No space left on device; make room or choose another place, then restart"
     ]
-    assert counts(trace.path) == [1]
+    assert counts(trace.path) == [1, 1]
 
 
 def test_a_disk_that_is_full_from_the_start_gets_one_sentence(
     tmp_path: Path, store: StoreEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(descriptor: int, offset: int, text: bytes) -> int:
+    def full(descriptor: int, data: bytes, offset: int) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(container, "append", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(TraceError, match=r"no trace can be written in .*: No space left on device; name another"):
         Recorder(tmp_path, Role.STORE, "a", store)
     assert list(tmp_path.iterdir()) == []
@@ -252,14 +347,14 @@ CHILD = textwrap.dedent("""
     from stablecast.core.settings import StoreConfig
     from stablecast.core.store import StoreEndpoint
     from stablecast.trace import Driven, recorder
-    from stablecast.trace.container import texts
+    from stablecast.trace.container import texts_from
     store = StoreEndpoint.create(StoreConfig("10.0.0.1:14567", 1))
     trace = recorder(Role.STORE, "child", store)
     driven, told = Driven(store, trace), False
     driven.feed(Start(), 0)
     for moment in range(1, int(sys.argv[1])):
         driven.timeout(moment * 1_000_000)
-        if not told and moment % 1000 == 0 and len(list(texts(trace.path))) > 1:
+        if not told and moment % 1000 == 0 and len(list(texts_from(trace.path))) > 1:
             told = True
             print("busy", flush=True)
 """)
@@ -280,6 +375,10 @@ def test_a_killed_process_leaves_a_trace_that_verifies(tmp_path: Path) -> None:
     assert report.clean
     assert not report.closed
     assert report.records > 0
+    *finished, last = read_frames(path)
+    assert not last.foot.tells, "the frame that was open"
+    assert last.count
+    assert verify_paths([path]).records == sum(frame.count for frame in (*finished, last))
 
 
 def test_a_process_that_just_ends_closes_its_trace(tmp_path: Path) -> None:
@@ -291,12 +390,23 @@ def test_a_process_that_just_ends_closes_its_trace(tmp_path: Path) -> None:
     assert (report.clean, report.closed, report.records) == (True, True, 100)
 
 
-def test_the_environment_says_how_many_files_of_a_trace_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_says_how_much_of_a_trace_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEEP, raising=False)
+    monkeypatch.delenv(LIMIT, raising=False)
+    assert rolling() == ROLLING
+    assert 0 < ROLLING.limit_bytes <= 1 << 30
     monkeypatch.setenv(KEEP, "3")
+    monkeypatch.setenv(LIMIT, "1000000")
     trace = recorder(Role.STORE, "a", StoreEndpoint.create(StoreConfig("s:1", 1)), tmp_path)
     assert trace is not None
-    assert trace._writer._rolling.keep == 3
+    assert (trace._writer._rolling.keep, trace._writer._rolling.limit_bytes) == (3, 1_000_000)
     trace.close()
-    monkeypatch.setenv(KEEP, "many")
-    with pytest.raises(TraceError, match="STABLECAST_TRACE_KEEP should be a number of files, it is 'many'"):
+
+
+@pytest.mark.parametrize(("variable", "unit"), [(KEEP, "files"), (LIMIT, "bytes")])
+def test_what_the_environment_says_must_be_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, unit: str
+) -> None:
+    monkeypatch.setenv(variable, "many")
+    with pytest.raises(TraceError, match=f"{variable} should be a number of {unit}, it is 'many'"):
         recorder(Role.STORE, "a", StoreEndpoint.create(StoreConfig("s:1", 1)), tmp_path)

@@ -379,4 +379,8 @@ def test_receivers_know_what_older_sessions_consumed() -> None:
 
 def test_every_role_has_rules() -> None:
     names = {type(machine): [rule.name for rule in rules.begin(machine)] for machine in (source(), receiver(), store())}
-    assert names == {SourceEndpoint: ["S1", "F1", "C1"], ReceiverSession: ["D1", "A1"], StoreEndpoint: ["P1", "P1"]}
+    assert names == {
+        SourceEndpoint: ["S1", "F1", "C1", "L1"],
+        ReceiverSession: ["D1", "A1"],
+        StoreEndpoint: ["P1", "P1"],
+    }

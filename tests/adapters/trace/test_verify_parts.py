@@ -3,7 +3,10 @@
 from itertools import pairwise
 from pathlib import Path
 
-from stablecast.trace.names import part_path
+from stablecast.trace.command import _sentence
+from stablecast.trace.container import Growing, offsets
+from stablecast.trace.frames import first_line, read_frames
+from stablecast.trace.names import find, part_path, traces_in
 from stablecast.trace.verify import verify_file, verify_paths
 from tests.adapters.trace.traced import put_together, take_apart
 
@@ -46,3 +49,32 @@ def test_a_time_that_no_table_can_hold_ends_nothing(traces: Path, tmp_path: Path
 def test_progress_is_told_of_all_files(traces: Path) -> None:
     told: list[int] = []
     assert verify_paths(sorted(traces.iterdir()), told.append).records == sum(told)
+
+
+def test_what_a_killed_process_wrote_of_its_last_frame_is_judged(torn: Path, tmp_path: Path) -> None:
+    unfinished = [path for path in traces_in(torn) if not [*read_frames(path)][-1].foot.tells]
+    assert unfinished
+    summary = verify_paths(find([torn]))
+    assert summary.clean
+    for report in summary.files:
+        frames = list(read_frames(report.path))
+        assert report.closed == (report.path not in unfinished)
+        assert report.records == sum(frame.count for frame in frames)
+    for path in unfinished:
+        last = [*read_frames(path)][-1]
+        assert last.count
+        forged = tmp_path / path.name
+        wrong = last.body.replace(b'"t":', b'"t":9', 1)
+        forged.write_bytes(path.read_bytes()[: offsets(path)[-1]])
+        with forged.open("r+b") as file:
+            Growing(file.fileno(), forged.stat().st_size).add(first_line(last.head) + wrong)
+        assert not verify_paths([forged]).clean
+
+
+def test_records_in_parts_that_are_gone_are_counted(whole_world: Path, tmp_path: Path) -> None:
+    frames = take_apart(next(whole_world.glob("store-*")))
+    path = put_together(part_path(tmp_path / "rolled.sct", 3), frames[2:])
+    (report,) = verify_paths([path]).files
+    assert report.clean
+    assert report.missing == frames[2][0]["first"] > 0
+    assert f"{report.missing:,} before them in parts that are gone" in _sentence(report)

@@ -15,7 +15,7 @@ from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, 
 from stablecast.core.units import MILLISECOND, SECOND
 from stablecast.trace import container
 from stablecast.trace.converter import Json
-from stablecast.trace.recording import Recorder
+from stablecast.trace.recording import FLUSH_NS, Recorder
 from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
 
 STORES = ("10.0.0.1:14567", "10.0.0.2:14567", "10.0.0.3:14567")
@@ -27,13 +27,18 @@ Frames = list[list[Json]]
 
 
 class Tap:
-    """A machine that is traced, for drivers that know nothing of traces."""
+    """A machine that is traced, for drivers that know nothing of traces.
 
-    def __init__(self, machine: Any, recorder: Recorder, leaves_all: bool = False) -> None:
+    Its frames end every `FLUSH_NS`, far earlier than recorders end them, so that small worlds have many.
+    """
+
+    def __init__(self, machine: Any, recorder: Recorder, leaves_all: bool = False, torn: bool = False) -> None:
         self.machine = machine
         self.recorder = recorder
         self.leaves_all = leaves_all
+        self.torn = torn
         self.fed: tuple[Input, int] | None = None
+        self.due = 0
 
     def receive(self, event: Input, now: int) -> None:
         self.machine.receive(event, now)
@@ -43,14 +48,20 @@ class Tap:
         effects: list[Any] = self.machine.take_effects()
         assert self.fed is not None
         self.recorder.record(*self.fed, effects)
+        if self.fed[1] >= self.due:
+            self.due = self.fed[1] + FLUSH_NS
+            self.recorder.flush()
         return effects
 
     def kill(self) -> None:
-        """What a process leaves that dies right after a frame was written, or a whole trace."""
+        """What a process leaves that dies right after it wrote a frame, or in the middle of one, or a whole trace."""
         if self.leaves_all:
             self.recorder.close()
             return
-        self.recorder.flush()
+        if not self.torn:
+            self.recorder.flush()
+        elif self.fed is not None and self.recorder._records:
+            self.recorder._end_piece(self.fed[1])
         writer = self.recorder._writer
         writer._queue.put(None)
         writer._thread.join()
@@ -112,10 +123,13 @@ def _stop(node: Node) -> None:
         node.machine.kill()
 
 
-def tapping(directory: Path, *, kill: bool = True) -> Callable[[Role, Node], Tap]:
-    """Each machine gets a recorder in this directory; with `kill` a crash leaves a trace without its end."""
+def tapping(directory: Path, *, kill: bool = True, torn: bool = False) -> Callable[[Role, Node], Tap]:
+    """Each machine gets a recorder in this directory.
+
+    With `kill` a crash leaves a trace without its end; with `torn` its last frame is not finished.
+    """
     return lambda role, node: Tap(
-        node.machine, Recorder(directory, role, node.address, node.machine, patient=True), leaves_all=not kill
+        node.machine, Recorder(directory, role, node.address, node.machine, patient=True), not kill, torn
     )
 
 

@@ -13,7 +13,10 @@ from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, 
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register
 
 KEPT = RepositoryConfig(
-    source_activity_ns=30 * SECOND, receiver_activity_ns=20 * SECOND, source_lifetime_ns=100 * SECOND
+    source_activity_ns=30 * SECOND,
+    receiver_activity_ns=20 * SECOND,
+    source_lifetime_ns=100 * SECOND,
+    receiver_lifetime_ns=0,
 )
 CONFIG = StoreConfig("store:1", 1, KEPT, keepalive_ns=0)
 RECEIVER: dict[str, Any] = {"role": Role.RECEIVER, "source_reg_id": 50, "transport": ""}

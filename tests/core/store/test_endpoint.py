@@ -3,6 +3,7 @@
 import pytest
 
 from stablecast.core import effects as fx
+from stablecast.core.events import ClientForgotten, Farewell
 from stablecast.core.inputs import Damaged, Ended, Gone, Lost, Persisted, ProxyQuorum, Reset, Start, Tick
 from stablecast.core.messages import (
     ConsumptionAck,
@@ -23,6 +24,8 @@ from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
 
 NEXT = LIFE + 1
+UNSET = {"source_lifetime_ns": 0, "receiver_lifetime_ns": 0}
+"""The documented lifetimes: state goes at the activity timeout."""
 
 
 def test_messages_are_acknowledged_when_they_are_on_disk() -> None:
@@ -166,7 +169,7 @@ def test_time_is_looked_at_at_its_interval() -> None:
 
 
 def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
-    driver = StoreDriver.with_receiver(source_activity_ns=30 * SECOND, receiver_activity_ns=60 * SECOND)
+    driver = StoreDriver.with_receiver(source_activity_ns=30 * SECOND, receiver_activity_ns=60 * SECOND, **UNSET)
     driver.feed(Tick(), 30 * SECOND)
     forgotten = [(effect.role, effect.reg_id) for effect in driver.effects if isinstance(effect, fx.Forget)]
     assert forgotten == [(Role.SOURCE, 50), (Role.RECEIVER, 70)]
@@ -175,20 +178,47 @@ def test_a_silent_source_goes_with_its_messages_and_its_receivers() -> None:
     assert driver.machine.next_timeout() is None
 
 
+def test_by_default_state_never_goes_by_itself() -> None:
+    """What is stable is there when its source comes back, however late: its numbers are not used again."""
+    driver = StoreDriver.with_receiver()
+    driver.data(0, 10)
+    driver.sync()
+    driver.feed(Tick(), 1000 * 365 * 86_400 * SECOND)
+    assert [effect for effect in driver.effects if isinstance(effect, fx.Forget)] == []
+    assert driver.machine.next_timeout() is not None, "the store still looks at those that are here"
+    driver.hear(register(**{**SOURCE, "incarnation": LIFE + 1}), 1000 * 365 * 86_400 * SECOND)
+    driver.sync()
+    [(_, answer)] = driver.sent(Registered)
+    assert (answer.old, answer.low, answer.high) == (True, 0, 9)
+
+
+def test_forgetting_is_told_with_what_went_and_why() -> None:
+    driver = StoreDriver.with_receiver(source_activity_ns=30 * SECOND, receiver_activity_ns=60 * SECOND, **UNSET)
+    driver.data(0, 10)
+    driver.consume(3)
+    driver.sync()
+    driver.feed(Tick(), 30 * SECOND)
+    told = [effect.event for effect in driver.effects if isinstance(effect, fx.Notify)]
+    assert told == [
+        ClientForgotten(Role.SOURCE, 50, 0, "topic", 10, 9, 30 * SECOND, Farewell.EXPIRED),
+        ClientForgotten(Role.RECEIVER, 70, 50, "topic", 6, 9, 30 * SECOND, Farewell.SOURCE_GONE),
+    ]
+
+
 def test_clients_that_end_together_are_forgotten_once() -> None:
-    driver = StoreDriver.with_receiver(source_activity_ns=SECOND, receiver_activity_ns=SECOND)
+    driver = StoreDriver.with_receiver(source_activity_ns=SECOND, receiver_activity_ns=SECOND, **UNSET)
     driver.feed(Tick(), SECOND)
     assert len([effect for effect in driver.effects if isinstance(effect, fx.Forget)]) == 2
 
 
 def test_a_silent_receiver_goes_alone() -> None:
-    driver = StoreDriver.with_receiver(receiver_activity_ns=SECOND)
+    driver = StoreDriver.with_receiver(receiver_activity_ns=SECOND, **UNSET)
     driver.feed(Tick(), SECOND)
     assert [client.reg_id for client in driver.machine.checkpoint()] == [50]
 
 
 def test_what_was_waiting_for_somebody_forgotten_is_dropped() -> None:
-    driver = StoreDriver.with_source(source_activity_ns=SECOND)
+    driver = StoreDriver.with_source(source_activity_ns=SECOND, **UNSET)
     driver.data(0, 1)
     driver.hear(register(**SOURCE, generation=2))
     driver.hear(register(**RECEIVER))
@@ -262,7 +292,7 @@ def test_an_acknowledgement_that_is_no_news_writes_nothing() -> None:
 
 def test_a_silent_client_is_asked_for_a_sign_of_life() -> None:
     """P-538, P-836: once an interval; not one that goes with its source in the same check."""
-    driver = StoreDriver.with_receiver(keepalive_ns=SECOND, source_activity_ns=2 * SECOND)
+    driver = StoreDriver.with_receiver(keepalive_ns=SECOND, source_activity_ns=2 * SECOND, **UNSET)
     driver.feed(Tick(), SECOND)
     asked = [(to, message.role, message.respond) for to, message in driver.sent(Keepalive)]
     assert asked == [("source:1", Role.STORE, True), ("receiver:1", Role.STORE, True)]

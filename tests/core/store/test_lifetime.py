@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stablecast.core.settings import STATE_FOR_EVER
 from stablecast.core.store.lifetime import Lifetime, LifetimeState
 
 
@@ -24,6 +25,19 @@ def test_deleted_when_both_spans_are_over(lifetime_ns: int, deleted: int) -> Non
     assert silent.check(deleted)
     assert silent.abstract() == "EXPIRED"
     assert not silent.check(deleted + 1)
+
+
+def test_a_lifetime_without_an_end_frees_the_reg_id_and_keeps_the_state() -> None:
+    for kept in (client(lifetime_ns=STATE_FOR_EVER), client(lifetime_ns=2 * STATE_FOR_EVER)):
+        assert kept.next_timeout() == 130
+        assert not kept.check(130)
+        assert not kept.active
+        assert kept.next_timeout() is None
+        assert not kept.check(1 << 80)
+        kept.on_heard(1 << 80)
+        assert kept.active
+    almost = client(lifetime_ns=STATE_FOR_EVER - 1)
+    assert almost.check(100 + STATE_FOR_EVER - 1)
 
 
 def test_a_sign_of_life_starts_both_spans_anew() -> None:

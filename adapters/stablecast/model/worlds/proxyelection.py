@@ -13,7 +13,7 @@ import attrs
 from stablecast.core.effects import Effect, StartProxy, StopProxy, StoreEffect
 from stablecast.core.messages import ElectionToken, Refusal, Register, Role, StoreEntry
 from stablecast.core.seeded import Seeded
-from stablecast.core.settings import StoreConfig
+from stablecast.core.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store.clients import ClientRecord, Clients
 from stablecast.core.store.election import Election, ElectionState, ElectionTimer
 from stablecast.model.canonical import Fn, Value, record
@@ -249,7 +249,8 @@ def _source(life: int) -> Fn:
 
 
 def _station(index: int, known: Constants) -> Station:
-    clients = Clients(StoreConfig(f"store:{index}", 1), Seeded(1))
+    kept = RepositoryConfig(source_lifetime_ns=0)
+    clients = Clients(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
     client = clients.add(_request(index, 1, None), NOW)
     stores = (StoreEntry(index, 0, f"store:{index}", REG_ID, 1),)
     client.client = attrs.evolve(client.client, stores=stores, group_sizes=(1,))

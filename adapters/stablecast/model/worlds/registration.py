@@ -337,7 +337,9 @@ def _enrollment(constants: Constants, number: int) -> Enrollment:
 
 def _store_config(constants: Constants) -> StoreConfig:
     kept = RepositoryConfig(
-        source_activity_ns=constants.Lease * LEASE_MARGIN * MILLISECOND, source_lifetime_ns=constants.Lifetime * TICK_NS
+        source_activity_ns=constants.Lease * LEASE_MARGIN * MILLISECOND,
+        source_lifetime_ns=constants.Lifetime * TICK_NS,
+        receiver_lifetime_ns=0,
     )
     return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
 

@@ -144,6 +144,7 @@ def store_config(constants: Constants) -> StoreConfig:
         write_delay_ns=DELAY_NS if constants.Delay else 0,
         source_activity_ns=NEVER_NS,
         receiver_activity_ns=SILENCE_NS,
+        receiver_lifetime_ns=0,
     )
     return StoreConfig(
         STORE,

@@ -93,7 +93,7 @@ class World:
 
     def actions(self) -> Iterator[Action]:
         """In the order of the model's `Next`."""
-        heard = "slow" in self.constants.Faults or not any(process.back for process in self.stores)
+        heard = not any(process.back for process in self.stores if not self.constants.slow(process.index))
         if heard:
             yield from ((name,) for name in self._source_actions())
         for number, process in enumerate(self.stores, 1):
@@ -110,7 +110,8 @@ class World:
             if calm and max(self.life, self.aside[1]) < self.constants.Lives:
                 yield "Begin"
             return
-        yield "Stop"
+        if self.constants.Paths != "once" or self.life > 1:
+            yield "Stop"
         if not (calm and self._prompt(self.stores)):
             return
         enrollment = source.enrollment
@@ -122,6 +123,8 @@ class World:
 
     def _may_turn(self) -> bool:
         """Whether there is one to be cut off, or one to come back, and nobody who has not begun."""
+        if self.constants.Paths == "once" and self.aside[1]:
+            return self.life > self.aside[1] and self.source is None
         source = self.source
         return self.aside[0] is not None if source is None else source.state is not SourceState.REGISTERING
 
@@ -158,7 +161,7 @@ class World:
         if process.stream and prompt:
             if not process.granting:
                 yield "ToStore"
-            if "lose" in self.constants.Faults:
+            if self.constants.weak("lose", process.index):
                 yield "Lose"
 
     def _calm(self, stores: list[Process]) -> bool:
@@ -167,12 +170,14 @@ class World:
 
     def _prompt(self, stores: list[Process]) -> bool:
         """Whether nothing that these stores are told comes first."""
-        slow = "slow" in self.constants.Faults
-        return slow or not any(self._unanswered(process) or self._uninformed(process) for process in stores)
+        slow = self.constants.slow
+        return not any(self._unanswered(store) or self._uninformed(store) for store in stores if not slow(store.index))
 
     def _unanswered(self, process: Process) -> bool:
         """Whether a request to the store is under way."""
         if self.source is None or process.machine is None or self._registration(process).state not in WAITING:
+            return False
+        if not self._connected(process):
             return False
         granting = process.granting and process.life == self.life
         return not granting and not process.granted(self.life)
@@ -180,7 +185,11 @@ class World:
     def _announced(self, process: Process) -> bool:
         """Whether the store hears this life, and it has begun."""
         running = self.source is not None and self.source.state is not SourceState.REGISTERING
-        return running and process.life == self.life
+        return running and process.life == self.life and self._connected(process)
+
+    def _connected(self, process: Process) -> bool:
+        proven = self.source is not None and self.source.lineage.proof > 0
+        return self.constants.connected(process.index, self.life, self.aside[1], proven)
 
     def _informs(self) -> bool:
         """Whether the source announces itself: only while it may send."""
@@ -188,7 +197,7 @@ class World:
 
     def _uninformed(self, process: Process) -> bool:
         repository = process.repository
-        heard = self._informs() and process.life == self.life
+        heard = self._informs() and process.life == self.life and self._connected(process)
         return heard and repository is not None and repository.resume_point is None
 
     def do(self, action: Action) -> None:
@@ -211,7 +220,7 @@ class World:
     def _stop(self) -> None:
         self.shared_source = None
         for index, process in enumerate(self.stores):
-            if "late" not in self.constants.Faults and (process.stream or process.back):
+            if not self.constants.weak("late", process.index) and (process.stream or process.back):
                 self._own(index).disconnect()
 
     def _turn(self) -> None:
@@ -232,7 +241,7 @@ class World:
         number = self._source.window.next
         self._hear(Sent(number, 1, 0))
         for index, process in enumerate(self.stores):
-            if process.life == self.life:
+            if process.life == self.life and self._connected(process):
                 self._own(index).stream.append(number)
 
     def _ask(self, process: Process) -> None:

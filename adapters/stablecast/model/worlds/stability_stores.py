@@ -24,6 +24,18 @@ LAYOUTS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "one and two": ((1, 2), (0, 1, 1)),
 }
 """The configured sizes of the groups, and the group of each store."""
+PATHS: Mapping[str, tuple[frozenset[int], ...]] = {
+    "apart": (frozenset({0}), frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})),
+    "away": (frozenset({0, 2}), *[frozenset({0, 1})] * 3, frozenset({0, 1, 2})),
+    "once": (frozenset({0, 1}), frozenset({0, 2})),
+    "return": (frozenset({0, 1}), frozenset({0, 2}), frozenset({0, 1})),
+    "ring": (frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 1})),
+}
+"""The stores that each life of the source reaches while no later one has begun; paths that are not named reach all."""
+LAST_REACHED: Mapping[str, int] = {"return": 0}
+"""The store that a process which comes back reaches only after its second round."""
+NEVER_REACHED: Mapping[str, int] = {"ring": 1}
+"""The store that a process which comes back does not reach."""
 REG_ID = 1
 INTERVAL_NS = 1
 LONG_NS = 1_000_000 * SECOND
@@ -44,11 +56,37 @@ class Constants:
     Lives: int
     Crashes: int
     Faults: frozenset[str]
+    Paths: str
+    Memory: int
 
     @property
     def groups(self) -> tuple[int, ...]:
         """The group of each store, by index."""
         return LAYOUTS[self.Layout][1]
+
+    def weak(self, fault: str, store: int) -> bool:
+        """Return whether the way to a store (its index) has a fault; along the paths "once" only one store's has."""
+        return fault in self.Faults and (self.Paths != "once" or store == 0)
+
+    def slow(self, store: int) -> bool:
+        """Return whether requests, SRIs and answers take time on the way to a store (its index)."""
+        return self.weak("slow", store)
+
+    def connected(self, store: int, life: int, later: int, proven: bool) -> bool:
+        """Return whether a path leads from the source's process to the store (its index).
+
+        Args:
+            store: The index of the store.
+            life: The life of the process, 0: nobody began.
+            later: The life of the process that is cut off meanwhile.
+            proven: Whether this life had a second round.
+        """
+        paths = PATHS.get(self.Paths)
+        if paths is None or not life:
+            return True
+        if later > life:
+            return store != NEVER_REACHED.get(self.Paths) and (store != LAST_REACHED.get(self.Paths) or proven)
+        return store in paths[life - 1]
 
     @property
     def repairs(self) -> Repair:
@@ -158,6 +196,7 @@ def store_config(constants: Constants, index: int) -> StoreConfig:
         retry_ns=LONG_NS,
         give_up_ns=LONG_NS,
         repairs=constants.repairs,
+        history_lives=constants.Memory,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from stablecast.core.history import unfold
+from stablecast.core.history import FORGOTTEN, unfold
 from stablecast.core.messages import Life, Registered, StableAck
 from stablecast.core.quorum import quorum_of
 from stablecast.core.ranges import RangeSet
@@ -160,7 +160,8 @@ def _members(ranges: RangeSet) -> frozenset[Value]:
 
 
 def _history(lives: Iterable[Life]) -> tuple[Value, ...]:
-    return tuple(record(life=life, first=first + 1) for life, first in lives)
+    """Return the lives in the model's numbers; there -1 stands for the lives that are forgotten."""
+    return tuple(record(life=-1 if life == FORGOTTEN else life, first=first + 1) for life, first in lives)
 
 
 def _grant(answer: Registered | None) -> Fn:
@@ -198,6 +199,23 @@ def _no_stable_lost(state: State) -> bool:
     return all(_kept(state, life, number) for life, number in _safe(state))
 
 
+def _numbers_unique(state: State) -> bool:
+    """S2 where an older life may come back: no number was stable for two lives."""
+    safe = set(_safe(state))
+    return len({number for _, number in safe}) == len(safe)
+
+
+def _followed(disk: Fn, life: Value) -> bool:
+    """Return whether the store was told of another life: then what this life believes of it no longer counts."""
+    lives = disk["lives"]
+    assert isinstance(lives, tuple)
+    if not lives:
+        return False
+    last = lives[-1]
+    assert isinstance(last, Fn)
+    return last["life"] != life
+
+
 def _synced_first(state: State) -> bool:
     """P1: what a store acknowledged is on its disk, of this life."""
     life, acked = _of(state, "source")["life"], _of(state, "window")["acked"]
@@ -205,8 +223,20 @@ def _synced_first(state: State) -> bool:
     return all(
         _item(disk["content"], _int(number)) == life
         for disk, numbers in zip(_all(state, "disk"), acked, strict=True)
-        if isinstance(numbers, frozenset)
+        if isinstance(numbers, frozenset) and not _followed(disk, life)
         for number in numbers
+    )
+
+
+def _no_dead_served(state: State) -> bool:
+    """S3: a store that knows where this life begins serves no dead message in place of a stable one."""
+    life = _of(state, "source")["life"]
+    told = [(store, _int(store["resume"])) for store in _all(state, "store") if store["life"] == life]
+    return all(
+        _item(store["content"], number) in (0, stable)
+        for store, resume in told
+        for stable, number in _safe(state)
+        if number < resume
     )
 
 
@@ -257,7 +287,9 @@ def _int(value: Value) -> int:
 INVARIANTS: Mapping[str, Invariant] = {
     "StableByQuorum": _stable_by_quorum,
     "NoReuse": _no_reuse,
+    "NumbersUnique": _numbers_unique,
     "NoStableLost": _no_stable_lost,
+    "NoDeadServed": _no_dead_served,
     "SyncedFirst": _synced_first,
     "RetainedUntilSettled": _retained_until_settled,
 }

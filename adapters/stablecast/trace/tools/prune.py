@@ -60,7 +60,7 @@ def prune(paths: Iterable[Path], target: Path, window: Window) -> Pruned:
 
 def _copy(path: Path, target: Path, window: Window, whole: bool) -> Pruned:
     """Copy a part; `whole`: everything before it was kept."""
-    bounds = [offset for offset, _ in container.texts_from(path)] + [path.stat().st_size]
+    bounds = [offset for offset, _, _ in container.texts_from(path)] + [path.stat().st_size]
     kept: list[tuple[int, int]] = []
     for (frame, offset), end in zip(unread_frames(path), bounds[1:], strict=True):
         if frame in window:

@@ -12,19 +12,23 @@ import attrs
 import msgspec
 
 from stablecast.core.messages import Role
-from stablecast.trace import container, converter
+from stablecast.trace import converter
 from stablecast.trace.collecting import uncollected
 from stablecast.trace.converter import INPUTS, Endpoint, Json, restore, snapshot
 from stablecast.trace.errors import SchemaError, TraceError
-from stablecast.trace.frames import Frame, unread_frames
+from stablecast.trace.frames import Frame, object_of, text_of, unread_frames
+from stablecast.trace.frames import places as places_in
 from stablecast.trace.names import find, traces_of
 from stablecast.trace.reading import reader
 from stablecast.trace.tools.records import Record, of_line
 from stablecast.trace.verify import owner_of
 
 SPACING: Final = 512
-"""Records from one kept state of a frame to the next: what a step back replays at most. To keep one costs as much as
-to replay 50 records."""
+"""Records from one kept state of a frame to the next: what a step back replays at most, as a rule. To keep one costs as
+much as to replay 50 records."""
+
+MAX_STATES: Final = 32
+"""States of a frame that are kept: in a long frame they lie further apart. Frames of large states are long."""
 
 
 @attrs.frozen
@@ -45,15 +49,16 @@ class Begin:
 
 @attrs.define
 class Opened:
-    """A frame in hand. `states` are those after each `SPACING` records, as far as it was replayed; `replayed` counts.
+    """A frame in hand. `replayed` counts the records that were replayed.
 
-    The machine is as it is after `_after` records of the frame.
+    `states` has the text of the state after each `spacing` records, as far as the frame was replayed. The machine is as
+    it is after `_after` records of the frame.
     """
 
     frame: Frame
     place: Place
     lines: list[bytes]
-    states: list[Json] = attrs.field(factory=list)
+    states: list[bytes] = attrs.field(factory=list)
     replayed: int = 0
     _machine: Endpoint | None = None
     _after: int = 0
@@ -64,20 +69,27 @@ class Opened:
         frame, _ = next(unread_frames(place.path, place.offset))
         return cls(frame, place, frame.body.split(b"\n")[:-1])
 
+    @property
+    def spacing(self) -> int:
+        """Records from one kept state to the next."""
+        return max(SPACING, -(-len(self.lines) // MAX_STATES))
+
     def record(self, index: int) -> Record:
         """The one behind `index` others. Raises TraceError if it is none."""
         return of_line(self.frame, self.lines[index], self.place.path, self.place.offset)
 
     def state(self, count: int) -> Json:
         """The machine's state after so many records. Raises SchemaError if one of them is none."""
+        spacing = self.spacing
         if not self.states:
-            self.states.append(self.frame.head.snapshot)
-        kept = min(count // SPACING, len(self.states) - 1)
-        if self._machine is None or not kept * SPACING <= self._after <= count:
-            self._machine, self._after = restore(self.frame.head.role, self.states[kept]), kept * SPACING
+            self.states.append(self.frame.head.text)
+        kept = min(count // spacing, len(self.states) - 1)
+        if self._machine is None or not kept * spacing <= self._after <= count:
+            self._machine = restore(self.frame.head.role, object_of(self.states[kept]))
+            self._after = kept * spacing
         with uncollected():
             while self._after < count:
-                self._replay(min(count, (self._after // SPACING + 1) * SPACING))
+                self._replay(min(count, (self._after // spacing + 1) * spacing))
         return snapshot(self._machine)
 
     def _replay(self, until: int) -> None:
@@ -92,8 +104,8 @@ class Opened:
             machine.take_effects()
         self.replayed += len(records)
         self._after = until
-        if until == len(self.states) * SPACING:
-            self.states.append(snapshot(machine))
+        if until == len(self.states) * self.spacing:
+            self.states.append(text_of(snapshot(machine)))
 
 
 @attrs.define
@@ -120,7 +132,7 @@ class Trace:
     @classmethod
     def open(cls, parts: list[Path]) -> "Trace":
         """Look at the index, the first frame and the last one. Raises TraceError."""
-        places = [Place(path, offset) for path in parts for offset in container.offsets(path)[:-1]]
+        places = [Place(path, offset) for path in parts for offset in places_in(path)]
         if not places:
             return cls("", "", [], 0, 0)
         first, last = (Opened.at(place).frame for place in (places[0], places[-1]))

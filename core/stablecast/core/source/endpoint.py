@@ -132,6 +132,8 @@ class SourceEndpoint:
             case inputs.Withdraw():
                 fire(SOURCE, self, SourceStep.WITHDRAW, now)
                 self._review(now)
+            case inputs.Held():
+                pass  # The transport's affair: it stands in the trace for those who judge it.
             case inputs.Start():
                 fire(SOURCE, self, SourceStep.START, now)
             case _:

@@ -40,6 +40,7 @@ from stablecast.core.effects import Effect, Notify, StartProxy, StopProxy
 from stablecast.core.events import ProxyEnded, ProxyStarted
 from stablecast.core.messages import ElectionToken, Incarnation, Register
 from stablecast.core.seeded import Seeded
+from stablecast.core.settings import STATE_FOR_EVER
 from stablecast.core.store.clients import ClientRecord
 from stablecast.core.timers import TimerTable
 
@@ -224,7 +225,7 @@ class Election:
     def count(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:
         """The state lifetime counts from the last sign of life of the real source."""
         held = record.lifetime
-        if held.lifetime_ns:
+        if 0 < held.lifetime_ns < STATE_FOR_EVER:
             self.timers.set(ElectionTimer.EXPIRE, held.heard_at + max(held.activity_ns, held.lifetime_ns))
 
     def wait(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:

@@ -20,7 +20,7 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.core.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
-from stablecast.core.events import Oddity
+from stablecast.core.events import Farewell, Oddity
 from stablecast.core.inputs import (
     Arrived,
     Damaged,
@@ -172,7 +172,7 @@ class StoreEndpoint:
         expired += self.registry.elections.check(self.clients.records, now, self.outbox)
         for record in expired:
             if record.client.reg_id in self.clients.records:  # A receiver may have gone with its source.
-                self.registry.delete(record, now, self.outbox)
+                self.registry.delete(record, now, self.outbox, Farewell.EXPIRED)
         for record in silent:
             if record.client.reg_id in self.clients.records:
                 self.registry.probe(record.client, self.outbox)

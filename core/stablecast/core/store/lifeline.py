@@ -2,36 +2,40 @@
 
 * A life that registers is current at once, but nothing of it is accepted before its SRI says where it resumes.
 * Then everything an older life left there or above is cut back: those numbers are used again. If the source's history
-  says that lives were missed here, the cut is where the histories part (formal design, 7.3, 7.4). A life that comes
-  back after another one that never sent finds its own messages, which are not cut.
+  says that lives were missed here, the cut is where the histories part (formal design, 7.3, 7.4).
+* A life may come back to a store after another life was there. Its messages below the parting of the two are its own
+  and may be stable, so the cut is at the parting, not at the resume point.
 * As documented, without the repair, a number alone says what is held and nothing is cut back.
 """
 
 import attrs
 
 from stablecast.core.effects import Client
-from stablecast.core.history import continued, divergence, unfold
-from stablecast.core.lives import MAX_LIVES
+from stablecast.core.history import FORGOTTEN, HISTORY_LIVES, continued, divergence, owner, remembered, unfold
 from stablecast.core.messages import Incarnation, Life, SourceInfo
 from stablecast.core.repairs import Repair
 
 
 @attrs.define
 class Lifeline:
-    """The current life, its first number once that is known, and the history as the life of `term` told it."""
+    """The current life, its first number once that is known, and the history as the life of `term` told it.
+
+    `history_lives`: so many entries of a history are kept.
+    """
 
     repairs: Repair
     incarnation: Incarnation
     resume_point: int | None = None
     lives: list[Life] = attrs.field(factory=list)
     term: int = 0
+    history_lives: int = HISTORY_LIVES
 
     @classmethod
-    def recover(cls, repairs: Repair, client: Client) -> "Lifeline":
+    def recover(cls, repairs: Repair, client: Client, history_lives: int = HISTORY_LIVES) -> "Lifeline":
         """As it is known from the source's record. One that others followed here begins anew: theirs may be held."""
         incarnation, first = client.lives[-1] if client.lives else (None, None)
         resumed = first if incarnation == client.incarnation else None
-        return cls(repairs, client.incarnation, resumed, list(client.lives), client.lives_term)
+        return cls(repairs, client.incarnation, resumed, list(client.lives), client.lives_term, history_lives)
 
     def begin(self, incarnation: Incarnation) -> bool:
         """The source registered; returns whether it is another life than before."""
@@ -49,15 +53,26 @@ class Lifeline:
         """Whether a message of this life may count as one of the current life."""
         return incarnation == self.incarnation or Repair.ONE_LIFE not in self.repairs
 
-    def resume(self, number: int, info: SourceInfo, newest: int) -> int:
-        """The current life resumes at `number`; returns from where on what is held has to go."""
+    def resume(self, number: int, info: SourceInfo, newest: int) -> tuple[int, bool]:
+        """Take the SRI with which the current life resumes at `number`.
+
+        Return from where on the store cuts, and whether that is because the lives it missed are forgotten.
+
+        A life that this store was told of before left messages here, and they may be stable: only what other lives
+        wrote since goes, from the parting on. All that is held at the numbers of a life that is new here goes.
+        """
         theirs = unfold(info.lives, number) or continued(self.lives, self.incarnation, number)
-        parting = divergence(self.lives, theirs)
-        cut = number if parting is None else min(parting, number)
-        returned = parting is None and self.lives[-1:] == [(self.incarnation, number)]
-        if returned or Repair.ONE_LIFE not in self.repairs:
+        ours = self.lives
+        parting = divergence(ours, theirs)
+        known = (self.incarnation, number) in ours
+        cut = newest + 1 if parting is None else parting
+        if not known:
+            # Messages of lives that no history names must not stay under a life that is new here.
+            cut = min(cut, number)
+        if Repair.ONE_LIFE not in self.repairs:
             cut = newest + 1
         self.resume_point = number
-        affirmed = self.term if returned else 0
-        self.lives, self.term = theirs[-MAX_LIVES:], max(info.term, affirmed)
-        return cut
+        affirmed = self.term if known and parting is None else 0
+        self.lives, self.term = remembered(theirs, self.history_lives), max(info.term, affirmed)
+        forgotten = parting is not None and FORGOTTEN in (owner(ours, parting), owner(theirs, parting))
+        return (cut, forgotten)

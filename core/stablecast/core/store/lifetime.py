@@ -4,8 +4,9 @@
     ACTIVE --gone----> INACTIVE --heard---> ACTIVE
 
 Both spans count from the last sign of life (P-530..P-535, T7). When the activity timeout is over the RegID may be taken
-by another; when both are over, state and messages go. A lifetime of 0 is "not set": then both happen at once. A process
-known to have ended is inactive at once: it cannot use its RegID any more, but its state stays for the full time.
+by another; when both are over, state and messages go. A lifetime of 0 is "not set": then both happen at once. A
+lifetime of `STATE_FOR_EVER` is never over. A process known to have ended is inactive at once: it cannot use its RegID
+any more, but its state stays for the full time.
 """
 
 from enum import IntEnum
@@ -13,6 +14,7 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.chart import Chart, States, fire, lower
+from stablecast.core.settings import STATE_FOR_EVER
 
 
 class LifetimeState(IntEnum):
@@ -60,6 +62,13 @@ class Lifetime:
         """Whether the RegID is held."""
         return self.state is LifetimeState.ACTIVE
 
+    @property
+    def ends_at(self) -> int | None:
+        """When the state goes (ns) if the client stays silent; None: never by itself."""
+        if self.kept or self.lifetime_ns >= STATE_FOR_EVER:
+            return None
+        return self.heard_at + max(self.activity_ns, self.lifetime_ns)
+
     def on_heard(self, now: int) -> None:
         """The client gave a sign of life."""
         fire(LIFETIME, self, LifetimeEvent.HEARD, now)
@@ -73,15 +82,16 @@ class Lifetime:
         silence = now - self.heard_at
         if self.active and silence >= self.activity_ns:
             fire(LIFETIME, self, LifetimeEvent.SILENT, now)
-        if not self.active and not self.kept and silence >= max(self.activity_ns, self.lifetime_ns):
+        ends_at = self.ends_at
+        if not self.active and ends_at is not None and now >= ends_at:
             return fire(LIFETIME, self, LifetimeEvent.EXPIRE, now)
         return False
 
     def next_timeout(self) -> int | None:
         """When `check` is due, in ns; None when nothing is left to happen."""
-        if self.state is LifetimeState.EXPIRED or (self.kept and not self.active):
+        if self.state is LifetimeState.EXPIRED:
             return None
-        return self.heard_at + (self.activity_ns if self.active else max(self.activity_ns, self.lifetime_ns))
+        return self.heard_at + self.activity_ns if self.active else self.ends_at
 
     def note(self, now: int) -> None:
         """Start both spans anew."""

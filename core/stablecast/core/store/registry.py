@@ -14,7 +14,7 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.core.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
-from stablecast.core.events import Oddity, ReleasedUnread
+from stablecast.core.events import ClientForgotten, Farewell, Oddity, ReleasedUnread
 from stablecast.core.messages import (
     Deregister,
     Deregistered,
@@ -147,7 +147,7 @@ class Registry:
         else:
             own = request.role is Role.SOURCE
             number = self.repositories[record.client.reg_id].newest if own else record.client.acknowledged
-            self.delete(record, now, out)
+            self.delete(record, now, out, Farewell.DEREGISTERED)
         farewell = Deregistered(
             request.role,
             request.store_index,
@@ -161,21 +161,38 @@ class Registry:
         else:
             out.append(Send(request.reply_to, farewell))
 
-    def delete(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
-        """State goes, and with a source its messages and its receivers."""
+    def delete(self, record: ClientRecord, now: int, out: list[Effect], why: Farewell) -> None:
+        """State goes, and with a source its messages and its receivers: never silently, for it may be waited for."""
         client = record.client
-        self.clients.remove(record)
-        self.elections.forget(record, out)
-        out.append(Forget(self.tickets.draw(), client.role, client.reg_id))
-        if client.role is Role.SOURCE:
+        own = client.role is Role.SOURCE
+        source = self.repositories.get(client.reg_id if own else client.source_reg_id)
+        self._part(record, source, now, out, why)
+        if own:
             del self.repositories[client.reg_id]
             self.agenda.drop(client.reg_id)
             self.streams.pop(client.incarnation, None)
             out.append(Leave(client.incarnation))
             for receiver in self.clients.receivers_of(client.reg_id):
-                self.delete(receiver, now, out)
-        elif client.source_reg_id in self.repositories:
-            self.on_receivers(self.repositories[client.source_reg_id], now, out)
+                self._part(receiver, source, now, out, Farewell.SOURCE_GONE)
+        elif source is not None:
+            self.on_receivers(source, now, out)
+
+    def _part(
+        self, record: ClientRecord, source: Repository | None, now: int, out: list[Effect], why: Farewell
+    ) -> None:
+        """Forget one client, and report what went with it; `source` is its repository, or that of its source."""
+        client = record.client
+        messages, newest = 0, -1
+        if source is not None:
+            newest = source.newest
+            own = client.role is Role.SOURCE
+            messages = source.held.total() if own else max(0, newest - max(client.acknowledged, source.trail - 1))
+        silent_ns = now - record.lifetime.heard_at
+        names = (client.role, client.reg_id, client.source_reg_id, client.topic)
+        out.append(Notify(ClientForgotten(*names, messages, newest, silent_ns, why)))
+        self.clients.remove(record)
+        self.elections.forget(record, out)
+        out.append(Forget(self.tickets.draw(), client.role, client.reg_id))
 
     # What follows from changes.
 

@@ -23,7 +23,7 @@ import attrs
 
 from stablecast.core import serial
 from stablecast.core.effects import Client, Discard, Effect, Notify
-from stablecast.core.events import MessagesDropped
+from stablecast.core.events import HistoryForgotten, MessagesDropped
 from stablecast.core.inputs import Data, Lost
 from stablecast.core.messages import Address, Incarnation, LateJoinInfo, SourceInfo
 from stablecast.core.ranges import RangeSet
@@ -69,7 +69,7 @@ class Repository:
         return cls(
             config.repairs,
             reg_id,
-            Lifeline(config.repairs, incarnation),
+            Lifeline(config.repairs, incarnation, history_lives=config.history_lives),
             Window(reg_id, terms),
             Filling.create(config, reg_id, incarnation),
             AckBatch(terms.ack_minimum, terms.ack_interval_ns, source, store_index, incarnation),
@@ -80,7 +80,7 @@ class Repository:
     def recover(cls, config: StoreConfig, client: Client, trail: int, terms: Terms | None = None) -> "Repository":
         """A repository as it is known from its source's record, still without messages (`restore`)."""
         repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation, terms)
-        repository.life = Lifeline.recover(config.repairs, client)
+        repository.life = Lifeline.recover(config.repairs, client, config.history_lives)
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
         if repository.resume_point is not None and repository.paced is None:
@@ -136,8 +136,10 @@ class Repository:
         cut = None
         if self.resume_point is None:
             number, high = span(info.low, info.high, self.newest)
-            cut = self.life.resume(number, info, self.newest)
+            cut, forgotten = self.life.resume(number, info, self.newest)
             if self.newest >= cut:
+                if forgotten:
+                    out.append(Notify(HistoryForgotten(self.reg_id, cut, self.newest)))
                 self.window.cut(cut, tickets, out)
             if not self.held and (self.paced is None or number < self.trail):
                 self.window.trail = number  # What a paced store never had it did not let go: others may have it.

@@ -40,3 +40,9 @@ def test_nothing_that_matters_leaves_nothing(traces: Path, tmp_path: Path) -> No
 def test_what_is_there_is_not_written_over(traces: Path, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="is there already"):
         prune([traces], tmp_path, Window())
+
+
+def test_a_frame_that_is_not_finished_is_copied_too(torn: Path, tmp_path: Path) -> None:
+    prune([torn], tmp_path / "all", Window())
+    for path in torn.glob("*.sct"):
+        assert (tmp_path / "all" / path.name).read_bytes() == path.read_bytes()

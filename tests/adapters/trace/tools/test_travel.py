@@ -123,3 +123,22 @@ def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
     trace = Trace.open([put_together(tmp_path / "forged.sct", frames)])
     with pytest.raises(SchemaError, match="not a record"):
         trace.state(frames[at][0]["first"])
+
+
+def test_a_frame_that_is_not_finished_can_be_travelled_in(torn: Path) -> None:
+    path = next(path for path in sorted(torn.glob("store-*")) if not [*read_frames(path)][-1].foot.tells)
+    trace = Trace.open([path])
+    frames = list(read_frames(path))
+    assert trace.count == sum(frame.count for frame in frames)
+    assert trace.record(trace.count - 1).number == trace.count - 1
+    trace.state(trace.count - 1)
+
+
+def test_states_of_a_long_frame_lie_further_apart(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(travel, "SPACING", 1)
+    monkeypatch.setattr(travel, "MAX_STATES", 3)
+    opened = Opened.at(max(trace.places, key=lambda place: len(Opened.at(place).lines)))
+    last = len(opened.lines)
+    opened.state(last)
+    assert len(opened.states) <= 4
+    assert opened.spacing == -(-last // 3)

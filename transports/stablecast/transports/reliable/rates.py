@@ -4,7 +4,9 @@ Data beyond the limit is queued and counts as sent; until it has left, the conte
 the traps: the datagram over the limit succeeds, the next one blocks). Retransmissions beyond theirs are queued up to a
 bound and then shed. With the next interval, retransmissions leave first: they are older.
 
-Where retransmissions count as data too (LBT-RM), they cannot starve it: their own limit is lower.
+Where retransmissions count as data too (LBT-RM), they must not starve it. Their own limit need not be lower: it can be
+set, and a datagram that is larger than an interval's allowance leaves alone. So data that waited for a whole interval
+in which none left goes first in the next one, and retransmissions get what it leaves.
 """
 
 from collections import deque
@@ -42,16 +44,20 @@ class RateLimiter:
     """What may leave now, and what waits for the next interval.
 
     Attributes:
-        interval: The number of the interval that the allowances are of. data_left: Bytes of data that may still leave
-        in it; the last datagram may not exceed them, unless it is the only
-            one of its interval.
+        interval: The number of the interval that the allowances are of.
+        data_left: Bytes of data that may still leave in it; the last datagram may not exceed them, unless it is the
+            only one of its interval.
         repairs_left: The same of retransmissions.
+        data_went: Whether data left in this interval.
+        starved: Whether data waited in the last interval, and none left.
     """
 
     settings: RateSettings
     interval: int = -1
     data_left: int = 0
     repairs_left: int = 0
+    data_went: bool = False
+    starved: bool = False
     data: deque[Queued] = attrs.field(factory=deque)
     repairs: deque[Queued] = attrs.field(factory=deque)
 
@@ -66,6 +72,7 @@ class RateLimiter:
         if self.data or size > self.data_left:
             return False
         self.data_left -= size
+        self.data_went = True
         return True
 
     def admit(self, item: Queued, now: int) -> bool:
@@ -90,12 +97,16 @@ class RateLimiter:
         """Retransmissions and data that may leave now."""
         self._refill(now)
         repairs: list[Queued] = []
-        data: list[Queued] = []
+        data = self._released_data() if self.starved else []
         while self.repairs and self._takes_repair(self.repairs[0].size):
             repairs.append(self.repairs.popleft())
+        return repairs, data + self._released_data()
+
+    def _released_data(self) -> list[Queued]:
+        released: list[Queued] = []
         while self.data and self._takes_data(self.data[0].size):
-            data.append(self.data.popleft())
-        return repairs, data
+            released.append(self.data.popleft())
+        return released
 
     def next_release(self) -> int | None:
         """When `release` is due, in nanoseconds."""
@@ -111,6 +122,7 @@ class RateLimiter:
         interval = now // self.settings.interval_ns
         if interval != self.interval:
             self.interval = interval
+            self.starved, self.data_went = bool(self.data) and not self.data_went, False
             self.data_left = self._full(self.settings.data_bits)
             self.repairs_left = self._full(self.settings.repair_bits)
 
@@ -118,16 +130,22 @@ class RateLimiter:
         return bits * self.settings.interval_ns // (8 * SECOND)
 
     def _takes_data(self, size: int) -> bool:
-        if size > self.data_left < self._full(self.settings.data_bits):
+        if not self._has_room(size):
             return False
         self.data_left -= size
+        self.data_went = True
         return True
+
+    def _has_room(self, size: int) -> bool:
+        return size <= self.data_left or self.data_left == self._full(self.settings.data_bits)
 
     def _takes_repair(self, size: int) -> bool:
         settings = self.settings
         if size > self.repairs_left < self._full(settings.repair_bits):
             return False
-        if settings.repairs_count and not self._takes_data(size):
-            return False
+        if settings.repairs_count:
+            if not self._has_room(size) or (self.data and self.starved and not self.data_went):
+                return False
+            self.data_left -= size
         self.repairs_left -= size
         return True

@@ -194,13 +194,14 @@ class SourceSession:
         lead, trail = self.window.sent, self.window.trail
         return Standing(self.heartbeat.next_number(), serial.wire(lead), serial.wire(trail), opening)
 
-    def handle_timeout(self, now: int) -> None:
-        """Does what is due."""
+    def handle_timeout(self, now: int, marks: bool = True) -> None:
+        """Does what is due; without `marks` idle topics are told at the next call, which is due at once."""
         if not self.limiter.blocked:
             due = self.batcher.due()
             if due is not None and due <= now:
                 self.flush(now)
-            self._tell_marks(now)
+            if marks:
+                self._tell_marks(now)
         if self.heartbeat.is_due(now) and self.window.sent == self.window.lead:
             self.heartbeat.advance(now)
             self.statistics.sms_sent += 1

@@ -102,9 +102,11 @@ class Sources(ABC):
             self.sessions[item.session].resend(item.number, item.to, now)
         for item in data:
             self.sessions[item.session].transmit(item.number, now)
+        # Whoever waits for `Unblocked` comes before marks, or a context with many idle topics told of nothing else.
+        freed = blocked and not self.blocked
         ended: list[int] = []
         for session in self.sessions.values():
-            session.handle_timeout(now)
+            session.handle_timeout(now, marks=not freed)
             if session.state is SessionState.CLOSED:
                 ended.append(session.number)
         self._flush()

@@ -1,0 +1,50 @@
+"""Perform the effects of a machine so that none is lost.
+
+A machine counts on each effect that it returned. If performing one raises, the effects after it are performed all the
+same, and the endpoint is notified: it feeds the failure to its machine, or it ends and reports why.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+EffectT = TypeVar("EffectT")
+
+
+def perform_all(
+    effects: Iterable[EffectT], perform: Callable[[EffectT], None], failed: Callable[[object, Exception], None]
+) -> None:
+    """Perform effects in order, and hand each one that raises to `failed`.
+
+    `failed` may raise, too: that is reported to the exception handler of the running loop, and costs no effect either.
+    """
+    left = iter(effects)
+    while True:
+        # One `try` for all: a turn in which nothing fails pays for no more than the loop.
+        effect: EffectT | None = None
+        try:
+            for effect in left:
+                perform(effect)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other effects must be performed
+            assert effect is not None
+            guard(f"handling the failure of {describe(effect)} failed", failed, effect, error)
+        else:
+            return
+
+
+def guard(text: str, act: Callable[..., None], *arguments: object) -> None:
+    """Call `act`; what it raises is reported with this text."""
+    try:
+        act(*arguments)
+    except Exception as error:  # noqa: BLE001 - one of many that are called in turn; the others must be called
+        report(text, error)
+
+
+def report(text: str, error: Exception) -> None:
+    """Hand an exception that nobody awaits to the exception handler of the running loop, which logs it."""
+    asyncio.get_running_loop().call_exception_handler({"message": text, "exception": error})
+
+
+def describe(effect: object) -> str:
+    """Return the name of an effect, for a sentence; a text is one already."""
+    return effect if isinstance(effect, str) else f"the effect '{type(effect).__name__}'"
