@@ -277,10 +277,24 @@ RECEIVERS: Final = (
     ),
     Mutant(
         "a-store-that-returns-is-not-told-what-was-consumed",
-        "receiver/endpoint",
-        "if self.window.next is not None and self.window.acked >= self.window.start:",
-        "if self.window.next is not None and self.window.acked < self.window.start:",
+        "receiver/acknowledging",
+        "        behind = window.acked >= window.start\n",
+        "        behind = window.acked < window.start\n",
         Test("core/receiver/test_endpoint.py::test_a_store_that_returns_hears_the_last_acknowledgement"),
+    ),
+    Mutant(
+        "a-store-is-not-told-where-the-pace-began",
+        "receiver/acknowledging",
+        "            behind = low < window.start\n",
+        "            behind = False\n",
+        Test("core/receiver/test_acknowledging.py::test_a_store_hears_where_a_receiver_that_sets_the_pace_began"),
+    ),
+    Mutant(
+        "a-confirmation-that-no-store-stood-for-is-not-repeated",
+        "receiver/endpoint",
+        "if self.enrollment.counting == [registration]:",
+        "if self.enrollment.counting == []:",
+        Test("adapters/sim/test_found.py::test_what_was_found_stays_mended[confirmed_while_nobody_counts]"),
     ),
     Mutant(
         "an-end-without-an-acknowledgement",

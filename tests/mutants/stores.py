@@ -414,4 +414,11 @@ STORES: Final = (
         "",
         Test("core/store/test_endpoint.py::test_acknowledgements_of_others_are_dropped"),
     ),
+    Mutant(
+        "an-acknowledgement-of-a-life-that-told-nothing-counts",
+        "store/endpoint",
+        "        if repository.resume_point is None:\n            # The receiver",
+        "        if repository is None:\n            # The receiver",
+        Test("core/store/test_endpoint.py::test_an_acknowledgement_of_a_life_that_never_tells_is_dropped"),
+    ),
 )

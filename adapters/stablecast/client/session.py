@@ -77,11 +77,15 @@ class Session:
         self._acknowledged = -1
         self._machine = ReceiverSession.create(config)
         self._goes_on = self._machine.arrivals.goes_on
-        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
-            self._machine, recorder(Role.RECEIVER, config.topic, self._machine, trace)
-        )
-        self._driver = Driver(driven, self._perform, self._on_failed, self._before_timer)
+        self._driver = self._drive(self._machine, trace)
         self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
+
+    def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[ReceiverInput, fx.ReceiverEffect]:
+        """Make what feeds the machine and performs its effects; a simulator has another clock and event loop."""
+        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
+            machine, recorder(Role.RECEIVER, self.config.topic, machine, trace)
+        )
+        return Driver(driven, self._perform, self._on_failed, self._before_timer)
 
     def start(self, history: dict[int, list[tuple[int, int]]], earlier: "Sequence[Session]" = ()) -> None:
         """Begin, knowing what the application consumed in earlier sessions.
@@ -126,7 +130,12 @@ class Session:
 
     def shares_source(self, info: SourceInfo) -> bool:
         """Whether this is the announcement of the same life, or of another one of the same source."""
-        return info.incarnation == self.incarnation or bool(self.places & places_of(info))
+        if info.incarnation == self.incarnation or any(life == self.incarnation for life, _ in info.lives):
+            return True
+        known = self._machine.info
+        if known is not None and any(life == info.incarnation for life, _ in known.lives):
+            return True
+        return bool(self.places & places_of(info))
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""
@@ -188,9 +197,13 @@ class Session:
 
     async def deregister(self) -> None:
         """Ask every store to forget this receiver, and wait until all have, or the session is over."""
+        self.withdraw()
+        await self._left.wait()
+
+    def withdraw(self) -> None:
+        """Ask every store to forget this receiver."""
         self.tell_consumed()
         self._driver.feed(Withdraw())
-        await self._left.wait()
 
     # What the application does with batches.
 

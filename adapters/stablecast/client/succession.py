@@ -11,6 +11,7 @@ Pure, for the client and for simulators. Numbers are extended; lives are incarna
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import attrs
@@ -18,6 +19,7 @@ import attrs
 from stablecast.client.inbox import FOREVER, Inbox, Waiting
 from stablecast.core import serial
 from stablecast.core.errors import MisuseError
+from stablecast.core.history import unfold
 from stablecast.core.inputs import Acknowledge, Consumed, History, ReceiverInput
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
@@ -213,7 +215,7 @@ class Succession:
                 for first, stop in ranges:
                     self.feed(History(life, first, stop - 1))
         self.earlier = []
-        cut = self._drop(arrivals.resume_point, FOREVER, self.machine.config.incarnation)
+        cut = self._drop(self._parting, FOREVER)
         for batch, first, stop in self.inbox.unconsumed():
             shift = batch.owner.succession.shift_to(self)
             if shift is not None:
@@ -235,7 +237,7 @@ class Succession:
         for low, high in fresh:
             end = FOREVER if self.machine.window.in_order else high
             if self.inherited.ahead(low, end):
-                self._drop(low, end)
+                self._drop(partial(_always, low), end)
         return fresh
 
     def lost(self, first: int, stop: int) -> list[tuple[int, int]]:
@@ -261,15 +263,19 @@ class Succession:
 
         Raises MisuseError if they were not delivered.
         """
+        if number > self.machine.arrivals.high:
+            raise MisuseError(f"acknowledged {number}, which is not delivered yet")
         place, heir = self, self.heir
         while heir is not None:
             first, number = first + place.shift, number + place.shift
+            if heir.machine.config.incarnation != place.machine.config.incarnation:
+                # From its resume point on the heir's life has other messages: these numbers were cut.
+                number = min(number, heir.machine.arrivals.resume_point - 1)
             place, heir = heir, heir.heir
         assert place.inherited is not None
-        if number > place.machine.arrivals.high:
-            raise MisuseError(f"acknowledged {number}, which is not delivered yet")
-        place.inherited.claims.add(first, number + 1)
-        place.claim()
+        if first <= number:
+            place.inherited.claims.add(first, number + 1)
+            place.claim()
 
     def claim(self) -> None:
         """Tell the machine what the application acknowledged itself, as far as the machine has delivered it by now.
@@ -283,12 +289,22 @@ class Succession:
                 self.inherited.claims.remove(first, stop)
                 self.feed(Acknowledge(stop - 1, first))
 
-    def _drop(self, first: int, stop: int, spared: int | None = None) -> int:
-        """Drop what waits of earlier sessions and has numbers [first, stop), but not that of the life `spared`."""
+    def _parting(self, life: int) -> int:
+        """Return the number from which on messages of a life are dead: later lives used their numbers again."""
+        resumed, info = self.machine.arrivals.resume_point, self.machine.info
+        if life == self.machine.config.incarnation:
+            return FOREVER
+        lives = [] if info is None else unfold(info.lives, resumed)
+        begun = next((first for other, first in lives if other == life), -1)
+        return min([resumed, *(first for other, first in lives if other != life and first > begun)])
+
+    def _drop(self, least: Callable[[int], int], stop: int) -> int:
+        """Drop what waits of earlier sessions, from the `least` number of its life on and below `stop`."""
 
         def bounds(batch: Owned) -> tuple[int, int] | None:
             shift = batch.owner.succession.shift_to(self)
-            if shift is None or batch.owner.succession is self or batch.incarnation == spared:
+            first = least(batch.incarnation)
+            if shift is None or batch.owner.succession is self or first >= stop:
                 return None
             return first - shift, stop - shift
 
@@ -300,3 +316,7 @@ class Succession:
                 shift = batch.owner.succession.shift_to(self) or 0
                 self.inherited.drop(batch.incarnation, low + shift, high + shift)
         return count
+
+
+def _always(number: int, _: int) -> int:
+    return number

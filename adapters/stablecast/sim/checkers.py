@@ -29,13 +29,14 @@ class Client(Protocol):
 
 @attrs.define
 class Checkers:
-    """Watches one world. `sent`, `forced` and `released` are by life."""
+    """Watches one world. `sent`, `in_peace` (when all faults were over), `forced` and `released` are by life."""
 
     facts: Facts
     stores: Keeping
     receivers: Reading
     clients: list[Client] = attrs.field(factory=list)
     sent: Lives = attrs.field(factory=dict)
+    in_peace: Lives = attrs.field(factory=dict)
     forced: Lives = attrs.field(factory=dict)
     released: dict[int, int] = attrs.field(factory=dict)
 
@@ -81,6 +82,8 @@ class Checkers:
                 self.facts.large[life, number] = (low, high)
         self.facts.counts["sent"] += stop - first
         self.sent.setdefault(life, RangeSet()).add(first, stop)
+        if self.facts.calm:
+            self.in_peace.setdefault(life, RangeSet()).add(first, stop)
         under_way = sum(high - low for low, high in without(list(self.sent[life]), self._settled(life)))
         messages, size = flight
         if not self.facts.setup.notify and (0 < messages < under_way or 0 < size < under_way * PAYLOAD_BYTES):
@@ -98,13 +101,29 @@ class Checkers:
                     facts.excuse(life, number)
                     continue
                 facts.report("S1", f"number {number} is called stable and synced at {holders}")
+            if life in facts.forked:
+                facts.excuse(life, number)
+                continue
             other = facts.stable.setdefault(number, life)
             if other != life:
                 facts.report("S2", f"number {number} is stable for life {other:#x} and for life {life:#x}")
 
     def on_forced(self, life: int, first: int, stop: int) -> None:
-        """The source's limits forced copies out."""
+        """The source gives up copies: its own limits force them out, or they do not become stable in time.
+
+        When all faults are over only what limits of stores let go does not become stable in time.
+        """
+        unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), self._settled(life))
         self.forced.setdefault(life, RangeSet()).add(first, stop)
+        if self.facts.setup.retained[1] or not self.facts.setup.rules.sizes:
+            return
+        for number in (number for low, high in unstable for number in range(low, high)):
+            passed = self.stores.passed(number)
+            left = [store for store in self.facts.disks if store not in passed]
+            turn_over = self.facts.setup.turns and passed  # The store whose turn it is decides alone (P-502).
+            if self.facts.judge.recoverable(left) and not turn_over:
+                self.facts.report("L1", f"number {number} is given up, {' and '.join(left)} had room for it")
+                return
 
     def on_release(self, life: int, stop: int) -> None:
         """The source lets go of its copies below `stop`."""

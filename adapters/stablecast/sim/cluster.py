@@ -26,7 +26,7 @@ from stablecast.sim.proxy import Proxy
 from stablecast.sim.receiver import ReceiverProcess
 from stablecast.sim.resolving import Air, Found, Resolving
 from stablecast.sim.schedule import Act, Fault
-from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Leaving, Setup
+from stablecast.sim.setup import CLIENTS, EVERYBODY, RECEIVERS, SOURCE, STORES, Habit, Leaving, Setup
 from stablecast.sim.source import SourceProcess
 from stablecast.sim.store import StoreProcess
 from stablecast.sim.world import Clock, World
@@ -38,6 +38,9 @@ from stablecast.transports.resolution.inputs import AddReceiver
 STORE_PORTS = (14567, 14580)
 SOURCE_PORTS = (14371, 14390)
 REQUEST_PORTS = (14391, 14410)
+
+RIVAL_HOST = "10.0.1.{}"
+"""A second claimant of a RegID runs on a machine of its own."""
 
 ADVERTISE_NS = 150 * MILLISECOND
 DRIFT_PPM = 20_000
@@ -60,6 +63,7 @@ class Cluster:
         self._old: list[Process] = []
         self._everybody: list[Process] = []
         self._traces = traces
+        self._hosts = list(HOSTS.values())
         self._unsent = 0
         self._lives = 0
         rng = world.rng
@@ -72,23 +76,29 @@ class Cluster:
 
     # Who runs.
 
-    def spawn(self, name: str, *, variant: bool) -> None:
-        """Start a process; with `variant` it does not listen where the one before did, if it may move."""
+    def spawn(self, name: str, *, variant: bool, host: str = "") -> None:
+        """Start a process on a host, or where the one before ran.
+
+        With `variant` it does not listen where the one before did, if it may move.
+        """
+        host = host or self._host(name)
         if name in STORES:
             self._spawn_store(name, variant)
         elif name == SOURCE:
-            self._spawn_source(variant)
+            self._spawn_source(host, variant)
         else:
-            self._spawn_receiver(name, variant)
+            self._spawn_receiver(name, host, variant)
         self._everybody.append(self.processes[name])
 
     def want(self, count: int) -> None:
-        """The application has messages to send."""
-        source = self.source
-        if source is not None and source.alive:
-            source.want(count)
-        else:
+        """The application has messages to send: the newest process sends them, or an older one that still lives."""
+        claimants = [self.source, *reversed(self._old)]
+        living = next((one for one in claimants if isinstance(one, SourceProcess) and one.alive), None)
+        if living is None:
             self._unsent += count
+        else:
+            living.want(count + self._unsent)
+            self._unsent = 0
 
     @property
     def source(self) -> SourceProcess | None:
@@ -99,6 +109,7 @@ class Cluster:
 
     def calm(self) -> None:
         """All faults are over: everybody runs, one process each, but for a source that stays away."""
+        self.checkers.facts.calm = True
         for process in self._old:
             self._kill(process, flush=True)
         self.deserted = self.setup.orphaned
@@ -124,7 +135,7 @@ class Cluster:
         self.checkers.facts.farewell |= name == SOURCE
         process.withdraw()
         if self.world.rng.random() < 0.5:
-            self.network.cut(HOSTS[name], HOSTS[STORES[0]], self._everybody)
+            self.network.cut(process.host, HOSTS[STORES[0]], self._everybody)
 
     def close(self) -> None:
         """Complete the traces."""
@@ -134,6 +145,11 @@ class Cluster:
 
     def _clock(self, name: str) -> Clock:
         return Clock(*self._clocks[name])
+
+    def _host(self, name: str) -> str:
+        """Return where the newest process of this name runs, or will run."""
+        process = self.processes.get(name)
+        return HOSTS[name] if process is None else process.host
 
     def _name(self, name: str) -> str:
         return f"{name}.{len(self._everybody)}"
@@ -164,8 +180,7 @@ class Cluster:
         if self.setup.named:
             self._locate(store, address)
 
-    def _spawn_source(self, variant: bool) -> None:
-        host = HOSTS[SOURCE]
+    def _spawn_source(self, host: str, variant: bool) -> None:
         self._lives += 1
         rng = self.world.rng
         config = source_config(
@@ -180,6 +195,7 @@ class Cluster:
             self.network, self._name(SOURCE), config, self._clock(SOURCE), self.checkers, self._on_over
         )
         source.hesitates = self.setup.leaving is Leaving.HASTY_SOURCE
+        source.cancels = self.setup.habit is Habit.FICKLE
         source.cut(max(1, self.setup.large))
         self.processes[SOURCE] = source
         self.checkers.clients.append(source)
@@ -199,8 +215,8 @@ class Cluster:
 
         self.world.after(RETRY_NS, end)
 
-    def _spawn_receiver(self, name: str, variant: bool) -> None:
-        address = self._free(HOSTS[name], REQUEST_PORTS, skip=variant)
+    def _spawn_receiver(self, name: str, host: str, variant: bool) -> None:
+        address = self._free(host, REQUEST_PORTS, skip=variant)
         config = receiver_config(self.setup, name, address, self.world.rng.getrandbits(64))
         process = self._name(name)
 
@@ -248,11 +264,13 @@ class Cluster:
     # What goes wrong.
 
     def suffer(self, fault: Fault) -> None:
-        """A fault begins; what ends it is planned."""
+        """A fault begins; what ends it is planned. The network fails also for those who are not there yet."""
         process = self.processes.get(fault.who)
-        if process is None:
-            return
         match fault.act:
+            case Act.PART | Act.STALL:
+                self._part(fault)
+            case _ if process is None:
+                return
             case Act.CRASH | Act.WIPE:
                 self._kill(process, flush=not fault.variant)
                 if fault.act is Act.WIPE:
@@ -261,8 +279,6 @@ class Cluster:
                 self._end(fault, partial(self._revive, fault))
             case Act.CUT:
                 self._cut(fault)
-            case Act.PART | Act.STALL:
-                self._part(fault)
             case Act.FREEZE:
                 self._freeze(process, fault)
             case Act.LEAP:
@@ -275,6 +291,8 @@ class Cluster:
                 self._end(fault, partial(self._revive, fault))
             case Act.TAKEOVER:
                 self._take_over(process, fault)
+            case Act.RIVAL:
+                self._rival(process, fault)
             case Act.LEAVE:
                 self._leave(process, fault)
             case Act.FALTER:
@@ -326,6 +344,22 @@ class Cluster:
         self.spawn(fault.who, variant=False)
         self._end(fault, partial(process.thaw, timers_first=fault.variant))
 
+    def _rival(self, process: Process, fault: Fault) -> None:
+        if not process.alive:
+            return
+        host = RIVAL_HOST.format(len(self._hosts))
+        self._hosts.append(host)
+        self._old.append(process)
+        self.spawn(fault.who, variant=False, host=host)
+        rival = self.processes[fault.who]
+
+        def end() -> None:
+            if not self.checkers.facts.calm:
+                self._kill(rival, flush=not fault.variant)
+
+        if fault.span_ms:
+            self._end(fault, end)
+
     def _damage(self, fault: Fault) -> None:
         """Synced records go bad; nobody knows until they are read."""
         records = self.disks[fault.who].whole()
@@ -334,11 +368,11 @@ class Cluster:
             record.bad = True
 
     def _cut(self, fault: Fault) -> None:
-        self.network.cut(HOSTS[fault.who], HOSTS[fault.other], self._everybody)
+        self.network.cut(self._host(fault.who), self._host(fault.other), self._everybody)
 
     def _part(self, fault: Fault) -> None:
-        who = HOSTS[fault.who]
-        others = [HOSTS[fault.other]] if fault.other else [host for host in HOSTS.values() if host != who]
+        who = self._host(fault.who)
+        others = [self._host(fault.other)] if fault.other else [host for host in self._hosts if host != who]
         pairs = [(who, other) for other in others]
         if fault.act is Act.PART:
             pairs += [(other, who) for other in others]

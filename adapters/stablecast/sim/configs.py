@@ -27,9 +27,9 @@ ACTIVITY_NS = 2 * SECOND
 LIFETIME_NS = 600 * SECOND
 """The lifetime of a source's state is longer than any world."""
 
-PROXY_ACTIVITY_NS = 1 * SECOND
+BRIEF_ACTIVITY_NS = 1 * SECOND
 PROXY_INTERVAL_NS = 300 * MILLISECOND
-"""Where there are proxies a source is missed earlier."""
+"""Where there are proxies, or where claimants are to follow each other often, a client is missed earlier."""
 
 RETRY_NS = 150 * MILLISECOND
 GIVE_UP_NS = 10 * SECOND
@@ -77,9 +77,9 @@ def repository_config(setup: Setup, receiver_lifetime: int) -> RepositoryConfig:
         allow_rpp=setup.paced,
         allow_ack_on_reception=setup.on_reception,
         write_delay_ns=setup.write_delay_ms * MILLISECOND,
-        source_activity_ns=PROXY_ACTIVITY_NS if setup.proxies else ACTIVITY_NS,
+        source_activity_ns=BRIEF_ACTIVITY_NS if setup.proxies or setup.brief else ACTIVITY_NS,
         source_lifetime_ns=LIFETIME_NS,
-        receiver_activity_ns=ACTIVITY_NS,
+        receiver_activity_ns=BRIEF_ACTIVITY_NS if setup.brief else ACTIVITY_NS,
         receiver_lifetime_ns=receiver_lifetime,
     )
 

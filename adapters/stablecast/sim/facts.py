@@ -30,7 +30,10 @@ class Facts:
     store: what it let go within the rules (`gone`), of a message that it need not show any more. `wiped`: what disks
     and memories that are lost had. `large` has first and last number of what was cut, by life and number. `farewell`:
     the source deregistered, with all that was its. `spoilt`: by store, life and number, what is bad on a disk and not
-    found to be.
+    found to be. `dropped`: by store, what it had no room for; `calm`: all faults are over.
+
+    `terms` are those that lives said first, `granted` the stores that know a life's registration. Of `doubtful` lives
+    no quorum does, because disks were lost, and `forked` are those that do not follow each other for that reason.
     """
 
     now: Callable[[], int]
@@ -48,6 +51,12 @@ class Facts:
     large: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     farewell: bool = False
     spoilt: set[tuple[str, int, int]] = attrs.field(factory=set)
+    dropped: dict[str, RangeSet] = attrs.field(factory=dict)
+    calm: bool = False
+    terms: dict[int, int] = attrs.field(factory=dict)
+    granted: dict[int, set[str]] = attrs.field(factory=dict)
+    doubtful: set[int] = attrs.field(factory=set)
+    forked: set[int] = attrs.field(factory=set)
     judge: Judge = attrs.field(default=attrs.Factory(lambda self: _judge(self.setup), takes_self=True))
 
     def report(self, rule: str, text: str) -> None:
@@ -83,7 +92,8 @@ class Facts:
     def on_lost(self, store: str, *, disk: bool) -> None:
         """A memory, or a disk with it, is replaced by an empty one: what a quorum does not survive is not promised.
 
-        With its disk a store forgets what it let go, and may be asked for it as if it had never come.
+        With its disk a store forgets what it let go, and may be asked for it as if it had never come. It also forgets
+        which lives registered there.
         """
         for number, life in list(self.stable.items()):
             self._on_held_no_more(store, life, number)
@@ -94,6 +104,27 @@ class Facts:
         for life, gone in self.gone.pop(store, {}).items() if disk else ():
             for low, high in gone:
                 self.wiped.setdefault(life, RangeSet()).add(low, high)
+        for life, stores in self.granted.items() if disk else ():
+            if store in stores:
+                stores.discard(store)
+                if life in self.terms and not self.judge.registered(stores):
+                    self.doubtful.add(life)
+
+    def on_told(self, life: int, term: int) -> None:
+        """A life says the first time where it begins, and under which term.
+
+        Later lives have higher terms because two quorums share a store that remembers. If no quorum remembers a life,
+        the one that follows may know nothing of it. Then nobody can tell which of the two is right, and as long as both
+        live each may undo what the other did: neither is promised anything.
+        """
+        if life in self.terms:
+            return
+        self.terms[life] = term
+        for other in [other for other in self.doubtful if term <= self.terms[other]]:
+            self.counts["forks"] += 1
+            self.forked |= {life, other}
+            for number in [number for number, owner in self.stable.items() if owner == other]:
+                self._forget(other, number)
 
     def on_damaged(self, store: str, record: Record) -> None:
         """A record is about to go bad: what a quorum does not survive is not promised."""

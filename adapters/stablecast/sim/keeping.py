@@ -61,6 +61,7 @@ class Keeping:
     def on_info(self, store: str, info: SourceInfo) -> None:
         """A store hears an SRI, of a source or of a proxy."""
         if info.incarnation not in self.facts.stand_ins:
+            self.facts.on_told(info.incarnation, info.term)
             self.heard_of.setdefault(store, []).extend(entry.index for entry in info.stores)
 
     def strangers(self, stores: list[str]) -> bool:
@@ -75,7 +76,8 @@ class Keeping:
             self.readers[store].pop(reg_id, None)
 
     def on_granted(self, store: str, reg_id: int, life: int) -> None:
-        """A store grants a registration."""
+        """A store grants a registration, of a source or of one of its receivers: it knows the source's life."""
+        self.facts.granted.setdefault(life, set()).add(store)
         if self.facts.disks[store].clients.get(reg_id) != life:
             self.facts.report("P1", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
 
@@ -98,6 +100,15 @@ class Keeping:
         for numbers in facts.gone.get(store, {}).values():
             if numbers.last is not None:
                 numbers.remove(first, max(first, numbers.last + 1))
+
+    def on_dropped(self, store: str, first: int, stop: int) -> None:
+        """A store has no room for these."""
+        self.facts.dropped.setdefault(store, RangeSet()).add(first, stop)
+
+    def passed(self, number: int) -> list[str]:
+        """Return the stores at which a limit let this number go, or kept it out."""
+        passed = [store for store, trails in self.trails.items() if any(trail > number for trail in trails.values())]
+        return passed + [store for store, dropped in self.facts.dropped.items() if number in dropped]
 
     def on_reclaim(self, store: str, stream: int, stop: int) -> None:
         """A store is about to let go of a stream's messages below `stop`."""

@@ -49,7 +49,7 @@ def _receivers(cluster: Cluster) -> Trouble | None:
         process = cluster.processes[receiver]
         assert isinstance(process, ReceiverProcess)
         if process.leaving:
-            if not process.left:
+            if not process.left and not _out_of_reach(cluster, process):
                 return "L1", f"{receiver} deregistered and is not rid of its stores"
             continue
         session = reading.ledgers[receiver].last
@@ -59,6 +59,23 @@ def _receivers(cluster: Cluster) -> Trouble | None:
             passed = session is not None and session.next >= high and not cluster.setup.arrival
             return "D1" if passed else "L1", f"{receiver} never had {low}..{high - 1} of life {life:#x}"
     return None
+
+
+def _out_of_reach(cluster: Cluster, process: ReceiverProcess) -> bool:
+    """Return whether a receiver that deregistered lacks only stores that nobody can tell it about any more.
+
+    Receivers are told by SRIs alone where stores are, and in turns (P-502) an SRI names the one store whose turn it is.
+    A store that moved after its turn is asked where it was. It forgets the receiver when the state lifetime ends.
+    """
+    if not (cluster.setup.turns and cluster.setup.named):
+        return False
+    for session in process.every_session():
+        info = session.machine.info
+        named = [] if info is None else [entry.index for entry in info.stores]
+        for index, held in session.machine.enrollment.registrations.items():
+            if not held.left and (index in named or held.address in cluster.network.listeners):
+                return False
+    return True
 
 
 def _proxies(cluster: Cluster) -> Trouble | None:

@@ -30,6 +30,19 @@ class Session:
 
 
 @attrs.define
+class Run:
+    """What one process of a receiver got: `delivered` to its inbox, by sessions, and `handed` to its application.
+
+    `lost` is what the application was told of. `order`: that of the newest life it heard of.
+    """
+
+    delivered: Lives = attrs.field(factory=dict)
+    handed: Lives = attrs.field(factory=dict)
+    lost: RangeSet = attrs.field(factory=RangeSet)
+    order: int = 0
+
+
+@attrs.define
 class Ledger:
     """What one receiver consumed, whatever processes it had: its application's own memory.
 
@@ -57,6 +70,7 @@ class Reading:
     facts: Facts
     ledgers: dict[str, Ledger] = attrs.field(factory=lambda: {receiver: Ledger() for receiver in RECEIVERS})
     sessions: dict[tuple[str, int], Session] = attrs.field(factory=dict)
+    runs: dict[str, Run] = attrs.field(factory=dict)
     leaving: list[str] = attrs.field(factory=list)
 
     def on_session(self, receiver: str, process: str, life: int, history: dict[int, list[tuple[int, int]]]) -> None:
@@ -64,13 +78,15 @@ class Reading:
         lives = {other: RangeSet(list(ranges)) for other, ranges in history.items()}
         session = Session(self.facts.order.get(life, 0), lives)
         self.sessions[process, life] = self.ledgers[receiver].last = session
+        run = self.runs.setdefault(process, Run())
+        run.order = max(run.order, session.order)
 
     def on_begin(self, receiver: str, process: str, life: int, number: int) -> None:
         """The session will deliver from `number` on: nothing stable below may be unknown to the application."""
         session, ledger = self.sessions[process, life], self.ledgers[receiver]
         session.begin = session.next = number
         ledger.began = max(ledger.began or 0, number)
-        for low, high, sender in self.missed(receiver, number):
+        for low, high, sender in self.missed(receiver, number, self.runs[process].delivered):
             if self.facts.order[sender] <= session.order:
                 text = f"{process} begins at {number}, {low}..{high - 1} of life {sender:#x} it never had"
                 self.facts.report("D1", text)
@@ -89,7 +105,7 @@ class Reading:
         elif facts.setup.arrival:
             self._check_once(session, what, first, stop)
         else:
-            self._check_order(session, what, first)
+            self._check_order(session, self.runs[process], what, first)
         if sender in session.history and session.history[sender].within(first, stop):
             facts.report("D1", f"{what} again")
         for number in range(first, stop):
@@ -97,12 +113,30 @@ class Reading:
             if owner != sender and facts.order[owner] <= session.order:
                 facts.report("D1", f"{process} delivers {number} of life {sender:#x}, that of {owner:#x} is stable")
         session.delivered.setdefault(sender, RangeSet()).add(first, stop)
+        self.runs[process].delivered.setdefault(sender, RangeSet()).add(first, stop)
         session.next = max(session.next, stop)
 
-    def _check_order(self, session: Session, what: str, first: int) -> None:
+    def on_handed(self, process: str, sender: int, first: int, stop: int) -> None:
+        """An application takes messages from its inbox: in one run of the program each once, and in order."""
+        facts, run = self.facts, self.runs[process]
+        handed = run.handed.setdefault(sender, RangeSet())
+        what = f"the application of {process} is handed {first}..{stop - 1} of life {sender:#x}"
+        if handed.within(first, stop):
+            facts.report("D1", f"{what} twice in one run")
+        elif handed.last is not None and first <= handed.last and not facts.setup.arrival:
+            facts.report("D1", f"{what} after {handed.last}")
+        # In turns two lives may have stores of their own: a receiver cannot tell that they are of one source (P-505).
+        for number in range(first, stop) if not facts.setup.turns else ():
+            owner = facts.stable.get(number, sender)
+            if owner != sender and facts.order[owner] <= run.order:
+                facts.report("D1", f"{what}, that of {owner:#x} is stable")
+        handed.add(first, stop)
+
+    def _check_order(self, session: Session, run: Run, what: str, first: int) -> None:
         if first < session.next:
             self.facts.report("D1", f"{what}, {session.next} was next")
-        for low, high in session.passed(session.next, first):
+        known = [*run.delivered.values(), run.lost]  # Other sessions delivered it, or told of its loss.
+        for low, high in without(session.passed(session.next, first), known):
             self.facts.report("D1", f"{what}, {low}..{high - 1} were passed over and not reported lost")
 
     def _check_once(self, session: Session, what: str, first: int, stop: int) -> None:
@@ -114,11 +148,15 @@ class Reading:
         """The application is done with messages."""
         self.ledgers[receiver].consumed.setdefault(sender, RangeSet()).add(first, stop)
 
+    def on_given_up_run(self, process: str, life: int, first: int, stop: int) -> None:
+        """A session gives messages up."""
+        self.facts.counts["lost"] += stop - first
+        self.sessions[process, life].lost.add(first, stop)
+
     def on_loss(self, receiver: str, process: str, life: int, first: int, stop: int) -> None:
         """A loss is reported to the application."""
-        session = self.sessions[process, life]
-        self.facts.counts["lost"] += stop - first
-        session.lost.add(first, stop)
+        session, run = self.sessions[process, life], self.runs[process]
+        run.lost.add(first, stop)
         if process in self.leaving:
             return
         for low, high, sender in self.missed(receiver, stop):
@@ -161,22 +199,25 @@ class Reading:
         if number < before and self.facts.setup.ack_mode is not AckMode.EXPLICIT:
             self.facts.report("A1", f"{process} acknowledges {number} after {before}")
         done = [session.lost, *session.history.values()]
-        for sender, delivered in session.delivered.items():
+        for sender, delivered in self.runs[process].delivered.items():
             ours = consumed.get(sender, RangeSet())
             done.append(RangeSet([part for low, high in delivered for part in ours.within(low, high)]))
         for low, high in without([(session.begin, number + 1)], done):
             self.facts.report("A1", f"{process} acknowledges {number}, {low}..{high - 1} are not consumed")
 
-    def missed(self, receiver: str, stop: int | None = None) -> list[tuple[int, int, int]]:
+    def missed(
+        self, receiver: str, stop: int | None = None, waiting: Lives | None = None
+    ) -> list[tuple[int, int, int]]:
         """The stable messages (below `stop`) that a receiver misses, as first, stop, life.
 
-        It neither consumed them nor reported them lost, and they were to be kept for it. Pieces of a message that is
-        not all stable are none.
+        What its process has in its inbox may be `waiting`. The receiver neither consumed them nor reported them lost,
+        and they were to be kept for it. Pieces of a message that is not all stable are none.
         """
         ledger = self.ledgers[receiver]
         found = []
         for life, numbers in self.facts.stable_lives.items():
             known = [ledger.consumed.get(life, RangeSet()), ledger.lost, ledger.excused]
+            known += [waiting[life]] if waiting is not None and life in waiting else []
             for first, end in numbers:
                 last = end if stop is None else min(end, stop)
                 if first < last:

@@ -27,7 +27,8 @@ limit let go. P1: a store acknowledges and grants only what its disk has synced.
 only when every blocking receiver that is registered has consumed it. C1: a source keeps its copy until the message is
 stable (and confirmed, if it asks for that), unless a limit forces it out. F1: a source that blocks never has more in
 flight than its flight size. R1: one live process per RegID and store. D1: delivery is in order, or in arrival order
-once, of the right life, without gap, repetition or loss that is not reported, also across a receiver's restart. A1: a
+once, of the right life, without gap, repetition or loss that is not reported, also across a receiver's restart; in one
+run of a program the application is handed each message once, and those of one life in order. A1: a
 receiver acknowledges only what was consumed, and never less than before. E1: when all is quiet one proxy stands in for
 a source that stays away, if there are proxies, and none for one that is there. L1: when all
 faults are over, everything sent becomes stable and is delivered everywhere. X1: no machine and no driver raises.

@@ -12,7 +12,7 @@ from stablecast.sim.cluster import Cluster, seeded
 from stablecast.sim.peace import trouble
 from stablecast.sim.rules import Violation
 from stablecast.sim.schedule import Schedule
-from stablecast.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Leaving
+from stablecast.sim.setup import HORIZON_MS, RECEIVERS, SOURCE, Habit, Leaving
 
 LAST_MESSAGES = 5
 """What the application sends when all faults are over: it must get through."""
@@ -20,6 +20,9 @@ LAST_MESSAGES = 5
 SETTLE_NS = 15 * SECOND
 STEP_NS = 50 * MILLISECOND
 """How long peace may take, and how often it is looked whether all is settled."""
+
+BACKLOG_NS = 15 * SECOND
+"""How much longer it may take where applications are slow: a backlog may only be delivered when a loss is given up."""
 
 LASTING_NS = 1 * SECOND
 """For how long a proxy that is alone must stay so."""
@@ -93,6 +96,8 @@ def _settle(cluster: Cluster, span: int = SETTLE_NS) -> None:
     """Let time pass until nothing is left to be done, and complain if that takes too long."""
     world, facts = cluster.world, cluster.checkers.facts
     deadline = world.now + span
+    if span and cluster.setup.habit is not Habit.PROMPT:
+        deadline += BACKLOG_NS
     while not facts.violations and (found := trouble(cluster)) is not None:
         if world.now >= deadline:
             facts.report(*found)

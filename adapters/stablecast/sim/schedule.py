@@ -47,6 +47,10 @@ DAMAGE_SHARE: Final = 0.25
 """In how many worlds disks go bad."""
 
 
+BRIEF_LEASE_MS: Final = 1000
+"""When a store gives a silent client's RegID to another, where leases are brief (`configs`)."""
+
+
 class Act(IntEnum):
     """What can go wrong with `who`."""
 
@@ -76,9 +80,12 @@ class Act(IntEnum):
     """A store is stopped for the span at the moment when it starts a proxy, if it does; variant: as with FREEZE."""
     DAMAGE = 12
     """A synced record of messages goes bad on a store's disk; variant: all of them."""
+    RIVAL = 13
+    """A second process claims a client's RegIDs, on another host; the first lives on. The rest of the faults of this
+    client befall the second, which is killed after the span (0: it is not); variant: what it wrote is lost."""
 
 
-USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE))
+USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL))
 
 
 @attrs.frozen
@@ -94,7 +101,8 @@ class Fault:
 
     def __str__(self) -> str:
         """One line for people."""
-        other = f" and {self.other}" if self.act in (Act.CUT, Act.PART, Act.STALL) else ""
+        pair = self.act in (Act.CUT, Act.PART, Act.STALL)
+        other = f" and {self.other or 'everybody'}" if pair else ""
         variant = ", variant" if self.variant else ""
         return f"{self.at_ms} ms: {self.act.name.lower()} {self.who}{other} for {self.span_ms} ms{variant}"
 
@@ -151,6 +159,14 @@ def draw(seed: int, *, wipe: bool = False) -> Schedule:
     apart = Random(f"damage {seed}")  # noqa: S311  # not a secret; worlds without damage are what they were before it
     if apart.random() < DAMAGE_SHARE and not setup.turns:
         faults += _bad_disk(apart)
+    if setup.brief:
+        apart = Random(f"rivals {seed}")  # noqa: S311  # not a secret
+        if apart.random() < AMBUSH_SHARE:
+            at, ambush = _life_that_comes_back(apart)
+            sends = tuple(sorted((*sends, (at, apart.randint(1, 5)))))
+        else:
+            ambush = _claimants(apart)
+        faults += [attrs.evolve(fault, span_ms=min(fault.span_ms, HORIZON_MS - fault.at_ms)) for fault in ambush]
     if setup.turns:  # Two lives may have stores of their own then, and nobody knows which is right.
         faults = [fault for fault in faults if (fault.act, fault.who) != (Act.TAKEOVER, SOURCE)]
     return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
@@ -246,9 +262,50 @@ def _late_riser(rng: Random) -> tuple[int, list[Fault]]:
     return at + span - 20, [Fault(at, Act.TAKEOVER, SOURCE, "", span, rng.random() < 0.5), gone]
 
 
+def _claimants(rng: Random) -> list[Fault]:
+    """Second processes of clients start; the first are cut off from some or all, or from nobody, for a while."""
+    faults: list[Fault] = []
+    for _ in range(rng.randint(1, 3)):
+        at, who = rng.randrange(100, HORIZON_MS - 500), rng.choice((SOURCE, SOURCE, *RECEIVERS))
+        others = rng.choice(([""], [""], rng.sample(STORES, 2), rng.sample(STORES, 1), []))
+        for other in others:
+            away = rng.randint(300, 2500)
+            faults.append(Fault(at - rng.randint(0, 5), Act.PART, who, other, away, rng.random() < 0.5))
+        lived = rng.choice((0, rng.randint(100, 600), rng.randint(900, 2500)))
+        faults.append(Fault(at + 1, Act.RIVAL, who, "", lived, rng.random() < 0.5))
+        if rng.random() < 0.5:
+            faults.append(Fault(at + 2, Act.PART, who, rng.choice(STORES), rng.randint(300, 2500), False))
+    return faults
+
+
+def _life_that_comes_back(rng: Random) -> tuple[int, list[Fault]]:
+    """A life is cut off, its successor dies when few stores were told of it, and it comes back through the others.
+
+    The first life never reaches the store `away`, so that it goes on by a second round. The successor registers with
+    that store and with `told`, which alone is told where it begins: the disk of the other is slow, and cut off in time.
+    Leases of the first life are over after a second (`brief`), those of the successor as well before it comes back.
+    """
+    at = rng.randrange(400, 600)
+    told, away, through = rng.sample(STORES, 3)
+    begins = at + rng.randint(1150, 1400)
+    dies = begins + rng.randint(200, 400)
+    late = dies + BRIEF_LEASE_MS + rng.randint(50, 500)
+    faults = [
+        Fault(1, Act.PART, SOURCE, away, at + 5, False),
+        Fault(at, Act.PART, SOURCE, "", begins + rng.randint(300, 900) - at, rng.random() < 0.5),
+        Fault(at, Act.PART, SOURCE, told, late - at, rng.random() < 0.5),
+        Fault(at + 1, Act.RIVAL, SOURCE, "", dies - at, True),
+        Fault(at + 2, Act.PART, SOURCE, through, dies - at, False),
+        Fault(at + 2, Act.PART, SOURCE, told, begins - at - 2, False),
+        Fault(begins - 30, Act.SLOW, away, "", 600, False),
+        Fault(begins + rng.randint(3, 60), Act.STALL, SOURCE, away, dies - begins + 100, False),
+    ]
+    return at - 20, faults
+
+
 def _victims(act: Act) -> tuple[str, ...]:
     match act:
-        case Act.LEAP | Act.TAKEOVER:
+        case Act.LEAP | Act.TAKEOVER | Act.RIVAL:
             return CLIENTS
         case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER | Act.DAMAGE:
             return STORES

@@ -42,6 +42,12 @@ RESOLUTION_SHARE: Final = 0.3
 RESOLUTION_LOSS: Final = (1, 10, 40)
 """which loses one of these shares of its datagrams, in percent."""
 
+HABIT_SHARE: Final = 0.4
+"""In how many worlds applications are not prompt."""
+
+BRIEF_SHARE: Final = 0.3
+"""In how many worlds leases are brief, and two living processes claim one client."""
+
 MESSAGE_BYTES: Final = 24
 """What a message counts against a limit: 12 bytes of payload and its header; of the payload alone under RPP."""
 
@@ -62,6 +68,21 @@ class Leaving(IntEnum):
     """At once, whatever has become of it."""
 
 
+class Habit(IntEnum):
+    """How the applications of receivers read."""
+
+    PROMPT = 0
+    """Run by run, each at once."""
+    SLOW = 1
+    """Message by message, so slowly that a backlog waits when a source returns."""
+    BLOCKING = 2
+    """Likewise; now and then it works for long without giving way to anything else in its process."""
+    FICKLE = 3
+    """Likewise; now and then it leaves its loop with a message in hand, and reads on later. Sources cancel sends."""
+    THREADED = 4
+    """Likewise; what it acknowledges itself other threads do, later, in bursts and in any order."""
+
+
 @attrs.frozen
 class Setup:
     """Sizes in bytes, 0: no limit.
@@ -77,6 +98,7 @@ class Setup:
     in up to so many pieces.
     Of the receivers: the last is `non_blocking`, or comes `late_ms`; all deliver in `arrival` order, acknowledge by
     `ack_mode`; the stream is `lossy` for so many percent of its runs. And who is `leaving` in the end.
+    Applications have a `habit`. Where leases are `brief` a RegID is free again soon after its holder was cut off.
     Sources are found by `resolution` whose datagrams are lost for so many percent; 0: the world tells where they are.
     """
 
@@ -109,6 +131,8 @@ class Setup:
     leaving: Leaving = Leaving.NOBODY
     large: int = 0
     resolution: int = 0
+    brief: bool = False
+    habit: Habit = Habit.PROMPT
 
     @property
     def groups(self) -> list[int]:
@@ -123,7 +147,8 @@ class Setup:
     @property
     def limited(self) -> bool:
         """Whether messages may have to go before everybody has them."""
-        return bool(self.size_limit or self.disk_limit or self.retained[1])
+        forgetful_memory = self.memory and self.size_threshold  # Beyond it the oldest go for good (P-102).
+        return bool(self.size_limit or self.disk_limit or self.retained[1] or forgetful_memory)
 
     def as_json(self) -> dict[str, Any]:
         """What is not plain, as JSON values."""
@@ -138,7 +163,7 @@ class Setup:
             known["rules"] = GroupRules(tuple(sizes), Intragroup[inside], Intergroup[between])
             if sum(known["rules"].sizes) not in (0, len(STORES)):
                 raise ValueError(f"there are {len(STORES)} stores or none, not {sum(known['rules'].sizes)}")
-        for name, kind in (("ack_mode", AckMode), ("leaving", Leaving)):
+        for name, kind in (("ack_mode", AckMode), ("leaving", Leaving), ("habit", Habit)):
             if name in known:
                 known[name] = kind[known[name]]
         if "retained" in known:
@@ -156,7 +181,17 @@ def plainer(setup: Setup) -> Iterator[Setup]:
 
 
 def draw_setup(seed: int) -> Setup:
-    """The setup of a seed."""
+    """Return the setup of a seed; leases may be brief wherever a source has a quorum of stores, habits are anywhere."""
+    apart = Random(f"habit {seed}")  # noqa: S311  # not a secret
+    habit = apart.choice(tuple(Habit)[1:]) if apart.random() < HABIT_SHARE else Habit.PROMPT
+    setup = attrs.evolve(_draw(seed), habit=habit)
+    if setup.rules.sizes and not setup.turns:  # In turns two lives may have stores of their own: nobody knows whose.
+        rng = Random(f"brief {seed}")  # noqa: S311  # not a secret
+        setup = attrs.evolve(setup, brief=rng.random() < BRIEF_SHARE)
+    return setup
+
+
+def _draw(seed: int) -> Setup:
     rng = Random(f"setup {seed}")  # noqa: S311  # not a secret
     if rng.random() < PLAIN_SHARE:
         return Setup()

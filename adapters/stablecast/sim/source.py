@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
 from typing import assert_never
 
 from stablecast.client.retained import Retained
@@ -52,6 +53,9 @@ PAYLOAD = struct.Struct(">QI")
 
 FLUSH_NS = MILLISECOND
 """What the application sends is buffered at most so long, until the end of the loop's turn."""
+
+CANCEL_SHARE = 0.2
+"""How often an application that changes its mind cancels what waits to be sent."""
 
 HESITATE_NS = 100 * MILLISECOND
 """For how long at most an application thinks about it before it begins, or where, if it does."""
@@ -125,7 +129,9 @@ class SourceProcess(Process):
         self.wanted = 0
         self.left = False
         self.hesitates = False
+        self.cancels = False
         self.pieces = 1
+        self._fickle = Random(config.incarnation)  # noqa: S311  # not a secret
         self.known_at: dict[int, int] = {}
         self._checkers = checkers
         self._on_over = on_over
@@ -236,6 +242,9 @@ class SourceProcess(Process):
     def _block(self, count: int = 1) -> None:
         """Messages wait for credit: hear when there is some."""
         if self.wanted and not self._blocked:
+            if self.cancels and self._fickle.random() < CANCEL_SHARE:  # The task that waited for credit is cancelled.
+                self.wanted = 0
+                return
             self._blocked = True
             self._driver.feed(Blocked(count * PAYLOAD.size, count))
 

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from stablecast.core import effects as fx
 from stablecast.core import serial
+from stablecast.core.events import MessagesDropped
 from stablecast.core.inputs import Arrived, Damaged, Data, Ended, Gone, Lost, Persisted, Reset, Start, StoreInput
 from stablecast.core.messages import Message, Registered, Role, SourceInfo, StableAck
 from stablecast.core.settings import StoreConfig
@@ -181,6 +182,8 @@ class StoreProcess(Process):
                 self._falter()
             case fx.StopProxy():
                 self._end_proxy(effect.source_reg_id)
+            case fx.Notify(event=MessagesDropped() as dropped):
+                self._checkers.stores.on_dropped(self.name, dropped.first, dropped.last + 1)
             case fx.Notify():
                 self._checkers.on_oddity(effect.event)
             case _:

@@ -1,5 +1,7 @@
 """What all checkers know: what is promised, and what is excused."""
 
+import pytest
+
 from stablecast.sim.checkers import Checkers
 from stablecast.sim.disk import Kind, Record
 from stablecast.sim.setup import STORES
@@ -39,6 +41,33 @@ def test_what_was_in_a_memory_is_nobodys_promise_without_it() -> None:
     assert broken(checkers) == []
     checkers.facts.on_lost(STORES[0], disk=False)
     assert checkers.facts.stable == {}
+
+
+def doubtful(stores: tuple[str, ...], term: int) -> Checkers:
+    """A life that these stores knew when the first of them lost its disk, and the next one under a term."""
+    checkers = world()
+    for name in stores:
+        checkers.stores.on_granted(name, STREAM, LIFE)
+    checkers.facts.on_told(LIFE, 1)
+    checkers.facts.on_lost(stores[0], disk=True)
+    stable(checkers, 0, 1)
+    checkers.facts.on_told(NEXT, term)
+    return checkers
+
+
+@pytest.mark.parametrize(
+    ("stores", "term", "promised"), [(STORES[:2], 1, False), (STORES[:2], 2, True), (STORES, 1, True)]
+)
+def test_a_life_that_no_quorum_remembers_is_promised_nothing_beside_the_next(
+    stores: tuple[str, ...], term: int, promised: bool
+) -> None:
+    """Formal design, 7.3: the next life has a higher term wherever a quorum remembers the one before."""
+    checkers = doubtful(stores, term)
+    assert (checkers.facts.stable == {0: LIFE}) is promised
+    store(checkers, 1, 2, life=NEXT)
+    checkers.on_stable(NEXT, 1, 2, list(STORES))
+    assert (1 in checkers.facts.stable) is promised
+    assert not [text for text in broken(checkers) if text != "P1"]
 
 
 def test_in_turns_nothing_is_promised_but_what_the_next_store_has() -> None:

@@ -6,7 +6,7 @@ from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.settings import AckMode
 from stablecast.sim.runner import run
 from stablecast.sim.schedule import Act, Fault, Schedule
-from stablecast.sim.setup import Leaving, Setup
+from stablecast.sim.setup import Habit, Leaving, Setup
 
 FOUND = {
     # A crash between a new life's resume point and its receivers' cut-backs left receivers acknowledged too far (D1).
@@ -170,6 +170,70 @@ FOUND = {
             Fault(3761, Act.WIPE, "store0", "source", 1, True),
         ),
         Setup(turns=True, leaving=Leaving.SOURCE),
+    ),
+    # A receiver that sets the pace began behind what one store had let go, and the others waited for it for ever (L1).
+    "stores_wait_for_what_a_receiver_passed_by": Schedule(
+        831253,
+        ((652, 1), (1444, 1), (3778, 30), (3848, 24)),
+        (
+            Fault(81, Act.TAKEOVER, "receiver0", "store1", 1, True),
+            Fault(150, Act.TAKEOVER, "source", "store1", 2234, True),
+            Fault(294, Act.FREEZE, "source", "store1", 109, True),
+            Fault(1056, Act.CRASH, "store1", "", 1, False),
+            Fault(1240, Act.PART, "receiver1", "", 148, True),
+            Fault(1293, Act.CRASH, "source", "", 40, False),
+            Fault(1347, Act.CRASH, "store0", "", 1, False),
+            Fault(2249, Act.PART, "receiver1", "", 220, True),
+            Fault(3822, Act.TAKEOVER, "receiver1", "source", 51, False),
+        ),
+        Setup(memory=True, size_limit=720, paced=True, large=3),
+    ),
+    # A receiver acknowledged what an overtaken life had sent: numbers of the other life's stable messages (D1).
+    "acknowledged_of_a_life_that_is_over": Schedule(
+        9001035,
+        ((1178, 1), (1195, 1)),
+        (
+            Fault(846, Act.PART, "source", "", 1441, False),
+            Fault(852, Act.RIVAL, "source", "", 1, False),
+            Fault(1145, Act.CRASH, "source", "", 42, True),
+            Fault(1146, Act.FREEZE, "store0", "", 958, False),
+            Fault(1459, Act.PART, "receiver1", "store2", 1142, False),
+            Fault(2224, Act.CRASH, "source", "", 88, True),
+        ),
+        Setup(brief=True),
+    ),
+    # No store counted a receiver when it acknowledged: the source was never confirmed what it waited for (L1).
+    "confirmed_while_nobody_counts": Schedule(
+        9001395,
+        ((133, 10), (157, 33)),
+        (Fault(208, Act.LEAP, "receiver1", "", 2148, True),),
+        Setup(unique=2),
+    ),
+    # What waited when a source's turn came at another store was handed over again: the lives shared no store (D1).
+    "backlog_behind_a_turn": Schedule(
+        9000365,
+        ((1757, 2),),
+        (Fault(1951, Act.CRASH, "source", "", 1, True),),
+        Setup(turns=True, habit=Habit.BLOCKING),
+    ),
+    # The session with a proxy inherited a backlog, ended, and was forgotten with it when the source returned (D1).
+    "backlog_behind_a_proxy": Schedule(
+        9000200,
+        ((195, 25), (220, 39), (225, 35)),
+        (Fault(495, Act.CRASH, "source", "", 1001, False),),
+        Setup(proxies=True, habit=Habit.THREADED),
+    ),
+    # An application acknowledged a message in hand whose life was over and its number cut: that raised (X1).
+    "acknowledged_in_hand": Schedule(
+        9100039,
+        ((204, 20),),
+        (
+            Fault(184, Act.STALL, "source", "store0", 60, False),
+            Fault(184, Act.STALL, "source", "store1", 60, False),
+            Fault(244, Act.CRASH, "source", "", 1, True),
+            Fault(247, Act.CRASH, "store2", "", 165, False),
+        ),
+        Setup(ack_mode=AckMode.EXPLICIT, habit=Habit.SLOW),
     ),
     # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
     "connected_behind_the_end_of_a_proxy": Schedule(

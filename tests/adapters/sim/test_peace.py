@@ -1,16 +1,23 @@
 """Peace: what is not settled is named, by the rule that speaks of it."""
 
+import attrs
 import pytest
 
 from stablecast.core.effects import Client
 from stablecast.core.messages import Role
 from stablecast.core.ranges import RangeSet
+from stablecast.core.registration import Registration
+from stablecast.core.store.batching import AckBatch
 from stablecast.core.units import SECOND
 from stablecast.daemon.records import client_record
 from stablecast.sim.cluster import Cluster, seeded
 from stablecast.sim.disk import Kind, Record
 from stablecast.sim.peace import trouble
-from stablecast.sim.setup import RECEIVERS, SOURCE, STORES, Setup
+from stablecast.sim.runner import run
+from stablecast.sim.schedule import Act, Fault, Schedule
+from stablecast.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, Setup
+
+IN_TURNS = Setup(turns=True, named=True, leaving=Leaving.RECEIVER)
 
 
 def quiet(setup: Setup, seed: int = 1) -> Cluster:
@@ -117,3 +124,51 @@ def test_where_a_quorum_is_required_nobody_stands_in_without_one(wiped: int) -> 
     for store in STORES[:wiped]:
         cluster.disks[store].log.clear()
     assert (trouble(cluster) is None) is (wiped == 2)
+
+
+TURN_OVER = Schedule(5002600, (), (Fault(3223, Act.CRASH, "store2", "", 279, True),), IN_TURNS)
+"""A store moves when its turn is over; then a receiver deregisters."""
+
+
+@pytest.mark.no_cover
+def test_a_receiver_that_leaves_cannot_find_a_store_that_moved_after_its_turn() -> None:
+    """P-502, P-586: SRIs name the store whose turn it is, and nothing else tells receivers where stores are."""
+    assert run(TURN_OVER).violations == ()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("schedule", [TURN_OVER, attrs.evolve(TURN_OVER, faults=())])
+def test_that_excuses_no_receiver_that_hears_no_farewell(monkeypatch: pytest.MonkeyPatch, schedule: Schedule) -> None:
+    """The planted fault: answers to a deregistration are lost on the receiver."""
+    monkeypatch.setattr(Registration, "on_deregistered", lambda *_: False)
+    assert {violation.rule for violation in run(schedule).violations} == {"L1"}
+
+
+@pytest.mark.no_cover
+def test_that_excuses_no_receiver_that_does_not_follow_a_store_whose_turn_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted fault: it asks where the store was, though an SRI says where it is."""
+    monkeypatch.setattr(Registration, "move", lambda *_: None)
+    moves = tuple(Fault(4049, Act.CRASH, store, "", 1, True) for store in STORES)
+    schedule = Schedule(3, (), moves, IN_TURNS)
+    assert {violation.rule for violation in run(schedule).violations} == {"L1"}
+
+
+SMALL_MEMORY = Schedule(5002613, ((1894, 1), (1906, 34)), (), Setup(memory=True, size_threshold=480, lossy=30, large=2))
+"""A store in memory lets the oldest messages go beyond its threshold, before it recovered what the stream lost."""
+
+
+@pytest.mark.no_cover
+def test_a_memory_beyond_its_threshold_lets_go_what_is_not_stable() -> None:
+    """P-102, P-438: the source gives such messages up after their stability lifetime, and tells its application."""
+    assert run(SMALL_MEMORY).violations == ()
+
+
+@pytest.mark.no_cover
+def test_that_excuses_no_store_that_acknowledges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: messages are given up though a quorum of stores had room for them."""
+    monkeypatch.setattr(AckBatch, "add", lambda *_: None)
+    (violation,) = run(attrs.evolve(SMALL_MEMORY, sends=())).violations
+    assert violation.rule == "L1"
+    assert violation.text.endswith("had room for it")

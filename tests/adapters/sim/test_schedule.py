@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stablecast.sim.schedule import USUAL, Act, Schedule, draw
-from stablecast.sim.setup import HORIZON_MS, SOURCE, ScheduleError, Setup
+from stablecast.sim.setup import CLIENTS, HORIZON_MS, SOURCE, ScheduleError, Setup
 
 
 def test_schedules_survive_json() -> None:
@@ -17,7 +17,7 @@ def test_schedules_survive_json() -> None:
 def test_everything_is_over_at_the_horizon() -> None:
     faults = [fault for seed in range(200) for fault in draw(seed).faults]
     assert all(0 <= fault.at_ms < HORIZON_MS and 0 <= fault.span_ms <= HORIZON_MS - fault.at_ms for fault in faults)
-    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE, Act.FALTER, Act.DAMAGE}
+    assert {fault.act for fault in faults} == {*USUAL, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL}
     assert str(faults[0])
 
 
@@ -47,6 +47,16 @@ def test_disks_go_bad_where_more_than_one_has_what_is_stable() -> None:
     bad = [found for found in drawn if any(fault.act is Act.DAMAGE for fault in found.faults)]
     assert len(drawn) // 6 < len(bad) < len(drawn) // 3
     assert not any(found.setup.turns for found in bad)
+
+
+def test_two_living_processes_claim_one_client_where_leases_are_brief() -> None:
+    """Else the second would be refused until all faults are over. In turns they might have stores of their own."""
+    drawn = [draw(seed) for seed in range(300)]
+    rivals = [found for found in drawn if any(fault.act is Act.RIVAL for fault in found.faults)]
+    assert len(drawn) // 6 < len(rivals) < len(drawn) // 3
+    assert all(found.setup.brief and found.setup.rules.sizes and not found.setup.turns for found in rivals)
+    claimed = {fault.who for found in rivals for fault in found.faults if fault.act is Act.RIVAL}
+    assert claimed == set(CLIENTS)
 
 
 def test_a_schedule_of_before_setups_is_plain() -> None:

@@ -3,22 +3,24 @@
 import json
 from collections import Counter
 
+import attrs
 import pytest
 
 from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.settings import AckMode
-from stablecast.sim.setup import STORES, Leaving, Setup, draw_setup, plainer
+from stablecast.sim.setup import STORES, Habit, Leaving, Setup, draw_setup, plainer
 
 MANY = 1000
 
 
 def test_about_half_of_the_worlds_are_plain_and_the_others_have_everything() -> None:
     drawn = [draw_setup(seed) for seed in range(MANY)]
-    plain = sum(setup == Setup() for setup in drawn)
+    plain = sum(attrs.evolve(setup, brief=False, habit=Habit.PROMPT) == Setup() for setup in drawn)
     assert 0.4 < plain / MANY < 0.6
     deviations = Counter(name for setup in drawn for name in setup.as_json())
     assert set(deviations) == set(Setup.__annotations__)
     assert {setup.leaving for setup in drawn} == set(Leaving)
+    assert {setup.habit for setup in drawn} == set(Habit)
     assert {setup.ack_mode for setup in drawn} == set(AckMode)
     assert {setup.rules.sizes for setup in drawn} == {(), (3,), (1, 1, 1), (2, 1), (1, 2)}
 

@@ -6,13 +6,13 @@ import pytest
 
 from stablecast.core import effects as fx
 from stablecast.core.inputs import Gone, Reset
-from stablecast.core.messages import AckFlag, ConsumptionAck, ReceiverAlive
+from stablecast.core.messages import AckFlag, ConsumptionAck, Pace, ReceiverAlive
 from stablecast.core.receiver.acknowledging import Acknowledger, AckTimer
 from stablecast.core.receiver.delivery import DeliveryWindow
 from stablecast.core.registration import Registration, RegistrationTimes
 from stablecast.core.repairs import Repair
 from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
-from tests.core.samples import LIFE, drain, info, register, sends
+from tests.core.samples import LIFE, drain, info, register, registered, sends
 
 ASKING = info(confirmations=True)
 DOCUMENTED = Repair.ALL & ~Repair.PREFIX
@@ -55,6 +55,22 @@ def test_a_source_that_asks_counts_each_receiver_once() -> None:
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 4, first=3))
     machine.tell([registration(2)], ASKING, 5, [(5, 6)], 0, out)
     assert sends(drain(out))[-1] == ("source:1", ConsumptionAck(LIFE, 0, 71, 5, first=5))
+
+
+@pytest.mark.parametrize(("low", "told"), [(3, True), (5, False), (9, False)])
+def test_a_store_hears_where_a_receiver_that_sets_the_pace_began(low: int, told: bool) -> None:
+    """P-572: else it would keep for this receiver what another store let go of, and take nothing more in the end."""
+    held, out = registration(1), list[fx.Effect]()
+    held.granted = registered(store_index=1, low=low, high=20, pace=Pace.RECEIVERS)
+    began = DeliveryWindow(100)
+    began.begin(5, [])
+    acknowledger(pace=Pace.RECEIVERS).catch_up(held, began, out)
+    assert sends(drain(out)) == [("store1:1", ConsumptionAck(LIFE, 51, 71, 4))] * told
+    acknowledger().catch_up(held, began, out)
+    assert out == []
+    began.acked = 7
+    acknowledger().catch_up(held, began, out)
+    assert sends(out) == [("store1:1", ConsumptionAck(LIFE, 51, 71, 7))]
 
 
 def test_the_source_alone_is_told_the_session_id() -> None:

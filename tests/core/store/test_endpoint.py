@@ -23,6 +23,7 @@ from stablecast.core.store.serving import MAX_REQUEST_MESSAGES
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
 
+NEXT = LIFE + 1
 UNSET = {"source_lifetime_ns": 0, "receiver_lifetime_ns": 0}
 """The documented lifetimes: state goes at the activity timeout."""
 
@@ -63,6 +64,29 @@ def test_an_acknowledgement_for_another_source_is_dropped() -> None:
     driver = StoreDriver.with_receiver()
     driver.hear(register(reg_id=51, incarnation=9))
     assert code(driver.hear(ConsumptionAck(9, 51, 70, 5))) == ["late-ack"]
+
+
+def test_an_acknowledgement_waits_until_the_life_tells_where_it_resumes() -> None:
+    """Formal design, 7.4: until then its numbers are those of another life here, whose messages may be stable."""
+    driver = StoreDriver.with_receiver()
+    driver.hear(register(**{**SOURCE, "incarnation": NEXT}))
+    driver.sync()
+    driver.hear(ConsumptionAck(NEXT, 50, 70, 5))
+    assert driver.persisted() == []
+    assert driver.machine.clients.records[70].client.acknowledged == -1
+    driver.hear(info(incarnation=NEXT, low=3, high=5, lives=((LIFE, 0), (NEXT, 3)), term=2))
+    assert driver.machine.clients.records[70].client.acknowledged == 5
+    assert driver.machine.early_acks == {}
+
+
+def test_an_acknowledgement_of_a_life_that_never_tells_is_dropped() -> None:
+    """The life was replaced: what it sent is nothing that the store has."""
+    driver = StoreDriver.with_receiver()
+    driver.hear(register(**{**SOURCE, "incarnation": NEXT}))
+    driver.hear(ConsumptionAck(NEXT, 50, 70, 5))
+    driver.hear(register(**SOURCE))
+    driver.hear(info(low=0, high=5, lives=((LIFE, 0),), term=3))
+    assert driver.machine.clients.records[70].client.acknowledged == -1
 
 
 def test_what_is_stored_is_sent_again_where_it_is_held() -> None:

@@ -25,10 +25,11 @@ import attrs
 from stablecast.core import serial
 from stablecast.core.effects import Effect, Send
 from stablecast.core.inputs import Gone, Reset
-from stablecast.core.messages import AckFlag, ConsumptionAck, ReceiverAlive, SourceInfo
+from stablecast.core.messages import AckFlag, ConsumptionAck, Pace, ReceiverAlive, SourceInfo
 from stablecast.core.receiver.delivery import DeliveryWindow
 from stablecast.core.registration import Registration
 from stablecast.core.repairs import Repair
+from stablecast.core.resume import offer
 from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
 from stablecast.core.timers import TimerTable
 
@@ -125,6 +126,19 @@ class Acknowledger:
         request = registration.request
         ack = ConsumptionAck(request.incarnation, request.source_reg_id, request.reg_id, serial.wire(number))
         out.append(Send(registration.address, ack))
+
+    def catch_up(self, registration: Registration, window: DeliveryWindow, out: list[Effect]) -> None:
+        """Tell a store that granted what is acknowledged, which it may not know. Only after `window.begin`.
+
+        A receiver that sets the pace also tells where it began: a store that believes that this receiver needs older
+        messages keeps them for ever, and withholds its acknowledgements when it has room for nothing more.
+        """
+        behind = window.acked >= window.start
+        if not behind and self.config.pace is not Pace.SOURCE and registration.granted is not None:
+            low, _ = offer(registration.granted, window.start)
+            behind = low < window.start
+        if behind:
+            self.tell_store(registration, window.acked, out)
 
     def show_life(self, counting: list[Registration], info: SourceInfo, now: int, out: list[Effect]) -> None:
         """Nothing was confirmed for an interval. The source knows us by a RegID, so one that has none yet is silent."""

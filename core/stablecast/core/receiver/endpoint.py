@@ -266,8 +266,11 @@ class ReceiverSession:
         if high >= low and not answer.no_cache:
             self.window.learn(high)
         self._review(now)
-        if self.window.next is not None and self.window.acked >= self.window.start:
-            self.acknowledger.tell_store(registration, self.window.acked, self.outbox)
+        if self.window.next is not None:
+            self.acknowledger.catch_up(registration, self.window, self.outbox)
+        if self.enrollment.counting == [registration]:  # A receiver that no store counts has no name to confirm by.
+            again = (Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
+            self.acknowledger.on_broken(*again, now, self.outbox)
         self._recover(now)
 
     def _on_late_join(self, answer: LateJoinInfo, now: int) -> None:
@@ -355,6 +358,8 @@ class ReceiverSession:
     def begin(self, now: int, wish: int) -> None:
         """Start to deliver."""
         self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
+        for registration in self.enrollment.counting:
+            self.acknowledger.catch_up(registration, self.window, self.outbox)
 
     def begin_at(self, now: int, start: int) -> None:
         """Deliver from `start` on; what the stream leaves out is recovered as configured."""

@@ -59,12 +59,17 @@ from stablecast.core.store.tickets import Tickets
 
 @attrs.define
 class StoreEndpoint:
-    """One store. Driver contract: `stablecast.core` package docs. `check_at` (ns): when to look at the clients."""
+    """One store. Driver contract: `stablecast.core` package docs.
+
+    `check_at` (ns): when to look at the clients. `early_acks`: by RegID, what receivers acknowledged of a life that has
+    not told here where it resumes.
+    """
 
     config: StoreConfig
     registry: Registry
     serving: Serving
     check_at: int | None = None
+    early_acks: dict[int, ConsumptionAck] = attrs.field(factory=dict)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
@@ -240,6 +245,8 @@ class StoreEndpoint:
                 self._on_keepalive(message, now)
             case SourceInfo():
                 self.registry.on_info(message, now, self.outbox)
+                if self.early_acks:
+                    self._take_early_acks(now)
             case LateJoinInfo():
                 repository = self.registry.of_stream(message.incarnation)
                 if repository is not None:
@@ -261,9 +268,20 @@ class StoreEndpoint:
             self._odd("late-ack", f"consumption ack of receiver {ack.receiver_reg_id} for source {ack.source_reg_id}")
             return
         self.clients.on_heard(record, now)
+        if repository.resume_point is None:
+            # The receiver numbers by the history of a life that is not told here yet, and may never be: until then the
+            # same numbers are other messages here, which are stable and which the receiver may never have had.
+            self.early_acks[ack.receiver_reg_id] = ack
+            return
         if self.clients.on_acknowledged(record, serial.extend(ack.number, record.client.acknowledged)):
             self.registry.persist(record, self.outbox)
             self.registry.on_receivers(repository, now, self.outbox)
+
+    def _take_early_acks(self, now: int) -> None:
+        """A life told where it resumes: what its receivers acknowledged before counts now."""
+        early, self.early_acks = self.early_acks, {}
+        for ack in early.values():
+            self._on_consumed(ack, now)
 
     def _on_request(self, request: RetransmitRequest, now: int) -> None:
         repository = self.repositories.get(request.source_reg_id)
