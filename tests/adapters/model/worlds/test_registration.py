@@ -15,6 +15,7 @@ CONSTANTS: dict[str, Value] = {
     "Lifetime": 0,
     "Room": 1,
     "Writes": 1,
+    "Shared": frozenset(),
     "Faults": frozenset(),
     "Mutant": "none",
 }
@@ -27,11 +28,13 @@ CONSTANTS: dict[str, Value] = {
         {"Faults": frozenset({"slow", "break", "drop", "die", "crash"})},
         {"Clients": 2, "Faults": frozenset({"die"})},
         {"Clients": 2, "Lifetime": 3, "Interval": 2, "Faults": frozenset({"drop"})},
+        {"Clients": 2, "Shared": frozenset({1, 2}), "Faults": frozenset({"die", "drop"})},
     ],
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """A new holder (P-530..P-535, T6, T7), restarts, and leases (formal design, 7.6): R1 and R2 hold everywhere."""
-    found = explore(World.create({**CONSTANTS, **changes}), INVARIANTS, twins=2)
+    world = World.create({**CONSTANTS, **changes})
+    found = explore(world, world.invariants, twins=2)
     assert len(found.graph.states) > 100
     assert found.twins > 100
     assert found.violations == {}
