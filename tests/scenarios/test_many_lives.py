@@ -1,12 +1,12 @@
 """A store that was away for more lives of a source than anybody remembers.
 
-Histories keep the newest 64 lives (`MAX_LIVES`). A number that began before them is ascribed to nobody, and that must
+Histories keep the newest 64 lives (`HISTORY_LIVES`). A number that began before them is ascribed to nobody, and that must
 never count as agreement: the store that was away may hold another message under the number than the one that is stable.
 """
 
 import pytest
 
-from stablecast.core.lives import MAX_LIVES
+from stablecast.core.history import HISTORY_LIVES
 from stablecast.core.units import MILLISECOND, SECOND
 from tests.support.cluster import Cluster
 
@@ -47,7 +47,9 @@ def away_for(lives: int) -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize("lives", [TAIL + 1, MAX_LIVES - 1, MAX_LIVES, MAX_LIVES + 1, MAX_LIVES + TAIL + 3])
+@pytest.mark.parametrize(
+    "lives", [TAIL + 1, HISTORY_LIVES - 1, HISTORY_LIVES, HISTORY_LIVES + 1, HISTORY_LIVES + TAIL + 3]
+)
 def test_a_store_that_was_away_shows_no_message_of_a_life_that_is_over(lives: int) -> None:
     """P-004: what is forgotten is cut, asked for or refused, and never believed."""
     cluster = away_for(lives)
@@ -56,7 +58,7 @@ def test_a_store_that_was_away_shows_no_message_of_a_life_that_is_over(lives: in
     assert {number: life for number, life in held.items() if stable.get(number, life) != life} == {}
 
 
-@pytest.mark.parametrize("lives", [TAIL + 1, MAX_LIVES + TAIL + 3])
+@pytest.mark.parametrize("lives", [TAIL + 1, HISTORY_LIVES + TAIL + 3])
 @pytest.mark.parametrize("gone", OTHERS)
 def test_a_receiver_that_comes_later_gets_what_is_stable(lives: int, gone: str) -> None:
     """P-004: also from the store that was away, when one of the others is gone."""
@@ -73,7 +75,7 @@ def test_a_receiver_that_was_away_for_as_many_lives_gets_what_is_stable() -> Non
     cluster.send(SHARED)
     cluster.world.run(SECOND)
     cluster.crash_receiver("receiver0")
-    for _ in range(MAX_LIVES + TAIL + 3):
+    for _ in range(HISTORY_LIVES + TAIL + 3):
         cluster.crash_source()
         cluster.start_source()
         cluster.world.run_until(lambda: bool(cluster.source.machine.can_send))

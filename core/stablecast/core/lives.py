@@ -9,7 +9,7 @@ import attrs
 
 from stablecast.core.ranges import RangeSet
 
-MAX_LIVES = 64
+MAX_LIVES = 1024
 """Lives of one source that a session tells apart; of older ones duplicates may be delivered again."""
 
 ANY_LIFE = 0
