@@ -12,6 +12,7 @@ from stablecast.client import receiver as module
 from stablecast.config.options import Value
 from stablecast.core import serial
 from stablecast.core.effects import StartProxy
+from stablecast.core.errors import MisuseError
 from stablecast.core.events import Oddity, RegistrationComplete, UnrecoverableLoss
 from stablecast.core.messages import ElectionToken, StoreEntry
 from stablecast.transports.codec.identity import TOPIC_BITS
@@ -160,7 +161,7 @@ async def test_a_handle_acknowledges_whatever_session_answers_by_then(net: Netwo
     for _ in range(2):
         context, source = await returned(net, context, receiver)
     handle.ack()
-    with pytest.raises(module.StablecastError, match="not delivered"):
+    with pytest.raises(MisuseError, match="not delivered"):
         handle.ack(77)
     [session] = receiver._sessions.values()
     await until(lambda: session._machine.window.acked == 1)
