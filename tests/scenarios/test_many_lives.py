@@ -1,7 +1,7 @@
 """A store that was away for more lives of a source than anybody remembers.
 
-Histories keep the newest 64 lives (`HISTORY_LIVES`). A number that began before them is ascribed to nobody, and that must
-never count as agreement: the store that was away may hold another message under the number than the one that is stable.
+Histories keep the newest 64 lives (`HISTORY_LIVES`). A number that began before them is ascribed to nobody, and that
+must never count as agreement: the store that was away may hold another message under the number than the stable one.
 """
 
 import pytest
