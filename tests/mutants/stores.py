@@ -64,10 +64,17 @@ STORES: Final = (
         Test("core/store/test_lifetime.py::test_state_follows_from_the_last_sign_of_life"),
     ),
     Mutant(
+        "a-lifetime-without-an-end-ends",
+        "store/lifetime",
+        "if self.kept or self.lifetime_ns >= STATE_FOR_EVER:",
+        "if self.kept:",
+        Test("core/store/test_endpoint.py::test_by_default_state_never_goes_by_itself"),
+    ),
+    Mutant(
         "the-state-lifetime-counts-from-inactivity",
         "store/lifetime",
-        "not self.kept and silence >= max(self.activity_ns, self.lifetime_ns):",
-        "not self.kept and silence >= self.activity_ns + self.lifetime_ns:",
+        "return self.heard_at + max(self.activity_ns, self.lifetime_ns)",
+        "return self.heard_at + self.activity_ns + self.lifetime_ns",
         Test("core/store/test_traps.py::test_t7_activity_versus_lifetime"),
     ),
     Mutant(
@@ -340,15 +347,14 @@ STORES: Final = (
     Mutant(
         "a-receiver-that-left-holds-messages",
         "store/registry",
-        "        elif client.source_reg_id in self.repositories:\n"
-        "            self.on_receivers(self.repositories[client.source_reg_id], now, out)\n",
+        "        elif source is not None:\n            self.on_receivers(source, now, out)\n",
         "",
         Test("core/store/test_registry.py::test_a_paced_receiver_that_deregisters_holds_nothing_up_any_more"),
     ),
     Mutant(
         "receivers-of-a-source-that-went-stay",
         "store/registry",
-        "                self.delete(receiver, now, out)\n",
+        "                self._part(receiver, source, now, out, Farewell.SOURCE_GONE)\n",
         "                pass\n",
         Test("core/store/test_registry.py::test_a_source_that_deregisters_goes_with_its_messages_and_receivers"),
     ),
