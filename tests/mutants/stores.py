@@ -71,6 +71,13 @@ STORES: Final = (
         Test("core/store/test_lifetime.py::test_state_follows_from_the_last_sign_of_life"),
     ),
     Mutant(
+        "a-lifetime-without-an-end-ends",
+        "store/lifetime",
+        "if self.kept or self.lifetime_ns >= STATE_FOR_EVER:",
+        "if self.kept:",
+        Test("core/store/test_endpoint.py::test_by_default_state_never_goes_by_itself"),
+    ),
+    Mutant(
         "the-state-lifetime-counts-from-inactivity",
         "store/lifetime",
         "return self.heard_at + max(self.activity_ns, self.lifetime_ns)",
