@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test pure daemons models outside lint types tools trace-rows mutants bench compiled soak clean
+.PHONY: help .venv demo test pure daemons models outside lint types tools trace-rows mutants bench compiled soak torture clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # with coverage. To record it makes code three times slower and each start of a process twice: two parts go without, and
 # so do single tests that run what others cover (`no_cover`).
 PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/,capture model prove sim trace whatif)
-OUTSIDE := tests/bench tests/e2e tests/examples $(wildcard tests/test_*.py)
+OUTSIDE := tests/bench tests/e2e tests/examples tests/torture $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
 
@@ -109,6 +109,9 @@ SOAK_RUNS ?= 200
 
 soak: .venv tools  ## all tests, with many more property-test examples and kills of a store
 	@STABLECAST_SOAK_RUNS=$(SOAK_RUNS) $(BIN)/python -m pytest -q --timeout=0 --hypothesis-profile=soak
+
+torture: .venv  ## faults of real processes, judged (ARGS=--help: seeds, plans; needs root)
+	@$(BIN)/python -m tests.torture $(ARGS)
 
 clean:  ## remove what builds and tools wrote; .venv stays
 	@rm -rf build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache bench.json

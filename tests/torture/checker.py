@@ -1,0 +1,262 @@
+"""Judge a history by the files that its processes left; nothing here is imported from what is judged.
+
+A *run* is one start of one program. The payload of each message begins with its name. `judge` takes the lines of all
+histories in any order, and the standard error of each run. A line is a dictionary with `is`, `run` and `t` (ns of the
+monotonic clock, which all processes share). `judge` returns one sentence for each violation.
+
+| rule | what must hold |
+|---|---|
+| lost | every stable message was delivered to every receiver, a late one included |
+| reused | one number of one owner and topic stands for one stable message |
+| changed | a number that was stable is delivered with that message; payloads arrive as they were sent |
+| order | a run gets stable messages of one owner in the order of their numbers, and within one life all messages |
+| twice | a run gets no message twice |
+| confirmed | everything that is confirmed by a receiver was delivered to it before |
+| hang | after all faults: each source falls silent with everything stable; everything stable is delivered |
+| repeated | where nothing keeps it from being acknowledged, what was consumed 3 s before a crash does not come again |
+| blocked | while a minority of the disks fails and nothing else, messages become stable |
+| ended | no process ends unless the plan ends it, or takes from it what it cannot do without |
+| traceback | no process writes a traceback, or an exception that nobody took |
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+Line = Mapping[str, Any]
+TRACEBACK = re.compile(
+    r"Traceback \(most recent call last\)|Exception ignored|never retrieved|was never awaited|Fatal Python error"
+)
+ACKNOWLEDGED_NS = 3_000_000_000
+"""Within which what was consumed is acknowledged, where nothing but the consumer itself stands in the way."""
+SHOWN = 3
+"""Examples in one sentence."""
+
+
+@dataclass
+class Verdict:
+    """What was found, and how much was looked at."""
+
+    violations: list[str] = field(default_factory=list)
+    sent: int = 0
+    stable: int = 0
+    delivered: int = 0
+    confirmed: int = 0
+
+    def add(self, rule: str, text: str) -> None:
+        """Note a violation."""
+        self.violations.append(f"{rule}: {text}")
+
+
+@dataclass
+class Facts:
+    """The lines, sorted into what the rules ask for."""
+
+    owner: dict[str, tuple[str, str]] = field(default_factory=dict)  # of a stream: its owner and topic
+    number: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))  # by stream
+    stable: dict[tuple[str, str], dict[int, set[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    nameless: dict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
+    stable_ids: set[str] = field(default_factory=set)
+    delivered: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # by run
+    first_at: dict[tuple[str, str], int] = field(default_factory=dict)  # of a receiver and a message
+    receiver_of: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))  # by RegID
+    confirmed: list[Line] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    marks: list[Line] = field(default_factory=list)
+
+
+def gather(lines: Iterable[Line]) -> Facts:
+    """Sort the lines."""
+    facts = Facts(lines=sorted(lines, key=lambda line: int(line["t"])))
+    announced = []
+    for line in facts.lines:
+        what = line["is"]
+        if "stream" in line:
+            facts.owner[line["stream"]] = (line["owner"], line["topic"])
+        if what == "sent":
+            facts.number[line["stream"]].update({int(number): name for number, name in line["items"]})
+        elif what == "stable":
+            announced.append(line)
+        elif what == "delivered":
+            facts.delivered[line["run"]].append(line)
+            facts.first_at.setdefault((line["receiver"], line["id"]), line["t"])
+        elif what == "reg-id":
+            facts.receiver_of[line["reg_id"]].add(line["receiver"])
+        elif what == "confirmed":
+            facts.confirmed.append(line)
+        elif what in {"fault", "heal", "ended", "hang", "prompt"}:
+            facts.marks.append(line)
+    for line in announced:
+        _name_stable(facts, line)
+    return facts
+
+
+def _name_stable(facts: Facts, line: Line) -> None:
+    """A source killed before it wrote what it sent leaves numbers without names, and so do pieces of large messages."""
+    stream = line["stream"]
+    owner = facts.owner[stream]
+    for number in range(line["first"], line["last"] + 1):
+        name = facts.number[stream].get(number)
+        if name is None:
+            facts.nameless[owner].add(number)
+        else:
+            facts.stable[owner][number].add(name)
+            facts.stable_ids.add(name)
+
+
+def owner_of(facts: Facts, name: str) -> tuple[str, str]:
+    """The owner and topic of a message, by its name `STREAM:COUNT`."""
+    return facts.owner.get(name.rpartition(":")[0], ("nobody", ""))
+
+
+def judge(lines: Iterable[Line], errors: Mapping[str, str], receivers: Sequence[str]) -> Verdict:
+    """Judge a history.
+
+    Args:
+        lines: What the applications and the history itself wrote.
+        errors: What each run wrote on standard error.
+        receivers: The receivers to which everything stable is due.
+    """
+    facts = gather(lines)
+    verdict = Verdict(
+        sent=sum(map(len, facts.number.values())),
+        stable=len(facts.stable_ids),
+        delivered=sum(map(len, facts.delivered.values())),
+        confirmed=len(facts.confirmed),
+    )
+    _reused(facts, verdict)
+    _lost(facts, verdict, receivers)
+    for run, delivered in facts.delivered.items():
+        _one_run(facts, verdict, run, delivered)
+    _confirmed(facts, verdict)
+    _blocked(facts, verdict)
+    if any(mark["is"] == "prompt" for mark in facts.marks):
+        _repeated(facts, verdict)
+    for mark in facts.marks:
+        if mark["is"] in {"ended", "hang"}:
+            verdict.add(mark["is"], mark["text"])
+    for run, text in sorted(errors.items()):
+        found = [line for line in text.splitlines() if TRACEBACK.search(line)]
+        if found:
+            lines_ = [line for line in text.splitlines() if line.strip()]
+            verdict.add("traceback", f"{run} wrote {len(found)} of them; its last line is: {lines_[-1][:300]}")
+    return verdict
+
+
+def _some(items: Iterable[object]) -> str:
+    """Some of many, for people."""
+    found = sorted(map(str, items))
+    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+
+
+def _reused(facts: Facts, verdict: Verdict) -> None:
+    for (owner, topic), numbers in facts.stable.items():
+        reused = {number: names for number, names in numbers.items() if len(names) > 1}
+        if reused:
+            number = min(reused)
+            verdict.add(
+                "reused",
+                f"{len(reused)} numbers of {owner} on {topic} stand for two stable messages each, "
+                f"first {number}: {_some(reused[number])}",
+            )
+
+
+def _lost(facts: Facts, verdict: Verdict, receivers: Sequence[str]) -> None:
+    for receiver in receivers:
+        got = {line["id"] for lines in facts.delivered.values() for line in lines if line["receiver"] == receiver}
+        missing = facts.stable_ids - got
+        if missing:
+            verdict.add("lost", f"{receiver} never got {len(missing)} stable messages: {_some(missing)}")
+        numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+        for lines in facts.delivered.values():
+            for line in lines:
+                if line["receiver"] == receiver:
+                    numbers[owner_of(facts, line["id"])].update(range(line["first"], line["number"] + 1))
+        for owner, wanted in facts.nameless.items():
+            unseen = {number for number in wanted if number & 0xFFFF_FFFF not in numbers[owner]}
+            if unseen:
+                verdict.add("lost", f"{receiver} never got number {_some(unseen)} of {owner[0]}, which was stable")
+
+
+def _one_run(facts: Facts, verdict: Verdict, run: str, delivered: Sequence[Line]) -> None:
+    """Order, once, and the right bytes, in one run of a receiver."""
+    seen: set[str] = set()
+    again: list[str] = []
+    newest: dict[tuple[str, str], tuple[int, str]] = {}
+    newest_of_life: dict[tuple[tuple[str, str], int], int] = {}
+    back: list[str] = []
+    changed: list[str] = []
+    for line in delivered:
+        name, number = line["id"], line["number"]
+        owner = owner_of(facts, name)
+        if not line["whole"]:
+            changed.append(name)
+        if name in seen:
+            again.append(name)
+        seen.add(name)
+        life = (owner, line["life"])
+        if number <= newest_of_life.get(life, -1):
+            back.append(f"{name} ({number} after {newest_of_life[life]} of the same life)")
+        newest_of_life[life] = max(number, newest_of_life.get(life, -1))
+        stable = facts.stable[owner].get(number)
+        if name in facts.stable_ids:
+            if number <= newest.get(owner, (-1, ""))[0]:
+                back.append(f"{name} ({number} after {newest[owner][0]}: {newest[owner][1]})")
+            newest[owner] = max((number, name), newest.get(owner, (-1, "")))
+            if not stable or name not in stable:
+                changed.append(f"{name} as number {number}")
+    if changed:
+        verdict.add("changed", f"{run} got {len(changed)} messages otherwise than they were sent: {_some(changed)}")
+    if again:
+        verdict.add("twice", f"{run} got {len(again)} messages again: {_some(again)}")
+    if back:
+        verdict.add("order", f"{run} got {len(back)} messages after later ones: {_some(back)}")
+
+
+def _confirmed(facts: Facts, verdict: Verdict) -> None:
+    wrong: dict[str, list[str]] = defaultdict(list)
+    for line in facts.confirmed:
+        who = facts.receiver_of.get(line["reg_id"], set())
+        for number in range(line["first"], line["last"] + 1):
+            name = facts.number[line["stream"]].get(number)
+            if name is None:
+                continue
+            times = [facts.first_at[receiver, name] for receiver in who if (receiver, name) in facts.first_at]
+            if not who:
+                times = [at for (_, delivered), at in facts.first_at.items() if delivered == name]
+            if not times or min(times) > line["t"]:
+                wrong[_some(who) or "somebody"].append(f"{name} ({'later' if times else 'never'})")
+    for receiver, names in wrong.items():
+        verdict.add("confirmed", f"{len(names)} messages before they were delivered to {receiver}: {_some(names)}")
+
+
+def _repeated(facts: Facts, verdict: Verdict) -> None:
+    """A run consumes a message when it asks for the next one, which the next line shows."""
+    settled: dict[str, set[str]] = defaultdict(set)
+    for run, delivered in sorted(facts.delivered.items(), key=lambda item: int(item[1][0]["t"])):
+        receiver = delivered[0]["receiver"]
+        again = [line["id"] for line in delivered if line["id"] in settled[receiver]]
+        if again:
+            verdict.add("repeated", f"{run} got {len(again)} messages that were consumed long before: {_some(again)}")
+        end = delivered[-1]["t"] - ACKNOWLEDGED_NS
+        settled[receiver] |= {
+            line["id"] for line, after in pairwise(delivered) if after["t"] < end and line["id"] in facts.stable_ids
+        }
+
+
+def _blocked(facts: Facts, verdict: Verdict) -> None:
+    """In the second half of a fault that a quorum survives something becomes stable."""
+    began: dict[str, Line] = {}
+    for mark in facts.marks:
+        if mark["is"] == "fault" and mark.get("survivable"):
+            began[mark["who"]] = mark
+        elif mark["is"] == "heal" and mark["who"] in began:
+            start, end = began.pop(mark["who"])["t"], mark["t"]
+            middle = (start + end) // 2
+            if not any(line["is"] == "stable" and middle < line["t"] < end for line in facts.lines):
+                verdict.add("blocked", f"nothing became stable while only the disk of {mark['who']} failed")

@@ -1,0 +1,117 @@
+"""The file system of one store, and what may happen to it.
+
+`plain` is a directory of the machine's own file system; `tmpfs` and `ext4` (on a loop device) are file systems of the
+store alone, which can be full, fail, and lose what was not synced. The module expects a mount namespace of its own.
+"""
+
+import fcntl
+import os
+import random
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+SHUTDOWN = 0x8004587D
+"""EXT4_IOC_SHUTDOWN: the file system does no more I/O from here on."""
+NO_FLUSH = 2
+"""Its argument: nothing that is not on the device yet gets there, as when the power fails."""
+BALLAST = "ballast"
+PIECE = 64 * 1024
+SEGMENTS = "*.seg"
+
+
+class Disk:
+    """One store's place; `directory` is what the store is given."""
+
+    def __init__(self, place: Path, kind: str, megabytes: int) -> None:
+        """Make it. Raises CalledProcessError when it cannot be mounted."""
+        self.kind = kind
+        self._root = place / "root"
+        self._image = place / "image"
+        self._copy = place / "copy"
+        self._root.mkdir(parents=True)
+        if kind == "ext4":
+            with self._image.open("wb") as image:
+                image.truncate(megabytes << 20)
+            subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", str(self._image)], check=True)
+            self._mount()
+        elif kind == "tmpfs":
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "store", str(self._root)], check=True)
+        self.directory = self._root / "store"
+        self.directory.mkdir()
+
+    def fill(self) -> None:
+        """Leave no room."""
+        with (self._root / BALLAST).open("wb") as ballast:
+            size, piece = 0, 1 << 30
+            while piece >= 4096:
+                try:
+                    os.posix_fallocate(ballast.fileno(), size, piece)
+                    size += piece
+                except OSError:
+                    piece //= 2
+
+    def free(self) -> None:
+        """Give the room back."""
+        (self._root / BALLAST).unlink(missing_ok=True)
+
+    def fail(self) -> None:
+        """Make the file system read-only, as the kernel does after an error of the device (ext4)."""
+        subprocess.run(["mount", "-o", "remount,abort", str(self._root)], check=True, capture_output=True)
+
+    def lose_power(self) -> None:
+        """Let nothing more reach the device (ext4): what was not synced is gone after `repair`."""
+        descriptor = os.open(self._root, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", NO_FLUSH))
+        finally:
+            os.close(descriptor)
+
+    def repair(self) -> None:
+        """Mount the file system again; nobody may use it."""
+        subprocess.run(["umount", str(self._root)], check=True, capture_output=True)
+        # 1: errors were corrected, as is usual after an abort
+        done = subprocess.run(["e2fsck", "-fy", str(self._image)], check=False, capture_output=True)
+        if done.returncode > 1:
+            raise OSError(f"e2fsck ended with {done.returncode}: {done.stdout!r}")
+        self._mount()
+
+    def copy(self) -> None:
+        """Keep a copy of the directory, for `damage` by `restore`."""
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self.directory, self._copy, ignore_dangling_symlinks=True)
+
+    def damage(self, how: str, seed: int) -> None:
+        """Change the directory of a store that does not run: flip, truncate, zero, remove, empty or restore."""
+        rng = random.Random(seed)
+        if how == "empty":
+            for path in self.directory.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        elif how == "restore":
+            if self._copy.exists():
+                shutil.rmtree(self.directory)
+                shutil.copytree(self._copy, self.directory)
+        else:
+            segments = sorted(path for path in self.directory.rglob(SEGMENTS) if path.stat().st_size)
+            if segments:
+                spoil(rng.choice(segments), how, rng)
+
+    def _mount(self) -> None:
+        subprocess.run(["mount", "-o", "loop", str(self._image), str(self._root)], check=True, capture_output=True)
+
+
+def spoil(path: Path, how: str, rng: random.Random) -> None:
+    """Damage one file."""
+    size = path.stat().st_size
+    at = rng.randrange(size)
+    if how == "remove":
+        path.unlink()
+    elif how == "truncate":
+        os.truncate(path, at)
+    else:
+        with path.open("r+b") as file:
+            file.seek(at)
+            old = file.read(1 if how == "flip" else PIECE)
+            file.seek(at)
+            file.write(bytes([old[0] ^ 0x10]) if how == "flip" else bytes(len(old)))

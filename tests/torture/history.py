@@ -1,0 +1,329 @@
+"""Play one plan: programs, faults, healing, and the judgement.
+
+    python -m tests.torture.history PLACE [PLANT]    reads PLACE/plan.json, writes PLACE/verdict.json
+
+It runs as the first process of namespaces of its own (network, mounts, processes), which `arguments` asks for: whatever
+happens to it, no process, mount, loop device or network device outlives it.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tests.torture.checker import Verdict, judge
+from tests.torture.commands import Commands
+from tests.torture.disks import Disk
+from tests.torture.hosts import Network
+from tests.torture.plan import DISK_MEGABYTES, LATE, STORES, Plan, Step
+from tests.torture.processes import Program, until
+
+READY_SECONDS = 60.0
+LIVENESS_SECONDS = 60.0
+"""Within which everything must be settled when all faults are over; an idle machine takes some seconds."""
+END_SECONDS = 20.0
+
+UNDONE: Mapping[str, str] = {
+    "stop": "continue", "cut": "join", "unplug": "plug", "mute": "unmute", "route": "unroute", "limit": "unlimit",
+    "fill": "free", "fail": "repair", "power": "repair",
+}  # fmt: skip
+"""Each fault, and the step that ends it."""
+
+
+def arguments(place: Path, plant: str = "") -> list[str]:
+    """The command line that plays `place/plan.json` in namespaces of its own."""
+    apart = "unshare --net --mount --propagation private --pid --fork --kill-child --mount-proc"
+    return [*apart.split(), sys.executable, "-m", "tests.torture.history", str(place), plant]
+
+
+class History:
+    """One plan at work."""
+
+    def __init__(self, plan: Plan, place: Path, plant: str) -> None:
+        """Make hosts and disks."""
+        self._plan = plan
+        self._place = place
+        self._marks: list[dict[str, Any]] = []
+        self._open: dict[tuple[str, str, str], Step] = {}  # faults by what undoes them
+        self._excused: set[str] = set()
+        self._due: set[str] = {*plan.sources, *plan.receivers, "relay"} - set(plan.later)
+        self._files: dict[Path, int] = {}
+        self._lines: list[dict[str, Any]] = []
+        self.servers = ("daemon",) if plan.daemon else STORES
+        self._due |= set(self.servers)
+        self._network = Network(["relay", *self.servers, *plan.sources, *plan.receivers, LATE])
+        self._disks = {
+            store: Disk(place / "disks" / store, kind, DISK_MEGABYTES)
+            for store, kind in zip(STORES, plan.disks, strict=True)
+        }
+        directories = {store: disk.directory for store, disk in self._disks.items()}
+        self._commands = Commands(plan, self._network, directories, place, plant)
+        runs = place / "runs"
+        runs.mkdir()
+        self.programs = {
+            name: Program(name, self._network.namespace(name), runs)
+            for name in ("relay", *self.servers, *plan.sources, *plan.receivers, LATE)
+        }
+
+    # Starting.
+
+    def start(self, *names: str) -> None:
+        """Start some; applications have begun, or ended, when this returns."""
+        for name in names:
+            self._launch(name)
+        for name in set(names) - {"relay", *self.servers}:
+            program = self.programs[name]
+            until(partial(_begun, program), READY_SECONDS)
+
+    def _launch(self, name: str) -> None:
+        program = self.programs[name]
+        if program.alive:
+            return
+        self._note_end(name)
+        self._due.add(name)
+        program.start(self._commands.of(program))
+
+    # Faults.
+
+    def do(self, step: Step) -> None:
+        """Do one step of the plan."""
+        network, who = self._network, step.who
+        program = self.programs.get(who)
+        match step.do:
+            case "start":
+                self.start(who)
+            case "kill":
+                self.kill(who)
+            case "stop" if program:
+                program.signal(signal.SIGSTOP)
+            case "continue" if program:
+                program.signal(signal.SIGCONT)
+            case "cut" | "join" | "unplug" | "plug":
+                getattr(network, step.do)(who)
+            case "mute" | "unmute":
+                getattr(network, step.do)(who, step.other)
+            case "route" | "unroute":
+                getattr(network, step.do)(who, step.other, step.how)
+            case "limit" if program:
+                self._excuse(who)
+                program.limit(step.how)
+            case "unlimit" if program:
+                program.unlimit()
+            case "none":
+                pass
+            case _:
+                self._on_disk(step)
+        self._remember(step)
+
+    def _on_disk(self, step: Step) -> None:
+        disk = self._disks[step.who]
+        match step.do:
+            case "fill" | "fail" | "power":
+                self._excuse(step.who)
+                self.mark("fault", who=step.who, survivable=self._plan.kind in {"disks", "daemon"})
+                {"fill": disk.fill, "fail": disk.fail, "power": disk.lose_power}[step.do]()
+            case "free":
+                disk.free()
+                self.mark("heal", who=step.who)
+            case "repair":
+                self.kill(step.who)
+                disk.repair()
+                self.mark("heal", who=step.who)
+            case "copy":
+                disk.copy()
+            case "damage":
+                self.kill(step.who)
+                disk.damage(step.how, step.seed)
+
+    def _remember(self, step: Step) -> None:
+        undo = UNDONE.get(step.do)
+        if undo is not None:
+            self._open[undo, step.who, step.other] = attrs.evolve(step, do=undo)
+        self._open.pop((step.do, step.who, step.other), None)
+
+    def _excuse(self, who: str) -> None:
+        """Who is deprived of disk, descriptors or memory may end; a daemon whose other stores are well may not."""
+        if who in self.programs:
+            self._excused.add(self.programs[who].run)
+
+    def kill(self, name: str) -> None:
+        """Kill somebody who may not run."""
+        self._note_end(name)
+        self._due.discard(name)
+        self.programs[name].kill()
+
+    def _note_end(self, name: str) -> None:
+        """Report a run that ended and was not ended by us."""
+        program = self.programs[name]
+        if name not in self._due or program.status is None or not program.runs:
+            return
+        self._due.discard(name)
+        if program.run not in self._excused:
+            self.mark("ended", who=name, text=f"{program.run} ended by itself with status {program.status}")
+
+    def mark(self, what: str, **fields: object) -> None:
+        """Add a line of our own to the history."""
+        self._marks.append({"t": time.monotonic_ns(), "is": what, "run": "history", **fields})
+
+    # The course of things.
+
+    def play(self) -> Verdict:
+        """Everything, and the judgement."""
+        self.mark("made")
+        self.start("relay", *self.servers)
+        for name in self.servers:
+            if not until(partial(_ready, self.programs[name]), READY_SECONDS):
+                self.mark("hang", text=f"{name} was not ready after {READY_SECONDS:.0f} s")
+        self.start(*self._applications())
+        self._registered()
+        self.mark("begun")
+        if self._plan.prompt:
+            self.mark("prompt")
+        began = time.monotonic()
+        for step in self._plan.steps:
+            time.sleep(max(0.0, began + step.at - time.monotonic()))
+            before = time.monotonic()
+            self.do(step)
+            began += time.monotonic() - before  # what follows comes as long after it as planned
+        self.heal()
+        self.settle()
+        self.mark("settled")
+        self.leave()
+        self.mark("left")
+        return self.verdict()
+
+    def _applications(self) -> list[str]:
+        return [name for name in (*self._plan.receivers, *self._plan.sources) if name not in self._plan.later]
+
+    def _registered(self) -> None:
+        """Faults begin when sources have begun to send."""
+        until(lambda: any(line["is"] == "stable" for line in self.lines()), READY_SECONDS)
+
+    def heal(self) -> None:
+        """Undo what is left of the faults, and start whoever does not run."""
+        for undo in list(self._open.values()):
+            self.do(undo)
+        self.start("relay", *self.servers, *self._applications())
+        self.mark("healed")
+
+    def settle(self) -> None:
+        """All sources end; everything stable is delivered to everybody, and to one who comes last."""
+        ends = time.monotonic() + LIVENESS_SECONDS
+        for name in (*self._plan.sources, *self._plan.receivers):
+            self.programs[name].signal(signal.SIGUSR1)
+        until(self._over, ends - time.monotonic(), 0.1)
+        if self._loud():
+            self.mark("hang", text=f"after {LIVENESS_SECONDS:.0f} s not everything sent was stable: {self._loud()}")
+        self.mark("silent")
+        self.start(LATE)
+        everybody = self._everybody()
+        if not until(lambda: not self._missing(everybody), max(LIVENESS_SECONDS / 2, ends - time.monotonic()), 0.1):
+            missing = {name: len(ids) for name, ids in self._missing(everybody).items()}
+            self.mark("hang", text=f"after {LIVENESS_SECONDS:.0f} s stable messages were not delivered: {missing}")
+
+    def leave(self) -> None:
+        """Everybody ends when asked to."""
+        for name in self.programs:
+            self._note_end(name)
+        for group in ((LATE, *self._plan.receivers, *self._plan.sources), (*self.servers, "relay")):
+            programs = [self.programs[name] for name in group]
+            self._due -= set(group)
+            for program in programs:
+                program.signal(signal.SIGCONT)
+                program.signal(signal.SIGTERM)
+            for program in programs:
+                if not program.end(END_SECONDS):
+                    self.mark("hang", text=f"{program.run} did not end within {END_SECONDS:.0f} s of SIGTERM")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All lines so far; each file is read on from where it was read to."""
+        for path in (self._place / "runs").glob("*.jsonl"):
+            at = self._files.get(path, 0)
+            with path.open("rb") as file:
+                file.seek(at)
+                whole, _, _ = file.read().rpartition(b"\n")
+            if whole:
+                self._files[path] = at + len(whole) + 1
+                self._lines += [json.loads(line) for line in whole.splitlines()]
+        return self._lines
+
+    def _loud(self) -> list[str]:
+        """Sources that may send and have not fallen silent, and topics of owners whose sources all may not."""
+        last: dict[str, dict[str, Any]] = {}
+        for line in self.lines():
+            if line["is"] in {"registered", "refused", "quiet", "closed", "forbidden"}:
+                last[line["stream"]] = line
+        running = {program.run for program in self.programs.values() if program.alive}
+        states = [line for line in last.values() if line["run"] in running]
+        quiet = {(line["owner"], line["topic"]): line["run"] for line in states if line["is"] == "quiet"}
+        # A process that another one has taken over from waits, and may, as long as that one lives.
+        loud = [
+            line["stream"]
+            for line in states
+            if line["is"] == "registered" and quiet.get((line["owner"], line["topic"]), line["run"]) == line["run"]
+        ]
+        due = {(job["owner"], topic) for job in self._plan.sources.values() for topic in job["topics"]}
+        return loud + [f"{owner} on {topic}" for owner, topic in sorted(due - quiet.keys())]
+
+    def _over(self) -> bool:
+        """Whether all sources are silent, or one never will be."""
+        return not self._loud() or any(self.programs[name].status is not None for name in self._due)
+
+    def _everybody(self) -> list[str]:
+        """All receivers that are owed everything, by their owners."""
+        return [*dict.fromkeys(job["owner"] for job in self._plan.receivers.values()), LATE]
+
+    def _missing(self, receivers: list[str]) -> dict[str, set[str]]:
+        names: dict[tuple[str, int], str] = {}
+        wanted: set[str] = set()
+        got: dict[str, set[str]] = {name: set() for name in receivers}
+        for line in self.lines():
+            if line["is"] == "sent":
+                names.update({(line["stream"], number): name for number, name in line["items"]})
+            elif line["is"] == "delivered":
+                got[line["receiver"]].add(line["id"])
+        for line in self._lines:
+            if line["is"] == "stable":
+                numbers = range(line["first"], line["last"] + 1)
+                wanted |= {names[line["stream"], number] for number in numbers if (line["stream"], number) in names}
+        return {name: wanted - ids for name, ids in got.items() if wanted - ids}
+
+    def verdict(self) -> Verdict:
+        """What the checker finds."""
+        runs = self._place / "runs"
+        errors = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in runs.glob("*.err")}
+        errors = {run: text for run, text in errors.items() if run not in self._excused or "MemoryError" not in text}
+        (self._place / "marks.jsonl").write_text("".join(json.dumps(m) + "\n" for m in self._marks), encoding="utf-8")
+        return judge([*self.lines(), *self._marks], errors, self._everybody())
+
+
+def _begun(program: Program) -> bool:
+    """Whether an application has begun to write, or never will."""
+    return program.history().exists() or not program.alive
+
+
+def _ready(program: Program) -> bool:
+    """Whether a server has said that it serves, or never will."""
+    return "\n" in program.said() or not program.alive
+
+
+def main() -> None:
+    """Play, and write the verdict."""
+    place = Path(sys.argv[1])
+    os.umask(0o022)
+    plan = Plan.read((place / "plan.json").read_text(encoding="utf-8"))
+    began = time.monotonic()
+    verdict = History(plan, place, sys.argv[2] if len(sys.argv) > 2 else "").play()
+    said = {**vars(verdict), "seconds": time.monotonic() - began}
+    (place / "verdict.json").write_text(json.dumps(said, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Rules that were broken once, reverted one at a time: `make torture ARGS=--plants` must find each.
+
+A plant replaces functions after import, in each child process that is started with it:
+
+    python -c "from tests.torture.plants import main; main()" NAME MODULE ARGUMENT...
+"""
+
+import asyncio
+import runpy
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stablecast.client import context
+from stablecast.client.session import Session
+from stablecast.core.store import clients
+from stablecast.daemon.hosting import Host
+from stablecast.net import pool, tls
+from stablecast.net.address import parse
+from stablecast.net.reliable_sources import ReliableSources
+from stablecast.transports.reliable.inputs import Submit
+
+
+def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    """Replace what must be there: a plant that reverts nothing would survive for ever."""
+    if not hasattr(owner, name):
+        raise LookupError(f"{owner} has no {name} that a plant could replace: adapt tests/torture/plants.py")
+    setattr(owner, name, function)
+
+
+def owners() -> None:
+    """Let two sources of one context have the same RegIDs, in the context and at the stores."""
+    _replace(context, "check_claims", lambda *_: None)
+    _replace(clients, "earlier", lambda *_: False)
+
+
+def backlog() -> None:
+    """Let a session with a new life of a source know nothing of what waits in the inbox."""
+    start = Session.start
+
+    def forgetful(self: Session, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
+        for session in earlier:
+            session.stop()
+        start(self, history)
+
+    _replace(Session, "start", forgetful)
+
+
+def dialling() -> None:
+    """Use a connection that is made after its attempt was given up, and let its failures end nothing."""
+
+    async def attempt(self: pool.Pool, link: pool.Link) -> None:
+        host, port = parse(link.address)
+        one = pool.Attempt(link)
+        try:
+            async with asyncio.timeout(pool.CONNECT_SECONDS):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: one, host, port, local_addr=(self._source_ip, 0), ssl=tls.client()
+                )
+        except OSError:
+            if link.made_at is None:
+                raise
+
+    def fail(self: pool.Link, error: Exception) -> None:
+        raise error
+
+    _replace(pool.Pool, "_attempt", attempt)
+    _replace(pool.Link, "fail", fail)
+
+
+def rates() -> None:
+    """Send control messages that wait before the block whose budget was asked for: they use it up."""
+
+    def offer(self: ReliableSources, number: int, block: bytes, mark: Any) -> bool:
+        if self.machine.blocked:
+            return False
+        said = self._said.pop(number, None)
+        if said:
+            self._said_bytes -= sum(map(len, said))
+            self._timed.feed(Submit(number, b"".join(said), mark))
+        if block:
+            self._timed.feed(Submit(number, block, mark))
+        return True
+
+    _replace(ReliableSources, "offer", offer)
+
+
+def parking() -> None:
+    """Let one store whose disk fails end its daemon."""
+
+    async def tend(self: Host) -> None:
+        raise await self.failed
+
+    _replace(Host, "tend", tend)
+
+
+PLANTS: Mapping[str, tuple[Callable[[], None], str]] = {
+    "owners": (owners, "twins"),
+    "backlog": (backlog, "backlog"),
+    "dialling": (dialling, "dialling"),
+    "rates": (rates, "rates"),
+    "parking": (parking, "daemon"),
+}
+"""Each plant, and the kind of plans that finds it."""
+
+
+def main() -> None:
+    """Plant, and run a module as a program."""
+    name, module, *rest = sys.argv[1:]
+    PLANTS[name][0]()
+    sys.argv = [module, *rest]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

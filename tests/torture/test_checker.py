@@ -1,0 +1,185 @@
+"""Each rule of the checker finds the violation that is planted for it, and a history without one is clean."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.torture.checker import TRACEBACK, judge
+
+Lines = list[dict[str, Any]]
+RECEIVERS = ["receiver", "late"]
+
+
+def line(at: int, what: str, run: str, **fields: Any) -> dict[str, Any]:
+    return {"t": at, "is": what, "run": run, **fields}
+
+
+def sent(at: int, run: str, *items: tuple[int, str]) -> dict[str, Any]:
+    stream = f"{run}/orders/0"
+    return line(at, "sent", run, stream=stream, owner="source", topic="orders", items=[list(item) for item in items])
+
+
+def stable(at: int, run: str, first: int, last: int) -> dict[str, Any]:
+    stream = f"{run}/orders/0"
+    return line(at, "stable", run, stream=stream, owner="source", topic="orders", first=first, last=last)
+
+
+def got(at: int, run: str, number: int, name: str, **more: Any) -> dict[str, Any]:
+    receiver = run.partition(".")[0]
+    fields = {"receiver": receiver, "topic": "orders", "first": number, "number": number, "life": 1, "whole": True}
+    return line(at, "delivered", run, id=name, **{**fields, **more})
+
+
+def name(count: int, run: str = "source.1") -> str:
+    return f"{run}/orders/0:{count}"
+
+
+def clean() -> Lines:
+    """Three messages of two lives, two receivers, one of which confirms."""
+    return [
+        line(0, "reg-id", "receiver.1", receiver="receiver", reg_id=5),
+        sent(1, "source.1", (0, name(0)), (1, name(1))),
+        got(2, "receiver.1", 0, name(0)),
+        got(3, "receiver.1", 1, name(1)),
+        stable(4, "source.1", 0, 1),
+        line(5, "confirmed", "source.1", stream="source.1/orders/0", owner="source", topic="orders", first=0, last=1,
+             reg_id=5),
+        sent(6, "source.2", (2, name(0, "source.2"))),
+        stable(7, "source.2", 2, 2),
+        got(8, "receiver.1", 2, name(0, "source.2"), life=2),
+        *(got(9 + number, "late.1", number, one) for number, one in enumerate((name(0), name(1)))),
+        got(12, "late.1", 2, name(0, "source.2"), life=2),
+    ]  # fmt: skip
+
+
+def rules(lines: Lines, errors: dict[str, str] | None = None) -> set[str]:
+    found = judge(lines, errors or {}, RECEIVERS).violations
+    print("\n".join(found))
+    return {text.partition(":")[0] for text in found}
+
+
+def test_a_clean_history_is_clean() -> None:
+    verdict = judge(clean(), {"source.1": "store 10.0.0.1:14567 is unresponsive\n"}, RECEIVERS)
+    assert verdict.violations == []
+    assert (verdict.sent, verdict.stable, verdict.delivered, verdict.confirmed) == (3, 3, 6, 1)
+
+
+def without(index: int) -> Callable[[Lines], None]:
+    def plant(lines: Lines) -> None:
+        del lines[index]
+
+    return plant
+
+
+def change(index: int, **fields: Any) -> Callable[[Lines], None]:
+    return lambda lines: lines[index].update(fields)
+
+
+def swap(lines: Lines) -> None:
+    """Numbers 0 and 1 come the other way round."""
+    lines[2]["t"], lines[3]["t"] = lines[3]["t"], lines[2]["t"]
+
+
+def older_life_late(lines: Lines) -> None:
+    """Message 1 of the first life comes after message 2 of the second."""
+    lines[3]["t"] = 9
+
+
+def number_again(lines: Lines) -> None:
+    """The second life begins with number 1."""
+    lines[6]["items"] = [[1, name(0, "source.2")]]
+    lines[7].update(first=1, last=1)
+    for index in (8, 11):
+        lines[index].update(first=1, number=1)
+
+
+def twice(lines: Lines) -> None:
+    lines.append(got(20, "receiver.1", 2, name(0, "source.2"), life=3))
+
+
+def confirmed_early(lines: Lines) -> None:
+    lines[5]["t"] = 2
+
+
+def unnamed(lines: Lines) -> None:
+    """The source died before it wrote that it had sent number 3."""
+    lines.append(stable(21, "source.2", 3, 3))
+
+
+def fault(*between: int) -> Callable[[Lines], None]:
+    def plant(lines: Lines) -> None:
+        lines.append(line(100, "fault", "history", who="store1", survivable=True))
+        lines.append(line(200, "heal", "history", who="store1"))
+        lines.extend(stable(at, "source.1", 0, 1) for at in between)
+
+    return plant
+
+
+def crashed_late(lines: Lines) -> None:
+    """Message 0 was consumed long before the crash, message 1 was not, and both come again."""
+    second = 1_000_000_000
+    lines.append(line(0, "prompt", "history"))
+    lines[3]["t"], lines[8]["t"] = second, 9 * second
+    lines[5]["t"] = 2 * second
+    lines.append(got(10 * second, "receiver.2", 0, name(0)))
+
+
+def mark(what: str) -> Callable[[Lines], None]:
+    return lambda lines: lines.append(line(30, what, "history", text="it did"))
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        (without(11), {"lost"}),
+        (unnamed, {"lost"}),
+        (number_again, {"reused", "order"}),
+        (change(3, whole=False), {"changed"}),
+        (change(8, number=3), {"changed"}),
+        (swap, {"order"}),
+        (older_life_late, {"order", "confirmed"}),
+        (twice, {"twice", "order"}),
+        (confirmed_early, {"confirmed"}),
+        (change(5, last=2), set()),  # number 2 was sent by another life: this stream does not name it
+        (change(5, reg_id=6), set()),  # nobody is known by that RegID, and somebody got them
+        (crashed_late, {"repeated"}),
+        (fault(120), {"blocked"}),
+        (fault(120, 180), set()),
+        (mark("ended"), {"ended"}),
+        (mark("hang"), {"hang"}),
+    ],
+)
+def test_a_planted_violation_is_found(plant: Callable[[Lines], None], expected: set[str]) -> None:
+    lines = clean()
+    plant(lines)
+    assert rules(lines) == expected
+
+
+def test_a_message_that_never_became_stable_may_be_lost_and_its_number_used_again() -> None:
+    lines = clean()
+    lines.insert(0, sent(0, "source.1", (2, name(2))))
+    lines.append(got(4, "receiver.1", 2, name(2)))
+    assert rules(lines) == set()
+
+
+def test_a_confirmation_by_a_receiver_that_never_got_it_is_found() -> None:
+    """Another one has it, which is no excuse."""
+    lines = clean()
+    lines.append(line(0, "reg-id", "other.1", receiver="other", reg_id=7))
+    lines[5]["reg_id"] = 7
+    assert rules(lines) == {"confirmed"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Traceback (most recent call last):\n  File ...\nValueError: 1",
+        "Task exception was never retrieved",
+        "Exception ignored in: <function f>",
+        "sys:1: RuntimeWarning: coroutine 'f' was never awaited",
+    ],
+)
+def test_a_traceback_is_found(text: str) -> None:
+    assert TRACEBACK.search(text)
+    assert rules(clean(), {"store1.2": text}) == {"traceback"}

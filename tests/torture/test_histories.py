@@ -1,0 +1,31 @@
+"""The short form of `make torture`: one history of each kind below, and the tool itself."""
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.torture.__main__ import AT_ONCE, Outcome, obstacle, play, short_plans
+from tests.torture.plan import Plan
+
+WHY_NOT = obstacle()
+pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(900)]
+"""Seconds. A history waits for a minute for what never happens, and a busy machine takes another to start it."""
+
+PLANS = short_plans()
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Iterator[dict[str, Future[Outcome]]]:
+    with tempfile.TemporaryDirectory(prefix="torture-") as place, ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {plan.kind: pool.submit(play, plan, Path(place) / plan.kind) for plan in PLANS}
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.kind)
+def test_a_history_has_no_violation(plan: Plan, outcomes: dict[str, Future[Outcome]]) -> None:
+    outcome = outcomes[plan.kind].result()
+    assert outcome.violations == (), f"make torture ARGS='--seed {plan.seed} --kind {plan.kind}' plays it again"
+    assert outcome.counts["stable"] > 0
+    assert outcome.counts["delivered"] >= 2 * outcome.counts["stable"]

@@ -1,0 +1,83 @@
+"""The command: what it says where it cannot run, and how it ends."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.torture import __main__ as tool
+from tests.torture.__main__ import Outcome, main, obstacle, summary
+from tests.torture.kinds import KINDS
+from tests.torture.plants import PLANTS
+from tests.torture.processes import PATH
+
+
+def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "mkfs.ext4" else name)
+    assert obstacle() == "torture needs programs that are missing: run 'sudo apt-get install -y e2fsprogs'."
+
+
+def test_it_asks_for_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main([]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "torture needs root for network namespaces, mounts and loop devices: run 'sudo make torture'.\n",
+    )
+
+
+def test_loop_devices_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(tool, "LOOP", tmp_path / "none")
+    assert "run 'modprobe loop', or give them to the container." in obstacle()
+
+
+def test_a_kernel_that_refuses_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 1, "", "unshare failed: Operation not permitted\n")
+
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(tool, "LOOP", Path("/"))
+    monkeypatch.setattr("subprocess.run", refuse)
+    assert "(unshare failed: Operation not permitted): run it on a machine" in obstacle()
+
+
+@pytest.mark.parametrize(("violations", "status"), [((), 0), (("lost: one", "hang: two"), 1)])
+def test_one_line_and_the_status_tell_how_it_went(
+    violations: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = Counter(sent=5, stable=4, delivered=8, confirmed=1)
+    monkeypatch.setattr(tool, "obstacle", lambda: "")
+    monkeypatch.setattr(tool, "play", lambda plan, *_: Outcome(plan, violations, counts, 9.0))
+    assert main(["--histories", "2", "--seed", "1"]) == status
+    told = capsys.readouterr().out.splitlines()
+    found = "1 hang, 1 lost" if violations else "no violation"
+    assert len(told) == 3
+    assert "2 histories" in told[-1]
+    assert "10 sent, 8 stable, 16 delivered, 2 confirmations" in told[-1]
+    assert told[-1].endswith(found if not violations else "2 hang, 2 lost")
+
+
+def test_a_summary_of_nothing() -> None:
+    assert summary([], 0.0).endswith("no violation")
+
+
+def test_plants_name_kinds() -> None:
+    assert {kind for _, kind in PLANTS.values()} <= KINDS.keys()
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_plant_has_something_to_revert(plant: str) -> None:
+    command = [sys.executable, "-c", "from tests.torture.plants import main; main()", plant]
+    done = subprocess.run(
+        [*command, "stablecast.cli.main", "--version"],
+        env={**os.environ, "PYTHONPATH": PATH}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
