@@ -63,9 +63,15 @@ class Publisher:
         self._history = history
         self._job = job
         self._topic = topic
-        self._stream = f"{history.run}/{topic}/{handle}"
+        self._handle = f"{history.run}/{topic}/{handle}"
+        self._lives = 0
         self._count = 0
         self._sent: list[tuple[int, str]] = []
+
+    @property
+    def _stream(self) -> str:
+        """One name for each source object that the library made: each has numbers of its own."""
+        return f"{self._handle}.{self._lives}"
 
     def write(self, what: str, **fields: object) -> None:
         """Add a line about this object."""
@@ -74,6 +80,7 @@ class Publisher:
     async def run(self, context: Context) -> None:
         """Send until all is over, with a new source whenever the one before ended."""
         while True:
+            self._lives += 1
             try:
                 source = await context.source(
                     self._topic,
@@ -92,6 +99,7 @@ class Publisher:
                 await self.publish(source)
                 await asyncio.Event().wait()
             except Closed as error:
+                self.flush()
                 self.write("closed", text=str(error))
                 if not self._job.get("again"):
                     return

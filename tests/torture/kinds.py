@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping
 
 from tests.torture.plan import LONG_SECONDS, STARVED_SECONDS, STORES, Draft, Plan
 
+MOST_BYTES = 40_000_000
+"""What a source of large messages sends: less than a repository may hold, above which the oldest messages go."""
+
 
 def crashes(draft: Draft) -> None:
     """Everybody is killed now and then, all stores at once included."""
@@ -230,7 +233,8 @@ def flood(draft: Draft) -> None:
     """Thousands of messages a second, some large, while stores and receivers fall behind."""
     draft.source(burst=draft.rng.choice((50, 100)), size=draft.rng.choice((20, 100)))
     if draft.rng.random() < 0.3:
-        draft.source(burst=3, size=draft.rng.choice((10_000, 70_000, 300_000)))
+        size = draft.rng.choice((10_000, 70_000, 300_000))
+        draft.source(burst=3, size=size, messages=MOST_BYTES // size)
     draft.receiver("receiver1")
     draft.receiver("receiver2", mode="plain")
     for _ in range(draft.rng.randint(2, 4)):
