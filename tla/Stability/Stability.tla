@@ -381,6 +381,7 @@ Stop ==  \* it crashes
     /\ Quiet
     /\ Running
     /\ Paths = "once" => source.life = 2  \* there the first life is cut off
+    /\ Paths = "away" => window.next > source.resume  \* there every life sends
     /\ Become([Here EXCEPT !.source = Nobody(source.life, "DOWN"), !.reg = With("none"), !.window = NoWindow])
     /\ back' = [s \in Stores |-> IF "late" \in Faults /\ Weak(s) THEN back[s] ELSE <<>>]
     /\ stream' = [s \in Stores |-> IF "late" \in Faults /\ Weak(s) THEN stream[s] ELSE <<>>]

@@ -171,7 +171,13 @@ class _Explorer:
     def _compare(self, at: int, twin: World) -> None:
         """Compare a twin with what its state can do."""
         graph = self.found.graph
-        theirs = {(action, self.memo.state(there.abstract())) for action, there in self._steps(twin)}
+        try:
+            theirs = {(action, self.memo.state(there.abstract())) for action, there in self._steps(twin)}
+        except Exception as error:
+            # The state's first world took its steps before, so what fails here is what the abstraction forgets.
+            raise ForgetfulError(
+                f"two worlds look the same and one fails ({type(error).__name__}: {error}) in {graph.states[at]}"
+            ) from error
         ours = graph.outgoing(graph.states[at])
         if theirs != ours:
             odd = sorted(action for action, _ in theirs ^ ours)

@@ -110,7 +110,7 @@ class World:
             if calm and max(self.life, self.aside[1]) < self.constants.Lives:
                 yield "Begin"
             return
-        if self.constants.Paths != "once" or self.life > 1:
+        if self._may_stop(source):
             yield "Stop"
         if not (calm and self._prompt(self.stores)):
             return
@@ -120,6 +120,11 @@ class World:
             yield "Wait"
         if source.can_send and source.window.next < self.constants.Numbers and source.credit_messages:
             yield "Send"
+
+    def _may_stop(self, source: SourceEndpoint) -> bool:
+        """Return whether the process may crash; along some paths the first life, or one that sent nothing, does not."""
+        sent = source.state is not SourceState.REGISTERING and source.window.next > source.resume_point
+        return {"once": self.life > 1, "away": sent}.get(self.constants.Paths, True)
 
     def _may_turn(self) -> bool:
         """Whether there is one to be cut off, or one to come back, and nobody who has not begun."""
