@@ -14,7 +14,7 @@ import time
 from stablecast.client import Context, Message
 from stablecast.core.events import Event, RegistrationComplete
 
-RESOLVER, FORM, SECONDS, CRASH_AFTER = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+RESOLVER, FORM, SECONDS, CRASH_AFTER = "", "", 0.0, 0
 handled = 0
 
 
@@ -67,4 +67,6 @@ async def one(message: Message) -> None:
         await asyncio.to_thread(sys.stdin.readline)
 
 
-asyncio.run(send(sys.argv[5]) if FORM == "source" else main())
+if __name__ == "__main__":
+    RESOLVER, FORM, SECONDS, CRASH_AFTER = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+    asyncio.run(send(sys.argv[5]) if FORM == "source" else main())
