@@ -63,7 +63,7 @@ def test_letting_go_by_age_is_not_silent(relay: str, tmp_path: Path) -> None:
     """The log names the topic, the RegID, the messages and the reason; the monitor and the metrics count it."""
     with daemon(tmp_path, ", source-state-lifetime = 600") as store:
         send(relay, store.store, 3)
-        until(lambda: not store.sources())
+        until(lambda: not store.sources() and "client-deleted" in store.log.read_text())
         [line] = [line for line in store.log.read_text().splitlines() if "client-deleted" in line]
         assert re.search(
             r"\[WARNING\] one: client-deleted: source \d+ of topic 'orders' is forgotten, "

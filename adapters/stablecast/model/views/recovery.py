@@ -155,7 +155,7 @@ class Session:
 
     def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
         """What the record was to the numbers that it touches."""
-        before = self.copy()
+        before, losing = self.copy(), False
         match event:
             case Consumed(first=first, last=last):
                 self.consumed.add(first, last + 1)
@@ -168,6 +168,7 @@ class Session:
                 case Deliver(first=first):
                     yield from self._deliver(first, first + effect.count)
                 case Notify(UnrecoverableLoss() as loss):
+                    losing = True
                     self.lost.add(loss.first, loss.last + 1)
                 case Notify(RegistrationComplete(number=number)) if self.low is None:
                     self.low, self.acked = number, number - 1
@@ -176,7 +177,7 @@ class Session:
                     yield self._leave(back.resume_point, back.known + 1, "its source resumed below it")
                 case Send(message=ConsumptionAck() as ack):
                     self.acked = max(self.acked, extended(ack.number, max(self.acked, 0)))
-        yield from changes(WHOSE, before, self, _actions(event))
+        yield from changes(WHOSE, before, self, _actions(event, losing))
 
     def _deliver(self, first: int, stop: int) -> Iterator[Seen]:
         """What is delivered again is a step of its own, for the view stays the same."""
@@ -191,13 +192,16 @@ class Session:
         return Outside(why)
 
 
-def _actions(event: Input) -> Iterable[str]:
-    """What a record may be. With the beginning of a session comes what was held until then."""
+def _actions(event: Input, losing: bool) -> Iterable[str]:
+    """Return what a record may be. With the beginning of a session comes what was held until then.
+
+    A loss lets through what was held behind it, as the lost message itself would have.
+    """
     match event:
         case Data():
             return ("ToReceiver",)
         case Lost() | Tick():
-            return ("Tick",)
+            return ("Tick", "ToReceiver") if losing else ("Tick",)
         case Consumed():
             return ("Consume",)
         case Finish():

@@ -51,7 +51,7 @@ def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value])
     """P-349, P-417, P-418, P-429, P-432, P-433, T3, T4; formal design, 7.2 and 7.7: D1, A1 and A2 hold everywhere."""
     found = explore(World.create({**CONSTANTS, **changes}), PROMISES, twins=1)
     assert len(found.graph.states) > 100
-    assert found.twins > 50
+    assert found.twins > 10
     assert found.violations == {}
 
 
