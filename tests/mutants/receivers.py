@@ -101,8 +101,8 @@ RECEIVERS: Final = (
     Mutant(
         "one-may-consume-what-was-not-delivered",
         "receiver/arrival",
-        "if not self.window.delivered(event.first, event.last + 1):",
-        "if not self.window.delivered(event.first, event.first + 1):",
+        'if not self.window.delivered(event.first, event.last + 1):\n            raise MisuseError(f"consumed',
+        'if not self.window.delivered(event.first, event.first + 1):\n            raise MisuseError(f"consumed',
         Test("core/receiver/test_endpoint.py::test_only_what_was_delivered_can_be_consumed"),
     ),
     Mutant(

@@ -262,15 +262,10 @@ class History:
                 last[line["stream"]] = line
         running = {program.run for program in self.programs.values() if program.alive}
         states = [line for line in last.values() if line["run"] in running]
-        quiet = {(line["owner"], line["topic"]): line["run"] for line in states if line["is"] == "quiet"}
-        # A process that another one has taken over from waits, and may, as long as that one lives.
-        loud = [
-            line["stream"]
-            for line in states
-            if line["is"] == "registered" and quiet.get((line["owner"], line["topic"]), line["run"]) == line["run"]
-        ]
+        quiet = {(line["owner"], line["topic"]) for line in states if line["is"] == "quiet"}
+        loud = [line["stream"] for line in states if line["is"] == "registered"]
         due = {(job["owner"], topic) for job in self._plan.sources.values() for topic in job["topics"]}
-        return loud + [f"{owner} on {topic}" for owner, topic in sorted(due - quiet.keys())]
+        return loud + [f"{owner} on {topic}" for owner, topic in sorted(due - quiet)]
 
     def _over(self) -> bool:
         """Whether all sources are silent, or one never will be."""

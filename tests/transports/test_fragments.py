@@ -184,6 +184,14 @@ def test_a_message_that_began_before_the_application_is_not_reported() -> None:
     assert reassembly.take_passed() == ([(10, 12)], [])
 
 
+def test_a_message_that_the_stores_have_only_in_part_is_reported() -> None:
+    reassembly = Reassembly(floor=10, owed=True)
+    for number in (10, 11):
+        assert reassembly.add(number, piece(50 * (number - 8), 50, 200, first=8)) is None
+        assert reassembly.partials == {}
+    assert passed(reassembly) == [(10, 12)]
+
+
 def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest goes, and is told."""
     monkeypatch.setattr(module, "MAX_PARTIAL_BYTES", PIECE_BYTES + 100)

@@ -27,6 +27,7 @@ from stablecast.core.inputs import (
     ReceiverInput,
     RegIdChosen,
     Start,
+    Useless,
     Withdraw,
 )
 from stablecast.core.messages import Message, Role, SourceInfo
@@ -74,7 +75,6 @@ class Session:
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
-        self._acknowledged = -1
         self._machine = ReceiverSession.create(config)
         self._goes_on = self._machine.arrivals.goes_on
         self._driver = self._drive(self._machine, trace)
@@ -267,7 +267,6 @@ class Session:
             return
         self.tell_consumed()
         self._driver.feed(Acknowledge(number, first))
-        self._acknowledged = max(self._acknowledged, number)
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """End this session: its machine counts on an effect that did not happen.
@@ -366,6 +365,7 @@ class Session:
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver what a run completes."""
         self._pieces.floor = self._machine.window.start
+        self._pieces.owed = self._machine.begins_where_stores_said
         wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()
         if not self._plain:
@@ -375,11 +375,10 @@ class Session:
             self._receiver.deliver(Assembled(wholes, run, effect, sender, self))
 
     def _pass(self) -> None:
-        """Pieces that no message will come of are done with; the application hears of their loss."""
+        """Pieces that no message will come of are lost, and nobody is told that they were consumed."""
         passed, lost = self._pieces.take_passed()
         for first, stop in passed:
-            self._driver.feed(Consumed(first, stop - 1))
-            if first <= self._acknowledged:  # As with what is lost: no acknowledgement waits for it.
-                self._driver.feed(Acknowledge(min(stop - 1, self._acknowledged), first))
-        for first, stop in lost:
-            self._receiver.on_notify(UnrecoverableLoss(first, stop - 1))
+            self._driver.feed(Useless(first, stop - 1))
+        for low, high in lost:
+            for first, stop in self.succession.lost(low, high):
+                self._receiver.on_notify(UnrecoverableLoss(first, stop - 1))

@@ -20,7 +20,7 @@ from stablecast.client.inbox import FOREVER, Inbox, Waiting
 from stablecast.core import serial
 from stablecast.core.errors import MisuseError
 from stablecast.core.history import unfold
-from stablecast.core.inputs import Acknowledge, Consumed, History, ReceiverInput
+from stablecast.core.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
 from stablecast.core.ranges import RangeSet
 from stablecast.core.receiver import ReceiverSession
 
@@ -77,14 +77,14 @@ class Inheritance:
         """Whether something inherited has a number in [first, stop)."""
         return any(held.within(first, stop) for held in self.delivered.values())
 
-    def deliver(self, life: int, first: int, stop: int) -> tuple[Ranges, Ranges]:
+    def deliver(self, life: int, first: int, stop: int) -> tuple[Ranges, Ranges, Ranges]:
         """The machine delivers [first, stop) of this life.
 
         Returns:
-            What is to be handed over, and what is consumed already: the machine is to be told so.
+            What is to be handed over, what is consumed already, and what was lost: the machine is to be told of both.
         """
         held = self.delivered.get(life, RangeSet())
-        fresh, done = held.missing(first, stop), []
+        fresh, done, lost = held.missing(first, stop), [], []
         consumed = self.consumed.get(life, RangeSet())
         for low, high in held.within(first, stop):
             self.passed.add(low, high)
@@ -92,8 +92,8 @@ class Inheritance:
         if life in self.lives:
             for low, high in self.lost.remove(first, stop):
                 fresh = [rest for start, end in fresh for rest in RangeSet([(low, high)]).missing(start, end)]
-                done.append((low, high))
-        return fresh, done
+                lost.append((low, high))
+        return fresh, done, lost
 
     def skip(self, first: int, stop: int) -> Ranges:
         """The machine gives [first, stop) up; return what of it is lost to the application too."""
@@ -231,9 +231,11 @@ class Succession:
         """
         if self.inherited is None:
             return [(first, stop)]
-        fresh, done = self.inherited.deliver(sender, first, stop)
+        fresh, done, lost = self.inherited.deliver(sender, first, stop)
         for low, high in done:
             self.feed(Consumed(low, high - 1))
+        for low, high in lost:
+            self.feed(Useless(low, high - 1))
         for low, high in fresh:
             end = FOREVER if self.machine.window.in_order else high
             if self.inherited.ahead(low, end):

@@ -150,6 +150,18 @@ class Consumed:
 
 
 @attrs.frozen
+class Useless:
+    """Receiver: `first`..`last` were delivered, but the application gets nothing of them.
+
+    They are pieces of a message that will never be whole, or an earlier session told of them as lost. They count as
+    lost: acknowledgements go past them, and no source is told that they were consumed (P-349).
+    """
+
+    first: int
+    last: int
+
+
+@attrs.frozen
 class Acknowledge:
     """Receiver: the application acknowledges everything up to `number` itself (P-346, P-347).
 
@@ -216,6 +228,7 @@ ReceiverInput = (
     | RegIdChosen
     | LowChosen
     | Consumed
+    | Useless
     | Acknowledge
     | History
     | Withdraw

@@ -9,7 +9,14 @@ import pytest
 from stablecast.client import Context, Message, MessageTooLarge, NotStable, Receiver
 from stablecast.client.sender import MAX_PAYLOAD
 from stablecast.config.options import Value
-from stablecast.core.events import SequenceNumberInfo, Stable, StableFlag, UnrecoverableLoss
+from stablecast.core.events import (
+    Confirmed,
+    RegistrationComplete,
+    SequenceNumberInfo,
+    Stable,
+    StableFlag,
+    UnrecoverableLoss,
+)
 from stablecast.core.inputs import Lost
 from stablecast.trace.verify import verify_paths
 from stablecast.transports import fragments
@@ -213,6 +220,30 @@ async def test_a_message_that_began_before_the_application_is_passed_over(net: N
     message.consumed()
     (session,) = receiver._sessions.values()
     await until(lambda: session._machine.window.acked == 4)
+
+
+async def test_a_message_that_the_store_has_only_in_part_is_lost_and_not_confirmed(net: Network) -> None:
+    """Its first pieces had to go. A new receiver begins with the next, of which no message comes (P-349)."""
+    at_source, at_receiver = Events(), Events()
+    context = await net.context(session_id=4)
+    store = await net.store(size_threshold=MAX_PAYLOAD, disk_limit=3 * MAX_PAYLOAD + 1000)
+    options: dict[str, Value] = {"ume_confirmed_delivery_notification": 1}
+    source = await context.source("orders", stores=[store], options=options, on_event=at_source)
+    whole = await source.send(bytes(5 * MAX_PAYLOAD))
+    behind = await source.send(b"behind")
+    await behind.stable()
+    receiver = context.receiver("orders", source=source.place, on_event=at_receiver)
+    (message,) = await take(receiver, 1)
+    assert (message.payload, message.numbers) == (b"behind", (behind.number, behind.number))
+    message.consumed()
+    (began,) = at_receiver.of(RegistrationComplete)
+    assert 0 < began.number <= whole.number, "the store has the message in part"
+    lost = [number for event in at_receiver.of(UnrecoverableLoss) for number in range(event.first, event.last + 1)]
+    assert lost == list(range(began.number, whole.number + 1))
+    (session,) = receiver._sessions.values()
+    await until(lambda: session._machine.window.acked == behind.number)
+    await until(lambda: at_source.of(Confirmed))
+    assert [(event.first, event.last) for event in at_source.of(Confirmed)] == [(behind.number, behind.number)]
 
 
 async def test_properties_go_with_a_message(net: Network) -> None:

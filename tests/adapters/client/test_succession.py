@@ -9,12 +9,14 @@ import pytest
 
 from stablecast.client import Context, Message, Receiver, Source
 from stablecast.client import receiver as module
+from stablecast.client.succession import Inheritance
 from stablecast.config.options import Value
 from stablecast.core import serial
 from stablecast.core.effects import StartProxy
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import Oddity, RegistrationComplete, UnrecoverableLoss
 from stablecast.core.messages import ElectionToken, StoreEntry
+from stablecast.core.ranges import RangeSet
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.lbttcp import Run, build
 from tests.support.network import LOCAL, Events, Network, drop, until
@@ -276,3 +278,10 @@ def build_run(life: int, first: int, count: int) -> Run:
     index = life % (1 << TOPIC_BITS)
     contents = [b"%08d" % number for number in range(first, first + count)]
     return Run(index, serial.wire(first), count, 8 * count, build(index, serial.wire(first), contents))
+
+
+def test_what_an_earlier_session_lost_is_swallowed_and_not_called_consumed() -> None:
+    """P-349: consumed would be confirmed to the source."""
+    inherited = Inheritance(lost=RangeSet([(3, 5)]), lives={1})
+    assert inherited.deliver(1, 2, 6) == ([(2, 3), (5, 6)], [], [(3, 5)])
+    assert inherited.deliver(1, 3, 5) == ([(3, 5)], [], [])

@@ -29,6 +29,7 @@ from stablecast.core.inputs import (
     Reset,
     Start,
     Tick,
+    Useless,
     Withdraw,
 )
 from stablecast.core.messages import (
@@ -48,6 +49,7 @@ from stablecast.core.messages import (
     StableAck,
     StoreEntry,
 )
+from stablecast.core.serial import MODULUS
 from stablecast.core.settings import AckMode, OtrTimes, UseOtr
 from tests.core.drivers import ACK_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
@@ -155,6 +157,29 @@ def test_only_what_was_delivered_can_be_consumed() -> None:
     driver.data(0, 2)
     with pytest.raises(MisuseError, match=r"consumed 1\.\.2"):
         driver.feed(Consumed(1, 2))
+
+
+def test_pieces_of_no_use_are_acknowledged_past_and_not_confirmed() -> None:
+    """P-349: 1 and 2 belong to a message that will never be whole. An acknowledgement never ends with them."""
+    driver = ReceiverDriver()
+    driver.inform(1, 1, 1, confirmations=True)
+    driver.grant(0, 1, 2, low=0, high=MODULUS - 1)
+    driver.feed(LowChosen(0))
+    driver.data(0, 4)
+    driver.feed(Useless(1, 2))
+    driver.feed(Consumed(0, 0))
+    driver.feed(Finish())
+    assert {(to, ack.number) for to, ack in driver.sent(ConsumptionAck) if to != "source:1"} == {
+        (f"store{index}:1", 0) for index in range(3)
+    }
+    driver.feed(Consumed(3, 3))
+    driver.feed(Finish())
+    told = driver.sent(ConsumptionAck)
+    assert {(to, ack.number) for to, ack in told if to != "source:1"} == {(f"store{index}:1", 3) for index in range(3)}
+    assert [(ack.first, ack.number) for to, ack in told if to == "source:1"] == [(3, 3)]
+    assert driver.machine.lives.known(LIFE, 0, 4) == [(0, 1), (3, 4)]
+    with pytest.raises(MisuseError, match=r"4\.\.4 is called useless"):
+        driver.feed(Useless(4, 4))
 
 
 def test_a_store_that_returns_hears_the_last_acknowledgement() -> None:

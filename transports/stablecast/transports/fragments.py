@@ -6,7 +6,7 @@ anywhere: the session, a late join, a store.
 
 A piece that cannot become part of a message any more is *passed*: another piece was lost, or its numbers went to other
 messages, for the source died before it had sent all; it makes no sense; or too much was incomplete. The application
-hears of each that it is lost, but for those of a message that began before the application did: it joined amid that.
+hears of each that it is lost. If it chose itself to begin amid a message, it does not hear of the pieces of that one.
 """
 
 import attrs
@@ -143,6 +143,8 @@ class Reassembly:
 
     Attributes:
         floor: The number where the application began.
+        owed: Whether it did not choose so, but stores had let go of what is below. Then it hears of a message that they
+            had let go of in part.
         held: Bytes that all of them take.
         dead: First numbers of messages that will not be complete.
         missing: Numbers that will not come.
@@ -151,6 +153,7 @@ class Reassembly:
     """
 
     floor: int = 0
+    owed: bool = False
     partials: dict[int, Partial] = attrs.field(factory=dict)
     held: int = 0
     dead: RangeSet = attrs.field(factory=RangeSet)
@@ -176,10 +179,12 @@ class Reassembly:
         fragment = piece.fragment
         first = serial.extend(fragment.first_sqn, number)
         count = _count(number - first, fragment, piece.payload)
-        if first < self.floor <= number:
+        if first < self.floor <= number and not self.owed:
             self.passed.add(number, number + 1)
             return None
         partial = self.partials.get(first)
+        if first < self.floor:
+            count = 0  # Its first pieces are gone.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
             partial = self.partials[first] = Partial(fragment.len, count, properties=piece.properties)

@@ -27,6 +27,7 @@ from stablecast.core.inputs import (
     LowChosen,
     Reset,
     Tick,
+    Useless,
 )
 from stablecast.core.messages import ConsumptionAck, Role
 from stablecast.core.ranges import RangeSet
@@ -161,6 +162,8 @@ class Session:
                 self.consumed.add(first, last + 1)
             case History(first=first, last=last):
                 yield self._leave(first, last + 1, "the application consumed it in an earlier session")
+            case Useless(first=first, last=last):
+                yield self._leave(first, last + 1, "it is a piece of a message that is not whole")
             case Acknowledge(number=number):
                 yield self._leave(0, number + 1, "the application acknowledges by itself")
         for effect in effects:

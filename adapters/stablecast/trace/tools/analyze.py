@@ -111,7 +111,7 @@ class Analysis:
             case {"_": "Data", "count": count, "payload_bytes": size, "recovered": recovered}:
                 self.messages["recovered" if recovered else "received"] += count
                 self.bytes += size
-            case {"_": "Consumed", "first": first, "last": last}:
+            case {"_": "Consumed" | "Useless", "first": first, "last": last}:
                 self._latency("delivery to consumed").end(first, last + 1, time)
             case {"_": "Persisted", "ticket": ticket}:
                 for due in [due for due in self.tickets if due <= ticket]:

@@ -16,7 +16,7 @@ from stablecast.core import serial
 from stablecast.core.effects import Discard, Effect, Notify
 from stablecast.core.errors import MisuseError
 from stablecast.core.events import Oddity, SteppedBack
-from stablecast.core.inputs import Acknowledge, Consumed, Data, Lost
+from stablecast.core.inputs import Acknowledge, Consumed, Data, Lost, Useless
 from stablecast.core.lives import ANY_LIFE, Lives
 from stablecast.core.messages import LateJoinInfo, SourceInfo
 from stablecast.core.receiver.delivery import DeliveryWindow
@@ -158,6 +158,15 @@ class Arrivals:
             raise MisuseError(f"consumed {event.first}..{event.last}, which is not delivered yet")
         self.window.on_consumed(event.first, event.last + 1)
         self.lives.on_consumed(event.first, event.last + 1)
+
+    def on_useless(self, event: Useless) -> None:
+        """No message comes of a run. Raises MisuseError if it was not delivered.
+
+        It is not remembered as consumed: a later session may get the rest of the message, and must not confirm this.
+        """
+        if not self.window.delivered(event.first, event.last + 1):
+            raise MisuseError(f"{event.first}..{event.last} is called useless and is not delivered yet")
+        self.window.pass_over(event.first, event.last + 1)
 
     def on_acknowledged(self, event: Acknowledge) -> None:
         """The application acknowledges itself, all up to a number. Raises MisuseError if that was not delivered."""

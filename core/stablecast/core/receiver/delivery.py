@@ -170,6 +170,14 @@ class DeliveryWindow:
         """The application is done with [start, stop)."""
         self.consumed.add(start if start > self.acked else self.acked + 1, stop)
 
+    def pass_over(self, start: int, stop: int) -> None:
+        """[start, stop) is lost for good, delivered or not: acknowledgements go past it, confirmations leave it out."""
+        self.skipped.add(max(start, self.acked + 1), stop)
+        self.missed.add(start, stop)
+        if len(self.missed) > MAX_MISSED:
+            _, self.known_from = next(iter(self.missed))
+            self.missed.forget(self.known_from)
+
     def claim(self, first: int, number: int) -> None:
         """The application acknowledges all up to `number` that it was handed (P-347), `first` to `number` with it.
 
@@ -233,11 +241,7 @@ class DeliveryWindow:
         return gaps
 
     def _skip(self, start: int, stop: int, burst: bool, out: list[Effect]) -> None:
-        self.skipped.add(max(start, self.acked + 1), stop)
-        self.missed.add(start, stop)
-        if len(self.missed) > MAX_MISSED:
-            _, self.known_from = next(iter(self.missed))
-            self.missed.forget(self.known_from)
+        self.pass_over(start, stop)
         out.append(Notify(UnrecoverableLoss(start, stop - 1, burst)))
 
     def _keep(self, part: Held) -> None:

@@ -43,6 +43,7 @@ from stablecast.core.inputs import (
     Reset,
     Start,
     Tick,
+    Useless,
     Withdraw,
 )
 from stablecast.core.lives import Lives
@@ -56,7 +57,7 @@ from stablecast.core.receiver.recovery import Recovery
 from stablecast.core.receiver.starting import Starting
 from stablecast.core.requests import Target
 from stablecast.core.resume import offer
-from stablecast.core.settings import ReceiverConfig, UseOtr
+from stablecast.core.settings import AckMode, ReceiverConfig, UseOtr
 
 
 class ReceiverState(IntEnum):
@@ -145,6 +146,8 @@ class ReceiverSession:
                 self.enrollment.on_broken(event, now, self.outbox)
                 self.acknowledger.on_broken(event, self.enrollment.counting, self.info, self.window, now, self.outbox)
                 self._recover(now)
+            case Useless():
+                self._on_useless(event, now)
             case Finish():
                 self._acknowledge(now)
             case History():
@@ -216,6 +219,14 @@ class ReceiverSession:
     def _on_consumed(self, event: Consumed, now: int) -> None:
         self.arrivals.on_consumed(event)
         self._plan_ack(now)
+        self._recover(now)
+
+    def _on_useless(self, event: Useless, now: int) -> None:
+        self.arrivals.on_useless(event)
+        if self.config.ack_mode is AckMode.EXPLICIT:
+            self._acknowledge(now)  # What the application acknowledged behind it may have waited for this.
+        else:
+            self._plan_ack(now)
         self._recover(now)
 
     def _plan_ack(self, now: int) -> None:
@@ -309,6 +320,11 @@ class ReceiverSession:
     def window(self) -> DeliveryWindow:
         """What was delivered and consumed."""
         return self.arrivals.window
+
+    @property
+    def begins_where_stores_said(self) -> bool:
+        """Whether its stores set where delivery began: nobody could have had what is below from them."""
+        return bool(self.enrollment) and self.contact.recovers and self.window.start == self.starting.low
 
     @property
     def requests(self) -> Recovery:
