@@ -255,7 +255,7 @@ def _spans(store: StorePlan, topic: TopicPlan) -> Found:
 
 
 def _lifetime(who: str, activity: int, lifetime: int, paced: bool) -> Found:
-    """A lifetime of 0 loses what is stable; one without an end leaves the letting go to the operator (P-124, U18)."""
+    """A lifetime of 0 loses what is stable; without an end a paced receiver may hold its source up (P-124, U18)."""
     name = f"{who}-state-lifetime"
     if not lifetime:
         lost = "its stable messages are deleted, and their numbers are used again"
@@ -263,10 +263,13 @@ def _lifetime(who: str, activity: int, lifetime: int, paced: bool) -> Found:
             lost = "the store forgets what it acknowledged"
         text = f"{name} is 0: when a {who} is away for {activity / SECOND:g} s, {lost}"
         yield ("no-lifetime", Level.WARNING, f"{text}; the profile safe keeps its state, {name} 4294967295")
-    elif lifetime >= STATE_FOR_EVER:
-        text = f"{name} has no end: the state of a {who} that never comes back stays until an operator evicts it"
-        held = " and holds up its source at the receivers' pace" if paced and who == "receiver" else ""
-        yield ("unlimited-lifetime", Level.ADVICE, f"{text}{held}; set {name} if age is to end it")
+    elif lifetime >= STATE_FOR_EVER and paced and who == "receiver":
+        text = f"{name} has no end: at the receivers' pace a receiver that never comes back holds up its source"
+        yield (
+            "unlimited-lifetime",
+            Level.ADVICE,
+            f"{text} until an operator evicts it; set {name} if age is to end it",
+        )
 
 
 def _client(client: Client) -> Found:

@@ -94,7 +94,7 @@ def test_traces_are_judged_by_rules_and_models(traced: Path, tmp_path: Path, mon
     done = run("trace", traced)
     assert done.exit_code == 0
     assert (
-        "Stability.source: 2 traces, 72 changes are steps of the model, 0 out of bounds, 0 neither; 3 of 3"
+        "Stability.source: 2 traces, 72 changes are steps of the model, 0 out of bounds, 0 neither; 3 of 4"
         in done.stdout
     )
     assert done.stdout.splitlines()[-1].endswith(" records, 0 violations of the rules")
@@ -134,7 +134,7 @@ def test_what_cannot_be_judged_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_views_are_named_and_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Stability.source (groups of 3, quorum): 3 steps" in run("views").stdout
+    assert "Stability.source (groups of 3, quorum): 4 steps" in run("views").stdout
     told = json.loads(run("views", "--json").stdout)["views"]
     assert {entry["view"] for entry in told} == {view.name for view in VIEWS}
     models = tmp_path / "tla"
@@ -195,9 +195,9 @@ def test_other_reasons_are_told(small_models: Path, checker: Path, monkeypatch: 
     words = ("equal", "Small/graph_one", "--models", small_models, "--jobs", "1")
     monkeypatch.delenv("TLA2TOOLS_JAR", raising=False)
     assert "nothing is on record" in run(*words).output
-    monkeypatch.setattr(small, "INVARIANTS", {"Low": lambda state: state["at"] != 1})
+    monkeypatch.setattr(small, "INVARIANTS", {"Small": lambda state: state["at"] != 1})
     said = run(*words, "--jar", checker).output.splitlines()
-    assert said[1:] == ["  Low does not hold after Up(1)", '    in ["fn",["at",1]]']
+    assert said[1:] == ["  Small does not hold after Up(1)", '    in ["fn",["at",1]]']
 
 
 @pytest.mark.parametrize(("survivors", "status"), [((), 0), (("b",), 1)])

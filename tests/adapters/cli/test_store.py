@@ -220,7 +220,7 @@ def test_check_explains_with_codes(config: Path, tmp_path: Path, capsys: pytest.
     client.write_text(GOOD)
     assert check.run([config, client], "safe", as_json=False) == 0
     out = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("advice: ") and line.endswith("[unlimited-lifetime]") for line in out)
+    assert any(line.startswith("advice: ") and line.endswith("[stores-together]") for line in out)
     assert any("[notice]" in line and "one write at a time" in line for line in out)
     assert out[-1].startswith("2 files, ")
 

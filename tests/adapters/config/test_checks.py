@@ -68,8 +68,7 @@ PACED: dict[str, Any] = {"repository-allow-receiver-paced-persistence": 1}
         ({"repository-type": "memory", "repository-disk-file-preallocate": 1}, "needs-disk", Level.WARNING),
         ({"source-state-lifetime": 0}, "no-lifetime", Level.WARNING),
         ({"receiver-state-lifetime": 0}, "no-lifetime", Level.WARNING),
-        ({"source-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
-        ({"receiver-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
+        ({**PACED, "receiver-state-lifetime": 4_294_967_295}, "unlimited-lifetime", Level.ADVICE),
         ({"receiver-new-registration-rollback": 0}, "no-rollback", Level.ADVICE),
     ],
 )

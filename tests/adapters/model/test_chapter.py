@@ -16,8 +16,8 @@ def test_without_a_record_configurations_are_listed(small_models: Path) -> None:
         "",
         "| configuration | shows | verdict | of |",
         "|---|---|---|---|",
-        "| graph_four | It counts to 4. | ok |  |",
-        "| graph_one | It counts to 1. | ok |  |",
+        "| graph_four | It counts to 4. | ok | Small |",
+        "| graph_one | It counts to 1. | ok | Small |",
     ]
 
 
