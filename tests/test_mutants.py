@@ -64,9 +64,9 @@ def test_every_rule_of_the_simulator_has_a_fault_that_breaks_it() -> None:
 
 def test_tests_that_must_find_a_fault_exist() -> None:
     nodes = {mutant.killer.node for mutant in MUTANTS if isinstance(mutant.killer, Test)}
-    for file, _, test in sorted(node.partition("::") for node in nodes):
+    for file, _, case in sorted(node.partition("::") for node in nodes):
         text = (ROOT / "tests" / file).read_text(encoding="utf-8")
-        test = test.partition("[")[0]
+        test = case.partition("[")[0]
         assert not test or re.search(rf"^(async )?def {test}\(", text, re.MULTILINE), f"{file} has no {test}"
 
 

@@ -16,7 +16,8 @@ def small_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "Small").mkdir(parents=True)
     (folder / "Small" / "MCSmall.tla").write_text(small.MODEL)
     for name, limit in (("graph_one", 1), ("graph_four", 4)):
-        text = f'\\* EXPECT ok\n\\* It counts to {limit}.\nINVARIANTS Small\nCONSTANTS\n Limit = {limit}\n Mutant = "none"\n'
+        head = f"\\* EXPECT ok\n\\* It counts to {limit}.\nINVARIANTS Small\n"
+        text = f'{head}CONSTANTS\n Limit = {limit}\n Mutant = "none"\n'
         (folder / "Small" / f"{name}.cfg").write_text(text)
     (folder / "graphs.json").write_text("{}")
     return folder
