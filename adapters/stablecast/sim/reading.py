@@ -175,7 +175,7 @@ class Reading:
         first, last = facts.large[sender, number]
         begun = session.begin is not None and session.begin <= first
         promised = begun and process not in self.leaving and facts.whole(sender, number)
-        gone = ledger.lost.within(first, last + 1) or ledger.excused.within(first, last + 1)  # A limit let go of a part.
+        gone = ledger.lost.within(first, last + 1) or ledger.excused.within(first, last + 1)  # Limits let go of parts.
         if promised and not gone:
             facts.report("S3", f"{process} gives up {number} of {first}..{last} of life {sender:#x}, which is stable")
         if begun and not told:
