@@ -175,7 +175,8 @@ class Reading:
         first, last = facts.large[sender, number]
         begun = session.begin is not None and session.begin <= first
         promised = begun and process not in self.leaving and facts.whole(sender, number)
-        if promised and not ledger.lost.within(first, last + 1):
+        gone = ledger.lost.within(first, last + 1) or ledger.excused.within(first, last + 1)  # Limits let go of parts.
+        if promised and not gone:
             facts.report("S3", f"{process} gives up {number} of {first}..{last} of life {sender:#x}, which is stable")
         if begun and not told:
             facts.report("D1", f"{process} passes {number} of {first}..{last} of life {sender:#x} over without a word")
