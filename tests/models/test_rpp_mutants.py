@@ -72,4 +72,4 @@ def test_a_fault_of_receiver_pacing_is_found(name: str, monkeypatch: pytest.Monk
     """P-566, P-572, P-578, P-585, T17, T18, T19; formal design, 7.8."""
     MUTANTS[name](monkeypatch)
     tried = (one for graph in TRIED for one in catalog.configurations(MODELS, (graph,)))
-    assert any(not equal.compare(one, KNOWN[one.name]).equal for one in tried)
+    assert any(not equal.compare(one, KNOWN[one.name], twins=0).equal for one in tried)
