@@ -1,4 +1,4 @@
-"""Whether two sources of one context claim one RegID: only the later one would hold it, and the other would end."""
+"""Refuse a second source of a context that claims a RegID: only the later one would hold it, and the other end."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What sessions delivered to an application and the application has not consumed.
+"""A queue of batches that sessions delivered to an application and that it has not consumed.
 
 Pure: no event loop, no clock. A client puts its asyncio shell around it (`reading`, `callbacks`), a simulator another.
 

@@ -131,7 +131,7 @@ class Reader:
         return batch
 
     def _enter(self) -> None:
-        """Whoever asks for more is done with what is in hand; if that took long, it is acknowledged now."""
+        """Consume the message in hand, because the application asks for more; acknowledge it now if that took long."""
         if self._busy:
             self.check()
         self._busy = True

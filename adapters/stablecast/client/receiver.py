@@ -358,7 +358,8 @@ class Receiver:
     def fail(self, what: str, error: Exception) -> None:
         """End deliveries, because a session could not do what its machine decided.
 
-        Whoever iterates gets what was delivered before, and then EndpointFailed; the cause is reported in any case.
+        An application that iterates gets what was delivered before, and then EndpointFailed. The cause is reported in
+        any case.
         """
         text = f"receiver '{self.topic}' ended: {what} failed: {type(error).__name__}: {error}; make a new receiver"
         report(text, error)

@@ -108,7 +108,7 @@ class Session:
 
     @property
     def settled(self) -> bool:
-        """Whether it may end: it has delivered everything, all of it consumed, or a later session answers for it."""
+        """Return whether the session may end: all it delivered is consumed, or a later session answers for it."""
         if self.succession.heir is not None:
             return True
         return not (self.waiting or self.recovering) and self.succession.settled

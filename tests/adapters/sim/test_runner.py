@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,9 +46,10 @@ def test_sixty_worlds_keep_all_rules() -> None:
             report = run(schedule)
             assert not report.violations, f"seed {seed}: {report.violations}"
             counts += report.counts
-            setups += schedule.setup != Setup()
+            # An application's habit is drawn on its own: a world is plain if all else of it is.
+            setups += attrs.evolve(schedule.setup, habit=Setup().habit) != Setup()
     assert counts["sent"] > 20 * SEEDS
-    assert min(setups, SEEDS - setups) > SEEDS // 6
+    assert min(setups, SEEDS - setups) > SEEDS // 4
     assert counts["proxies"] > 0
     visited = coverage.as_json()
     assert set(visited["receiver"]["states"]) >= {"WAITING", "REGISTERING", "CHOOSING", "ACTIVE", "JOINING"}

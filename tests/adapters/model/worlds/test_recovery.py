@@ -49,9 +49,10 @@ def after(actions: list[Action], **changes: Value) -> World:
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """P-349, P-417, P-418, P-429, P-432, P-433, T3, T4; formal design, 7.2 and 7.7: D1, A1 and A2 hold everywhere."""
-    found = explore(World.create({**CONSTANTS, **changes}), PROMISES, twins=1)
+    found = explore(World.create({**CONSTANTS, **changes}), PROMISES, twins=99)
     assert len(found.graph.states) > 100
-    assert found.twins > 10
+    # A twin that equals the first world in everything shows nothing, so it is not counted. The smallest graph has 24.
+    assert found.twins > 20
     assert found.violations == {}
 
 

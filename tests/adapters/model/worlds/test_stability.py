@@ -53,9 +53,9 @@ INFORMED: tuple[Action, ...] = (*REGISTERED, ("Inform", 1), ("Sync", 1))
 )
 def test_the_abstraction_forgets_nothing_that_matters(changes: dict[str, Value]) -> None:
     """S1, S2, S3, P1 and C1 hold everywhere: P-023, P-302, P-415, P-515, T5, T15."""
-    found = explore(world(**changes), INVARIANTS, twins=1)
+    found = explore(world(**changes), INVARIANTS, twins=4)
     assert len(found.graph.states) > 500
-    assert found.twins > 300
+    assert found.twins > 400
     assert found.violations == {}
 
 
