@@ -45,7 +45,8 @@ demo: .venv  ## the documented failure runs, live, on loopback
 # Machines have two cores, so two parts of the tests run at a time: what has no sockets (`pure`) and what has (`daemons`),
 # with coverage. To record it makes code three times slower and each start of a process twice: two parts go without, and
 # so do single tests that run what others cover (`no_cover`).
-PURE := tests/core tests/transports tests/scenarios $(addprefix tests/adapters/,capture model prove sim trace whatif)
+PURE := tests/core tests/transports tests/scenarios tests/adapters/evidence/capture tests/adapters/evidence/trace \
+    tests/adapters/evidence/whatif tests/adapters/lab/model tests/adapters/lab/prove tests/adapters/lab/sim
 OUTSIDE := tests/bench tests/e2e tests/examples tests/torture $(wildcard tests/test_*.py)
 PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 COVERED := --cov --cov-report=
@@ -96,7 +97,7 @@ bench: .venv  ## messages per second next to a baseline (ARGS=--help lists the o
 
 # Slots, snapshots, charts, graphs and worlds from seeds: what a compiled module could change.
 COMPILED := build/compiled
-COMPILED_TESTS ?= tests/core tests/models tests/scenarios tests/transports $(addprefix tests/adapters/,sim trace)
+COMPILED_TESTS ?= tests/core tests/models tests/scenarios tests/transports tests/adapters/lab/sim tests/adapters/evidence/trace
 
 compiled: .venv  ## hot modules compiled, in build/compiled, and tests of them (PYTHONPATH=build/compiled runs them)
 	@rm -rf $(COMPILED) build/cython

@@ -7,15 +7,12 @@ time jumps to the next deadline. The asyncio client and the store daemon drive t
 from collections import deque
 from typing import Any
 
+from stablecast.core import GroupRules, SourceConfig, SourceEndpoint, StoreConfig, StoreEndpoint, StoreSpec
 from stablecast.core import effects as fx
-from stablecast.core.events import RegistrationComplete
-from stablecast.core.inputs import Arrived, Data, Persisted, Sent, Start
-from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import SourceConfig, StoreConfig, StoreSpec
-from stablecast.core.source import SourceEndpoint
-from stablecast.core.store import StoreEndpoint
-from stablecast.core.units import MILLISECOND
+from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.core.protocol.inputs import Arrived, Data, Persisted, Sent, Start
 
+MILLISECOND = 1_000_000
 LIFE = 1
 COUNT, SIZE = 3, 100
 END = 250 * MILLISECOND

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from stablecast.client import Context, RegIdRequest
-from stablecast.core.events import Event, RegistrationSuccess
+from stablecast.core.protocol.events import Event, RegistrationSuccess
 
 TOPIC = "UME Example"
 SAVED = Path("UME-example-rcv-RegID")

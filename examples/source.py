@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from stablecast.client import Context, NotRegistered
-from stablecast.core.events import Event, RegistrationSuccess, StoreUnresponsive
+from stablecast.core.protocol.events import Event, RegistrationSuccess, StoreUnresponsive
 
 TOPIC = "UME Example"
 SAVED = Path("UME-example-src-RegID")

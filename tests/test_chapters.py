@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.core.repairs import Repair
-from stablecast.core.store import serving
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.store import retransmission
 from tests import rows
 from tests.support.chapters import CHARTS, RENDERERS, blocks, constants, rendered, tables
 from tests.support.tree import ROOT, name, python_files
@@ -70,8 +70,10 @@ def test_tables_that_are_written_say_what_the_code_says(
 def test_all_that_crosses_the_edge_is_compared() -> None:
     """Every event, every message, every flag."""
     flags = ("Registration", "Stable", "NotStable", "Confirm", "Liveness")
-    unions = {f"core.events.{role}Event" for role in ("Source", "Receiver", "Store")} | {"core.messages.Message"}
-    assert unions | {f"core.events.{flag}Flag" for flag in flags} <= {table[0] for _, table in COMPARED}
+    unions = {f"core.protocol.events.{role}Event" for role in ("Source", "Receiver", "Store")} | {
+        "core.protocol.messages.Message"
+    }
+    assert unions | {f"core.protocol.events.{flag}Flag" for flag in flags} <= {table[0] for _, table in COMPARED}
 
 
 @pytest.mark.parametrize(
@@ -129,23 +131,24 @@ def _exists(path: str) -> bool:
 
 
 def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
-    text = "before\n<!-- bounds: store.agenda -->\nold\n<!-- end -->\nafter\n"
+    text = "before\n<!-- bounds: store.deadline_queue -->\nold\n<!-- end -->\nafter\n"
     assert rendered(text) == (
-        "before\n<!-- bounds: store.agenda -->\n\n"
+        "before\n<!-- bounds: store.deadline_queue -->\n\n"
         "| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
     assert set(RENDERERS) == {"chart", "bounds", "options", "planted"}
 
 
 def test_a_table_that_differs_is_seen() -> None:
-    text = "<!-- members: core.messages.Role -->\n\n| role | value |\n|---|---|\n| STORE | 0 |\n| `SOURCE` | 1 |\n"
+    rows = "| role | value |\n|---|---|\n| STORE | 0 |\n| `SOURCE` | 1 |\n"
+    text = f"<!-- members: core.protocol.messages.Role -->\n\n{rows}"
     [(path, written, expected)] = tables(text)
-    assert path == "core.messages.Role"
+    assert path == "core.protocol.messages.Role"
     assert written == [("STORE", "0"), ("SOURCE", "1")]
     assert expected == [("STORE", "0"), ("RECEIVER", "1"), ("SOURCE", "2")]
 
 
 def test_documented_numbers_are_the_bounds_of_a_module() -> None:
-    found = {name: value for name, value, _ in constants(serving)}
+    found = {name: value for name, value, _ in constants(retransmission)}
     assert found["BURST_NS"] == "100 ms"
     assert found["MAX_REQUEST_MESSAGES"] == "4,096"

@@ -21,12 +21,12 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LISTED = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["modules"]
 
 FEW = [
-    "core/stablecast/core/chart.py",
-    "core/stablecast/core/ranges.py",
+    "core/stablecast/core/machine/chart.py",
+    "core/stablecast/core/machine/ranges.py",
     "core/stablecast/core/source/endpoint.py",
     "core/stablecast/core/source/stability.py",
     "core/stablecast/core/store/repository.py",
-    "core/stablecast/core/store/window.py",
+    "core/stablecast/core/store/message_window.py",
 ]
 """Ranges, the charts' engine, and machines of slots: of each kind of module some, for all take minutes."""
 

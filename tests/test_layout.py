@@ -1,4 +1,4 @@
-"""Who may import whom, and what pure code may not do.
+"""Which room may import which, and what pure code may not do.
 
 `adapters` import `transports`, `transports` import `core`, `core` imports what does no I/O. Pure code has no clock, no
 entropy, no files, no threads, no environment, no log and no state of its own outside its machines: the same inputs give
@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -21,8 +21,8 @@ PURE = ("core", "transports")
 # fmt: off
 PURE_STDLIB = frozenset({
     "__future__", "abc", "array", "binascii", "bisect", "collections", "contextlib", "copy", "enum", "functools",
-    "heapq", "inspect", "ipaddress", "itertools", "json", "math", "operator", "re", "string", "struct", "types",
-    "typing", "zlib",
+    "heapq", "importlib", "inspect", "ipaddress", "itertools", "json", "math", "operator", "re", "string", "struct",
+    "types", "typing", "zlib",
 })
 # fmt: on
 """What pure code may import of the standard library. A new name here is a decision, not a convenience."""
@@ -122,7 +122,7 @@ def test_pure_code_is_pure(layer: str) -> None:
         ("core", "from stablecast.wire import lbmr"),
         ("core", "from stablecast import journal"),
         ("core", "def f():\n    import asyncio"),
-        ("transports", "from stablecast.journal import Journal"),
+        ("transports", "from stablecast.store.journal import Journal"),
         ("transports", "import zstandard"),
         ("adapters", "from tests.support import tree"),
         ("adapters", "import stablecast.unheard_of"),
@@ -138,7 +138,7 @@ def test_a_wrong_import_is_found(layer: str, line: str) -> None:
     [
         ("core", "from collections.abc import Iterator"),
         ("core", "import attrs"),
-        ("transports", "from stablecast.core.serial import wire"),
+        ("transports", "from stablecast.core.machine.serial import wire"),
         ("adapters", "import asyncio, stablecast.wire.lbmr"),
     ],
 )
@@ -191,3 +191,140 @@ def test_third_party_imports_are_declared() -> None:
 def _normal(distribution: str) -> str:
     """The name as package indexes compare it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+# ---------------------------------------------------------------------------------------------------------------- rooms
+
+# fmt: off
+ROOMS: Mapping[str, str] = {
+    "core.errors": "",
+    "core.machine": "core.errors",
+    "core.protocol": "core.errors core.machine",
+    "core.registration": "core.errors core.machine core.protocol",
+    "core.source": "core.errors core.machine core.protocol core.registration",
+    "core.receiver": "core.errors core.machine core.protocol core.registration",
+    "core.store": "core.errors core.machine core.protocol",
+    "core": "core.errors core.protocol core.source core.receiver core.store",
+    "transports": "",
+    "transports.wire": "core",
+    "transports.codec": "core transports.wire",
+    "transports.reliable": "core transports.wire transports.codec",
+    "transports.resolution": "core transports.wire transports.codec",
+    "transports.resolution.udp": "core transports.wire transports.codec transports.resolution",
+    "transports.resolution.srs":
+        "core transports.wire transports.codec transports.resolution transports.resolution.udp",
+    "text": "core",
+    "runtime": "core transports text",
+    "config": "core transports text runtime",
+    "resolver": "core transports text runtime config",
+    "evidence": "",
+    "evidence.trace": "core transports text runtime",
+    "evidence.capture": "core transports text runtime evidence.trace",
+    "evidence.spark": "core transports text runtime evidence.trace evidence.capture",
+    "evidence.verification": "core text runtime evidence.trace evidence.capture evidence.spark",
+    "evidence.whatif": "core text runtime config evidence.trace evidence.spark",
+    "client": "core transports text runtime config resolver evidence.trace",
+    "store.journal": "core text",
+    "store": "core transports text runtime config resolver evidence.trace client store.journal",
+    "ops": "",
+    "ops.monitor": "core text runtime store",
+    "ops.operations": "core transports text runtime store store.journal ops.monitor",
+    "lab": "",
+    "lab.sim": "core transports text runtime evidence.trace client store store.journal",
+    "lab.model": "core transports text evidence.trace",
+    "lab.prove": "core text config lab.model",
+    "lab.demo": "core text runtime client evidence.trace",
+    "cli": "core transports text runtime config resolver client store evidence lab ops",
+}
+# fmt: on
+"""The rooms that each room may import, itself aside. A package without a line belongs to the room above it.
+
+`core`, `transports`, `evidence`, `lab` and `ops` on the right permit all of their rooms.
+"""
+KNOWN_CYCLES = [
+    ["client.context", "client.receiver", "client.session"],
+    ["client.sender", "client.sent_message"],
+    ["lab.sim.network", "lab.sim.process"],
+    ["lab.sim.receiver", "lab.sim.session"],
+    ["runtime.datagram_buffers", "runtime.datagrams"],
+]
+"""Files that import each other; the list may only shrink."""
+WHOLE = frozenset({"core", "transports", "evidence", "lab", "ops"})
+
+
+def room_of(module: str) -> str:
+    """The longest line of `ROOMS` that the module stands under; the module without `stablecast.`."""
+    parts = module.split(".")
+    return next(room for end in range(len(parts), 0, -1) if (room := ".".join(parts[:end])) in ROOMS)
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for path in python_files(*LAYERS):
+        parts = path.relative_to(ROOT).with_suffix("").parts[2:]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _graph() -> dict[str, set[str]]:
+    """Imports among our own modules, at any depth of their code."""
+    modules = _modules()
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        wanted = set()
+        for node in ast.walk(ast.parse(_read(path))):
+            if isinstance(node, ast.Import):
+                wanted |= {alias.name.removeprefix("stablecast.") for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stablecast."):
+                base = str(node.module).removeprefix("stablecast.")
+                names = {f"{base}.{alias.name}" for alias in node.names}
+                wanted |= {name if name in modules else base for name in names}
+        graph[module] = (wanted & modules.keys()) - {module}
+    return graph
+
+
+def arrows_up(graph: Mapping[str, Collection[str]]) -> list[str]:
+    """The imports that the table of rooms does not permit."""
+    wrong = []
+    for module, imported in graph.items():
+        room = room_of(module)
+        allowed = ROOMS[room].split()
+        for other in imported:
+            target = room_of(other)
+            whole = target.partition(".")[0]
+            if target != room and target not in allowed and not (whole in WHOLE and whole in allowed):
+                wrong.append(f"{module} imports {other}: {room} may not import {target}")
+    return sorted(wrong)
+
+
+def cycles(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or through others."""
+    reached: dict[str, set[str]] = {}
+    for module in graph:
+        seen: set[str] = set()
+        waiting = list(graph[module])
+        while waiting:
+            if (other := waiting.pop()) not in seen:
+                seen.add(other)
+                waiting += graph[other]
+        reached[module] = seen
+    groups = {tuple(sorted(m for m in seen if module in reached[m])) for module, seen in reached.items()}
+    return sorted(list(group) for group in groups if group)
+
+
+def test_every_package_stands_in_the_table_of_rooms() -> None:
+    assert {room_of(module) for module in _modules()} == ROOMS.keys()
+
+
+def test_rooms_import_only_what_the_table_permits() -> None:
+    assert arrows_up(_graph()) == []
+
+
+def test_no_files_import_each_other() -> None:
+    assert cycles(_graph()) == KNOWN_CYCLES
+
+
+def test_an_arrow_up_and_a_cycle_are_found() -> None:
+    graph = {"runtime.driver": ["client.context"], "client.context": ["runtime.driver"], "text.counts": []}
+    assert arrows_up(graph) == ["runtime.driver imports client.context: runtime may not import client"]
+    assert cycles(graph) == [["client.context", "runtime.driver"]]

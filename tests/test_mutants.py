@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 import pytest
 
-from stablecast.sim.rules import RULES
+from stablecast.lab.sim.rules import RULES
 from tests.mutants.__main__ import main
 from tests.mutants.mutant import CORE, Mutant, Test, Worlds
 from tests.mutants.table import MUTANTS
@@ -80,6 +80,6 @@ def test_a_fault_that_nothing_finds_survives(capsys: pytest.CaptureFixture[str])
     harmless = attrs.evolve(named(SAMPLE[1]), after="return 0 < (b - a) % MODULUS <= HALF - 1")
     assert harmless.survives().startswith("exit 0: ")
     unplanted = attrs.evolve(harmless, before="nowhere")
-    assert unplanted.survives() == "its text is 0 times in serial.py"
+    assert unplanted.survives() == "its text is 0 times in machine/serial.py"
     assert main(["no-such-mutant"]) == 2
     assert "there is no mutant no-such-mutant" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from stablecast.cli.common import printer
+from stablecast.text.console import printer
 from tests.bench import asking, bookkeeping, peers, report
 from tests.bench.bounded import bounded
 from tests.bench.disk import disk

@@ -12,8 +12,9 @@ from typing import Final, NoReturn
 
 import attrs
 
-from stablecast.cli.main import INTERRUPTED, sentence
 from stablecast.core.errors import StablecastError
+from stablecast.text.exit_status import INTERRUPTED
+from stablecast.text.remedies import sentence
 from tests.bench.roles import BenchError
 from tests.bench.scenario import Options
 

@@ -9,11 +9,11 @@ relay, whose cost is the kernel's.
 import asyncio
 import time
 
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.resolver import RelayDaemon
 from stablecast.resolver.endpoint import bind
-from stablecast.transports.resolution.context import ResolutionContext
-from stablecast.transports.resolution.inputs import AddSource
+from stablecast.transports.resolution.udp.context import ResolutionContext
+from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.wire import lbmr
 
 RELAY = "10.0.0.100:15380"

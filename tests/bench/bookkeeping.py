@@ -8,11 +8,11 @@ import time
 
 import attrs
 
-from stablecast.core.effects import Broadcast, Effect, PersistClient, PersistMessages, Send
-from stablecast.core.inputs import Arrived, Data, Persisted, Sent, Start
-from stablecast.core.messages import StableAck
-from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.protocol.effects import Broadcast, Effect, PersistClient, PersistMessages, Send
+from stablecast.core.protocol.inputs import Arrived, Data, Persisted, Sent, Start
+from stablecast.core.protocol.messages import StableAck
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from tests.bench.roles import BenchError

@@ -18,15 +18,15 @@ from typing import Final
 
 import uvloop
 
-from stablecast.core import effects as fx
-from stablecast.core.inputs import Data, Persisted
-from stablecast.core.serial import wire
-from stablecast.core.settings import RepositoryConfig
-from stablecast.core.units import MILLISECOND
-from stablecast.daemon.shelf import Shelf
-from stablecast.journal import Disk, Journal
-from stablecast.net.runs import Tokens
-from stablecast.transports.lbttcp import Run
+from stablecast.core.machine.serial import wire
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.inputs import Data, Persisted
+from stablecast.core.protocol.settings import RepositoryConfig
+from stablecast.runtime.kept_runs import Tokens
+from stablecast.store.journal import Disk, Journal
+from stablecast.store.message_storage import Shelf
+from stablecast.transports.codec.lbttcp import Run
 from tests.bench.bookkeeping import registered
 from tests.bench.scenario import Figures, Options, Scenario
 

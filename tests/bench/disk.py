@@ -8,7 +8,7 @@ from typing import Final
 
 import uvloop
 
-from stablecast.journal import Journal
+from stablecast.store.journal import Journal
 from tests.bench.scenario import Figures, Options, Scenario
 
 BATCH_BYTES: Final = 64 * 1024

@@ -19,16 +19,17 @@ from typing import Any, Final
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core import inputs, serial
-from stablecast.core.inputs import Input
-from stablecast.core.messages import Role
-from stablecast.core.quorum import GroupRules
+from stablecast.core.machine import serial
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol.inputs import Input
+from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
-from stablecast.trace.recording import Recorder
+from stablecast.evidence.trace.trace_recorder import Recorder
 from tests.bench.roles import BenchError
 
 STEP_NS: Final = 10_000

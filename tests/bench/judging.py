@@ -37,10 +37,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from stablecast.trace.names import find, traces_of
-from stablecast.trace.replay import Answering
-from stablecast.trace.verify import TraceJudge, judge_paths, summarize
-from stablecast.trace.watching import Watch
+from stablecast.evidence.trace.file_names import find, traces_of
+from stablecast.evidence.trace.frame_replay import Answering
+from stablecast.evidence.trace.trace_judge import TraceJudge, judge_paths, summarize
+from stablecast.evidence.trace.watch import Watch
 from tests.bench import asking, hot, recorded
 from tests.bench.roles import BenchError
 
@@ -107,29 +107,33 @@ def _timed(name: str, kind: type, step: str, stages: dict[str, float]) -> None:
 
 def on_spark(files: list[Path], master: str) -> dict[str, Any]:
     """On Spark, its start apart; a first run over little warms it up."""
-    from stablecast.spark import connect, job  # noqa: PLC0415 - an extra that the other half does without
-    from stablecast.spark.pieces import SCHEMA, judge_with  # noqa: PLC0415
-    from stablecast.spark.plan import plan  # noqa: PLC0415
-    from stablecast.spark.session import cores_of  # noqa: PLC0415
+    from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415 - an extra that the other half does without
+    from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with  # noqa: PLC0415
+    from stablecast.evidence.spark.piece_plan import plan  # noqa: PLC0415
+    from stablecast.evidence.spark.spark_session import cores_of  # noqa: PLC0415
 
     starting = time.perf_counter()
     spark = connect(master)
     pieces = plan(files)
     first = pieces[: 2 * cores_of(master)]  # so that each core has a worker that runs
     spark.range(0, len(first), 1, len(first)).mapInArrow(judge_with(first), SCHEMA).count()
-    job.verify_on(spark, files[:1])
+    verification_job.verify_on(spark, files[:1])
     began = time.perf_counter()
-    judged = spark.range(0, len(pieces), 1, job.tasks_for(pieces)).mapInArrow(judge_with(pieces), SCHEMA).persist()
+    judged = (
+        spark.range(0, len(pieces), 1, verification_job.tasks_for(pieces))
+        .mapInArrow(judge_with(pieces), SCHEMA)
+        .persist()
+    )
     rows = judged.count()
     replayed = time.perf_counter()
-    with job.at_ease(judged) as few:
-        summary = job.summarize(spark, few, files)
+    with verification_job.at_ease(judged) as few:
+        summary = verification_job.summarize(spark, few, files)
     ended = time.perf_counter()
     return {
         "records": summary.records,
         "clean": summary.clean,
         "rows": rows,
-        "tasks": job.tasks_for(pieces),
+        "tasks": verification_job.tasks_for(pieces),
         "task_mib": max(row.mib for row in spark.range(0, 8, 1, 8).mapInArrow(_peak, "mib bigint").collect()),
         "started_s": round(began - starting, 1),
         "replay_s": round(replayed - began, 2),
@@ -144,13 +148,17 @@ def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
     """The rules in SQL alone: what replay says of these traces, told again of others until it is of so many records."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - an extra that the other half does without
 
-    from stablecast.spark import connect, job  # noqa: PLC0415
-    from stablecast.spark.pieces import SCHEMA, judge_with  # noqa: PLC0415
-    from stablecast.spark.plan import plan  # noqa: PLC0415
+    from stablecast.evidence.spark import connect, verification_job  # noqa: PLC0415
+    from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with  # noqa: PLC0415
+    from stablecast.evidence.spark.piece_plan import plan  # noqa: PLC0415
 
     spark = connect(master)
     pieces = plan(files)
-    once = spark.range(0, len(pieces), 1, job.tasks_for(pieces)).mapInArrow(judge_with(pieces), SCHEMA).persist()
+    once = (
+        spark.range(0, len(pieces), 1, verification_job.tasks_for(pieces))
+        .mapInArrow(judge_with(pieces), SCHEMA)
+        .persist()
+    )
     copies = -(-wanted // once.agg(f.sum("count")).head()[0])  # type: ignore[index] # one row
     copy = f.format_string("/%d", "copy")
     others = {name: f.concat(copy, f.col(name)) for name in ("trace", "path", "address")}
@@ -160,10 +168,10 @@ def rules_on(files: list[Path], master: str, wanted: int) -> dict[str, Any]:
         once.crossJoin(spark.range(copies).withColumnRenamed("id", "copy")).withColumns(others).drop("copy").persist()
     )
     rows, every = told.count(), [Path(f"/{number}{path}") for number in range(copies) for path in files]
-    with job.at_ease(told) as few:
-        job.summarize(spark, few, every)  # the first time compiles what the second runs
+    with verification_job.at_ease(told) as few:
+        verification_job.summarize(spark, few, every)  # the first time compiles what the second runs
         began = time.perf_counter()
-        summary = job.summarize(spark, few, every)
+        summary = verification_job.summarize(spark, few, every)
         took = time.perf_counter() - began
     rate = round(summary.records / took)
     return {"records": summary.records, "clean": summary.clean, "rows": rows, "rules_s": round(took, 2), "per_s": rate}

@@ -20,7 +20,7 @@ from typing import Final
 import uvloop
 
 from stablecast.client import Context, Message
-from stablecast.core.events import Event, Stable, StableFlag
+from stablecast.core.protocol.events import Event, Stable, StableFlag
 from tests.bench import pipeline, raw
 from tests.bench.goals import Goal, ratio
 from tests.bench.roles import Role, Wire, Work, run

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from stablecast.core.effects import PersistMessages
-from stablecast.core.inputs import Data, Persisted
-from stablecast.core.settings import RepositoryConfig
-from stablecast.core.units import MILLISECOND
-from stablecast.journal.index import Index
-from stablecast.journal.segments import Place, Segment
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.effects import PersistMessages
+from stablecast.core.protocol.inputs import Data, Persisted
+from stablecast.core.protocol.settings import RepositoryConfig
+from stablecast.store.journal.index import Index
+from stablecast.store.journal.segments import Place, Segment
 from tests.bench.bookkeeping import PAYLOAD_BYTES, registered
 from tests.bench.scenario import Figures, Options, Scenario
 

@@ -14,10 +14,10 @@ from functools import partial
 import uvloop
 
 from stablecast.client import Context, Message, Receiver, Source
-from stablecast.core.events import Event, RegistrationComplete
-from stablecast.core.settings import RepositoryConfig, StoreConfig
-from stablecast.daemon.store import Store, StoreSettings
-from stablecast.journal.disk import Disk
+from stablecast.core.protocol.events import Event, RegistrationComplete
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
+from stablecast.store.journal.disk import Disk
+from stablecast.store.store import Store, StoreSettings
 from tests.bench.roles import BenchError, Wire, Work
 
 DISK_BYTES = 4 << 30
@@ -163,7 +163,7 @@ def each_receiver(work: Work, wire: Wire) -> None:
 
 
 def store(work: Work, wire: Wire) -> None:
-    """No figures but its processor time. It freezes what it loaded, as a daemon does (`run_for_good`)."""
+    """No figures but its processor time. It freezes what it loaded, as a daemon does (`run_service`)."""
     gc.freeze()
     uvloop.run(_store(work, wire))
 

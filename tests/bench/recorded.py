@@ -17,8 +17,8 @@ from typing import Final
 import uvloop
 
 from stablecast.client import Context
-from stablecast.trace.frames import unread_frames
-from stablecast.trace.names import traces_in
+from stablecast.evidence.trace.file_names import traces_in
+from stablecast.evidence.trace.frames import unread_frames
 from tests.bench import pipeline
 from tests.bench.roles import Role, Wire, Work, run
 

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from stablecast.sentences import plural
+from stablecast.text import plural
 from tests.bench.scenario import Options, Outcome, Spread
 
 PACKAGES = ("stablecast", "uvloop", "attrs")

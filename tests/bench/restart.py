@@ -11,8 +11,8 @@ from typing import Final
 
 import uvloop
 
-from stablecast.journal import Disk, Journal
-from stablecast.journal.summary import SUMMARY_SUFFIX
+from stablecast.store.journal import Disk, Journal
+from stablecast.store.journal.summary import SUMMARY_SUFFIX
 from tests.bench.scenario import Figures, Options, Scenario
 
 RUN_MESSAGES: Final = 64

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import run_loop
-from stablecast.resolver.srs import SrsResolver
-from stablecast.transports.resolution.inputs import AddSource
+from stablecast.resolver.srs_resolver import SrsResolver
+from stablecast.runtime.event_loop import run_loop
+from stablecast.transports.resolution.udp.inputs import AddSource
 from tests.bench import processes
 from tests.support.network import LOCAL, unused_port
 from tests.support.program import running

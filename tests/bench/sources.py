@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from stablecast.core.inputs import Arrived
-from stablecast.core.messages import Keepalive, Role
-from stablecast.daemon import collecting
-from tests.adapters.monitor.staged import Staged
+from stablecast.core.protocol.inputs import Arrived
+from stablecast.core.protocol.messages import Keepalive, Role
+from stablecast.runtime import garbage_collection
+from tests.adapters.ops.monitor.staged import Staged
 from tests.bench import crowd
 from tests.bench.scenario import Figures, Options, Scenario
 
@@ -79,7 +79,7 @@ def measured(count: int) -> Figures:
     """CPU of a daemon's process; its collector is set as a daemon sets it."""
     before, pauses = gc.get_threshold(), _Pauses()
     kept = _bytes(count)
-    collecting.settle()
+    garbage_collection.keep_served()
     gc.callbacks.append(pauses)
     try:
         began = time.process_time()

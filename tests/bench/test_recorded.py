@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from stablecast.trace.frames import read_frames
-from stablecast.trace.names import traces_in
-from stablecast.trace.verify import verify_paths
+from stablecast.evidence.trace.file_names import traces_in
+from stablecast.evidence.trace.frames import read_frames
+from stablecast.evidence.trace.trace_judge import verify_paths
 from tests.bench.recorded import write
 
 MESSAGES = 3000

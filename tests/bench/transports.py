@@ -14,17 +14,17 @@ from pathlib import Path
 
 import uvloop
 
-from stablecast.net import datagrams, multicast, ports
-from stablecast.net.joiner import Joiner
-from stablecast.net.reliable_receivers import ReliableReceivers
-from stablecast.net.reliable_sources import ReliableSources
-from stablecast.net.stream import Item, StreamServer
+from stablecast.runtime import datagrams, multicast, ports
+from stablecast.runtime.reliable_receivers import ReliableReceivers
+from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.runtime.stream import Item, StreamServer
+from stablecast.runtime.stream_joiner import Joiner
 from stablecast.transports import codec
-from stablecast.transports.lbtrm import LbtrmSources
-from stablecast.transports.lbtru import LbtruSources
-from stablecast.transports.lbttcp import Run, build
+from stablecast.transports.codec.lbttcp import Run, build
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.lbtrm import LbtrmSources
+from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from tests.bench.scenario import Figures, Measure, Options, Scenario
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from stablecast.trace.tools.session import Session
+from stablecast.evidence.trace.tools.travel_prompt import Session
 
 PLACES: Final = 40
 SEED: Final = 7

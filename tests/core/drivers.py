@@ -4,10 +4,11 @@ from typing import Any
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core.events import Event, Oddity
-from stablecast.core.inputs import Arrived, Data, LowChosen, Persisted, Start, Tick
-from stablecast.core.messages import (
+from stablecast.core.machine.serial import wire
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event, Oddity
+from stablecast.core.protocol.inputs import Arrived, Data, LowChosen, Persisted, Start, Tick
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     LateJoinRequest,
     Message,
@@ -18,16 +19,21 @@ from stablecast.core.messages import (
     StableAck,
     Wishes,
 )
-from stablecast.core.quorum import GroupRules
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import (
+    ReceiverConfig,
+    RegistrationTimes,
+    RepositoryConfig,
+    SourceConfig,
+    StoreConfig,
+    StoreSpec,
+)
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.registration import RegistrationTimes
-from stablecast.core.serial import wire
-from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.terms import Terms
-from stablecast.core.store.tickets import Tickets
+from stablecast.core.store.retention_terms import Terms
+from stablecast.core.store.sync_tickets import Tickets
 from tests.core.samples import LIFE, drain, events, info, register, registered, sends
 
 INTERVAL_NS = 10

@@ -4,10 +4,10 @@ from typing import Any
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core.events import Event
-from stablecast.core.messages import Message, Register, Registered, Role, SourceInfo, StoreEntry
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.messages import Message, Register, Registered, Role, SourceInfo, StoreEntry
 
 LIFE = 7
 """Incarnation of the source under test."""

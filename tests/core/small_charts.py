@@ -8,7 +8,7 @@ from typing import Any, cast
 import attrs
 from statemachine import Event, HistoryState, State
 
-from stablecast.core.chart import Chart, States
+from stablecast.core.machine.chart import Chart, States
 
 
 def declared_chart(body: Mapping[str, Any]) -> type[Chart]:

@@ -4,12 +4,12 @@ from typing import Any
 
 import attrs
 
-from stablecast.core.effects import Client, Effect
-from stablecast.core.messages import ElectionToken, Role, StoreEntry, Wishes
-from stablecast.core.seeded import Seeded
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.protocol.effects import Client, Effect
+from stablecast.core.protocol.messages import ElectionToken, Role, StoreEntry, Wishes
+from stablecast.core.store.client_lifetime import Lifetime
 from stablecast.core.store.clients import ClientRecord
-from stablecast.core.store.election import TOKEN_VALUES, Election, ElectionState
-from stablecast.core.store.lifetime import Lifetime
+from stablecast.core.store.proxy_election import TOKEN_VALUES, Election, ElectionState
 from tests.core.samples import LIFE, SECOND, drain, register
 
 ACTIVITY = 10 * SECOND

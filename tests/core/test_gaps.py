@@ -1,15 +1,15 @@
 """What planted faults showed to be untested (`tests/mutants`): bounds from both sides, mostly."""
 
-from stablecast.core import effects as fx
-from stablecast.core.events import LostAtStore
-from stablecast.core.messages import RetransmitRequest, Role
-from stablecast.core.receiver.delivery import DeliveryWindow
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import LostAtStore
+from stablecast.core.protocol.messages import RetransmitRequest, Role
+from stablecast.core.protocol.request_window import Target
+from stablecast.core.protocol.settings import OtrTimes, ReceiverConfig
+from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.requests import Target
-from stablecast.core.seeded import Seeded
-from stablecast.core.settings import OtrTimes, ReceiverConfig
 from stablecast.core.store.clients import LAST_REG_ID, Clients
-from stablecast.core.store.serving import Serving
+from stablecast.core.store.retransmission import Serving
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, SECOND, drain, events, register, sends
 from tests.core.stations import ACTIVITY, INTERVAL, Station

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core.chart import Chart, MisuseError, fire
+from stablecast.core.machine.chart import Chart, MisuseError, fire
 from stablecast.core.receiver import RECEIVER, ReceiverChart, ReceiverState, ReceiverStep
-from stablecast.core.registration import REGISTRATION, RegistrationChart, RegistrationEvent, RegistrationState
+from stablecast.core.registration.store_registration import (
+    REGISTRATION,
+    RegistrationChart,
+    RegistrationEvent,
+    RegistrationState,
+)
 from stablecast.core.source import SOURCE, SourceChart, SourceState, SourceStep
-from stablecast.core.store.election import ELECTION, ElectionChart, ElectionEvent, ElectionState
-from stablecast.core.store.lifetime import LIFETIME, LifetimeChart, LifetimeEvent, LifetimeState
+from stablecast.core.store.client_lifetime import LIFETIME, LifetimeChart, LifetimeEvent, LifetimeState
+from stablecast.core.store.proxy_election import ELECTION, ElectionChart, ElectionEvent, ElectionState
 
 Table = Mapping[tuple[Any, Any], tuple[Any, ...]]
 CHARTS: list[tuple[type[Chart], Table, type[IntEnum], type[IntEnum]]] = [

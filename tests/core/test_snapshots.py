@@ -10,11 +10,11 @@ import cattrs
 import pytest
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
-from stablecast.core.inputs import Tick
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.inputs import Tick
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.units import MILLISECOND, SECOND
 from tests.support.cluster import Cluster
 
 ENDPOINTS = (SourceEndpoint, ReceiverSession, StoreEndpoint)

@@ -13,7 +13,7 @@ import sys
 import time
 
 from stablecast.client import Context, Message
-from stablecast.core.events import Event, RegistrationComplete
+from stablecast.core.protocol.events import Event, RegistrationComplete
 
 RESOLVER, FORM, SECONDS, CRASH_AFTER = "", "", 0.0, 0
 handled = 0

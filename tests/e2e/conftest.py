@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.trace.names import find
-from stablecast.trace.starting import VARIABLE
-from stablecast.trace.verify import verify_paths
+from stablecast.evidence.trace.activation import VARIABLE
+from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.trace_judge import verify_paths
 
 
 @pytest.fixture(autouse=True)

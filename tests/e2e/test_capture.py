@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.capture import Verdict, count, packets
-from stablecast.capture.judging import Standing, judge
-from stablecast.capture.tally import FAULTS
+from stablecast.evidence.capture import Verdict, count, packets
+from stablecast.evidence.capture.counts import FAULTS
+from stablecast.evidence.capture.judge import Standing, judge
 from tests.support import tshark
 from tests.support.program import outcome
 

@@ -9,7 +9,7 @@ import pytest
 
 from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.endpoint import bind
-from stablecast.transports.resolution.inputs import AddSource
+from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.wire import lbmr
 from tests.transports.resolution.virtual import ADVERTISEMENTS, QUERIES
 

@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from stablecast.resolver.srs import SrsResolver
+from stablecast.resolver.srs_resolver import SrsResolver
 from stablecast.transports.resolution.records import SourceRecord
 from tests.support.program import running, store
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.client import Context, NotRegistered, Source
-from stablecast.core.events import QuorumLost, Stable, StableFlag
+from stablecast.core.protocol.events import QuorumLost, Stable, StableFlag
 from tests.support.network import Events
 from tests.support.program import Program, store
 

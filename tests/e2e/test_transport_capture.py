@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.capture import count, packets
-from stablecast.capture.tally import FAULTS
 from stablecast.client import Receiver, Source
-from stablecast.config.kinds import Value
+from stablecast.config.option_kinds import Value
 from stablecast.config.transport_options import split
+from stablecast.evidence.capture import count, packets
+from stablecast.evidence.capture.counts import FAULTS
 from tests.e2e.test_capture import captured
 from tests.support import tshark
 from tests.support.network import network, until

@@ -2,7 +2,7 @@
 
 import os
 
-from stablecast.model import catalog, chapter
+from stablecast.lab.model import catalog, chapter
 from tests.support.tree import ROOT
 
 PAGE = ROOT / "spec" / "models.md"

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from stablecast.model import catalog
+from stablecast.lab.model import catalog
 from tests.mutants.table import MUTANTS
 
 MODELS = catalog.folder()

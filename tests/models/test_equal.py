@@ -2,8 +2,8 @@
 
 import pytest
 
-from stablecast.model import catalog, equal
-from stablecast.model.catalog import Configuration
+from stablecast.lab.model import catalog, equal
+from stablecast.lab.model.catalog import Configuration
 
 MODELS = catalog.folder()
 CONFIGURATIONS = catalog.configurations(MODELS)

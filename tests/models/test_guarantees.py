@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from stablecast.model import catalog
-from stablecast.sim.rules import RULES
-from stablecast.trace import across, rules
+from stablecast.evidence.trace import cross_rules, endpoint_rules
+from stablecast.lab.model import catalog
+from stablecast.lab.sim.rules import RULES
 from tests.support.evidence import BLOCK, MODELS, Evidence, Model, rows, section, spans
 from tests.support.tree import ROOT
 
@@ -86,8 +86,8 @@ def test_every_property_stands_behind_a_guarantee() -> None:
 @pytest.mark.parametrize(
     ("kind", "there"),
     [
-        ("one trace", ids(rules.__doc__)),
-        ("traces together", ids(across.__doc__)),
+        ("one trace", ids(endpoint_rules.__doc__)),
+        ("traces together", ids(cross_rules.__doc__)),
         ("simulator", set(RULES) - {"X1"}),
     ],
 )

@@ -6,12 +6,12 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core import registration
-from stablecast.core.registration import Registration, RegistrationTimer
-from stablecast.core.store import clients, lifetime, registry, tickets
+from stablecast.core.registration import store_registration
+from stablecast.core.registration.store_registration import Registration, RegistrationTimer
+from stablecast.core.store import client_lifetime, clients, registry, sync_tickets
 from stablecast.core.store import endpoint as store
-from stablecast.core.store.election import Election
-from stablecast.model import catalog, equal
+from stablecast.core.store.proxy_election import Election
+from stablecast.lab.model import catalog, equal
 
 MODELS = catalog.folder()
 KNOWN = catalog.load(MODELS)
@@ -68,8 +68,8 @@ def _same_life(client: Any, request: Any) -> bool:
 
 
 MUTANTS: dict[str, Patch] = {
-    "the lease has no margin": changed("_lease_end", lambda grant, sent: sent + 8_000_000, registration),
-    "the lease is too short": changed("_lease_end", lambda grant, sent: sent, registration),
+    "the lease has no margin": changed("_lease_end", lambda grant, sent: sent + 8_000_000, store_registration),
+    "the lease is too short": changed("_lease_end", lambda grant, sent: sent, store_registration),
     "generations do not differ": after("ask", no_generation),
     "no lease after a probe": changed("_lease_from", lambda self, at: None),
     "a grant does not stop the retries": after(
@@ -87,11 +87,11 @@ MUTANTS: dict[str, Patch] = {
     "lives of one context take turns": changed("earlier", lambda one, other: False, clients),
     "an earlier life of a context keeps the RegID": changed("earlier", lambda one, other: True, clients),
     "a later life of a context is a stranger": changed("_follows", _same_life, clients),
-    "silence does not count anew": changed("note", lambda self, now: None, lifetime.Lifetime),
-    "a dead client stays active": changed("on_gone", lambda self, now: None, lifetime.Lifetime),
+    "silence does not count anew": changed("note", lambda self, now: None, client_lifetime.Lifetime),
+    "a dead client stays active": changed("on_gone", lambda self, now: None, client_lifetime.Lifetime),
     "who is inactive stays so": changed("on_heard", lambda self, record, now: None, clients.Clients),
     "a restart forgets": changed("recover", lambda self, *words: None, store.StoreEndpoint),
-    "grants do not wait for the disk": before("due", lambda self: self.waiting.clear(), tickets.Tickets),
+    "grants do not wait for the disk": before("due", lambda self: self.waiting.clear(), sync_tickets.Tickets),
     "the store does not ask the holder": changed("probe", lambda self, client, out: None, registry.Registry),
 }
 

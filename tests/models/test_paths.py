@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.model import catalog
+from stablecast.lab.model import catalog
 
 EVERY = catalog.configurations(catalog.folder(), ())
 OPEN = '"open"'

@@ -7,14 +7,14 @@ from typing import get_args
 
 import pytest
 
-from stablecast.core import inputs, messages
-from stablecast.model.views import VIEWS
-from stablecast.sim.runner import run as simulate
-from stablecast.sim.schedule import draw
-from stablecast.transports.resolution import inputs as resolution
-from stablecast.transports.resolution import srs_events
-from tests.adapters.model.views.conftest import traced
-from tests.adapters.model.views.edited import KEPT, followed
+from stablecast.core.protocol import inputs, messages
+from stablecast.lab.model.views import VIEWS
+from stablecast.lab.sim.runner import run as simulate
+from stablecast.lab.sim.schedule import draw
+from stablecast.transports.resolution.srs import events
+from stablecast.transports.resolution.udp import inputs as resolution
+from tests.adapters.lab.model.views.conftest import traced
+from tests.adapters.lab.model.views.edited import KEPT, followed
 from tests.support.evidence import MODELS, Model, rows, section
 from tests.support.tree import ROOT
 
@@ -35,8 +35,8 @@ RESOLUTION = {
     for role, union in (
         ("advertiser", resolution.AdvertiserInput),
         ("querier", resolution.QuerierInput),
-        ("context", srs_events.SrsContextInput),
-        ("service", srs_events.ServiceInput),
+        ("context", events.SrsContextInput),
+        ("service", events.ServiceInput),
     )
 }
 """`Tick` is `handle_timeout`; these machines are in no trace."""

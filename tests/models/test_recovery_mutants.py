@@ -6,16 +6,16 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.enrollment import Enrollment
-from stablecast.core.receiver import ReceiverSession, enlistment, starting
-from stablecast.core.receiver.acknowledging import Acknowledger
-from stablecast.core.receiver.delivery import DeliveryWindow
-from stablecast.core.receiver.enlistment import Enlistment
+from stablecast.core.protocol.request_window import RequestWindow, Target
+from stablecast.core.receiver import ReceiverSession, first_number, store_registrations
+from stablecast.core.receiver.consumption_acks import Acknowledger
+from stablecast.core.receiver.delivery_window import DeliveryWindow
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.requests import RequestWindow, Target
+from stablecast.core.receiver.store_registrations import Enlistment
+from stablecast.core.registration.registration_set import Enrollment
 from stablecast.core.store.clients import Clients
 from stablecast.core.store.repository import Repository
-from stablecast.model import catalog, equal
+from stablecast.lab.model import catalog, equal
 
 MODELS = catalog.folder()
 KNOWN = catalog.load(MODELS)
@@ -155,16 +155,16 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     "who is away is asked": ("graph_stores", changed(Enlistment, "targets", all_that_count)),
     "the request maximum does not count": (
         "graph_maximum",
-        changed(starting, "start_number", lambda low, high, maximum, wish: wish),
+        changed(first_number, "start_number", lambda low, high, maximum, wish: wish),
     ),
     "the lowest number counts": (
         "graph_small",
-        changed(enlistment, "receiver_low", lambda answers, *_: min(answer.low for answer in answers)),
+        changed(store_registrations, "receiver_low", lambda answers, *_: min(answer.low for answer in answers)),
     ),
     "what the stores know does not count": ("graph_small", changed(Enlistment, "low", lambda self, high: 1)),
     "a majority is the highest number": (
         "graph_maximum",
-        changed(enlistment, "receiver_low", lambda answers, *_: max(answer.low for answer in answers)),
+        changed(store_registrations, "receiver_low", lambda answers, *_: max(answer.low for answer in answers)),
     ),
     "one store is told": (
         "graph_small",

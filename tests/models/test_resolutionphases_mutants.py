@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.chart import fire
-from stablecast.model import catalog, equal
-from stablecast.transports.resolution.advertiser import Advertiser
-from stablecast.transports.resolution.cache import Cache
-from stablecast.transports.resolution.phases import PHASES, PhaseEvent, Topic
-from stablecast.transports.resolution.querier import Querier
-from stablecast.transports.resolution.schedule import Rounds
+from stablecast.core.machine.chart import fire
+from stablecast.lab.model import catalog, equal
+from stablecast.transports.resolution.udp.advertiser import Advertiser
+from stablecast.transports.resolution.udp.cache import Cache
+from stablecast.transports.resolution.udp.phases import PHASES, PhaseEvent, Topic
+from stablecast.transports.resolution.udp.querier import Querier
+from stablecast.transports.resolution.udp.schedule import Rounds
 from tests.models.test_mutants import Patch, after, changed
 
 MODELS = catalog.folder()

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from stablecast.core.store import clients, registry
-from stablecast.core.store.filling import Filling
-from stablecast.core.store.lifeline import Lifeline
-from stablecast.core.store.paced import Paced
+from stablecast.core.store.gap_filling import Filling
+from stablecast.core.store.message_window import Window
+from stablecast.core.store.receiver_pacing import Paced
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.window import Window
-from stablecast.model import catalog, equal
+from stablecast.core.store.source_history import Lifeline
+from stablecast.lab.model import catalog, equal
 
 MODELS = catalog.folder()
 KNOWN = catalog.load(MODELS)

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.chart import fire
-from stablecast.core.units import SECOND
-from stablecast.model import catalog, equal
-from stablecast.transports.resolution.srs_agenda import Agenda
-from stablecast.transports.resolution.srs_client import CLIENT, Client, ClientEvent, Dropped
-from stablecast.transports.resolution.srs_context import SrsContext
-from stablecast.transports.resolution.srs_directory import Announced, Directory
-from stablecast.transports.resolution.srs_known import Known
-from stablecast.transports.resolution.srs_link import Link
-from stablecast.transports.resolution.srs_service import Service
-from stablecast.transports.resolution.srs_session import Session
+from stablecast.core.machine.chart import fire
+from stablecast.core.machine.units import SECOND
+from stablecast.lab.model import catalog, equal
+from stablecast.transports.resolution.srs.client import CLIENT, Client, ClientEvent, Dropped
+from stablecast.transports.resolution.srs.context import SrsContext
+from stablecast.transports.resolution.srs.deadlines import Agenda
+from stablecast.transports.resolution.srs.directory import Announced, Directory
+from stablecast.transports.resolution.srs.known_sources import Known
+from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.service_link import Link
+from stablecast.transports.resolution.srs.session import Session
 from tests.models.test_mutants import Patch, after, changed
 
 MODELS = catalog.folder()

@@ -5,23 +5,23 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core import history
-from stablecast.core import resume as resume_rules
-from stablecast.core.enrollment import Enrollment
-from stablecast.core.messages import Life
-from stablecast.core.quorum import Quorums
+from stablecast.core.protocol import history
+from stablecast.core.protocol import resume_point as resume_rules
+from stablecast.core.protocol.messages import Life
+from stablecast.core.protocol.quorum import Quorums
+from stablecast.core.registration.registration_set import Enrollment
 from stablecast.core.source import SourceEndpoint, lineage
 from stablecast.core.source import parts as source_parts
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.stability import StabilityWindow
-from stablecast.core.store import lifeline
-from stablecast.core.store.filling import Filling
-from stablecast.core.store.lifeline import Lifeline
+from stablecast.core.store import source_history
+from stablecast.core.store.gap_filling import Filling
+from stablecast.core.store.message_window import Window
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.tickets import Tickets
-from stablecast.core.store.window import Window
-from stablecast.model import catalog, equal
+from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.sync_tickets import Tickets
+from stablecast.lab.model import catalog, equal
 from tests.models.test_mutants import Patch, before, changed
 
 MODELS = catalog.folder()
@@ -95,7 +95,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
     ),
     "a life that comes back is cut where it began": (
         "graph_return",
-        changed("divergence", lambda ours, theirs: _first_of_last(theirs, ours), lifeline),
+        changed("divergence", lambda ours, theirs: _first_of_last(theirs, ours), source_history),
     ),
     "the first interval is not waited for": (
         "graph_three",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stablecast.model import catalog, equal
-from stablecast.model.canonical import Value
-from stablecast.model.errors import ForgetfulError
+from stablecast.lab.model import catalog, equal
+from stablecast.lab.model.canonical import Value
+from stablecast.lab.model.errors import ForgetfulError
 
 MODELS = catalog.folder()
 KNOWN = catalog.load(MODELS)
@@ -28,7 +28,7 @@ FORGOTTEN = {
 
 def forget(patch: pytest.MonkeyPatch, name: str) -> None:
     """Plant it in the world of the configuration; its invariants may need what is forgotten."""
-    world = import_module(f"stablecast.model.worlds.{name.partition('/')[0].lower()}")
+    world = import_module(f"stablecast.lab.model.worlds.{name.partition('/')[0].lower()}")
     real = world.World.abstract
 
     def abstract(self: Any) -> Mapping[str, Value]:

@@ -4,8 +4,8 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant, Test
 
-_DELETION = "adapters/journal/test_deletion.py"
-_RECOVERY = "adapters/journal/test_recovery.py"
+_DELETION = "adapters/store/journal/test_deletion.py"
+_RECOVERY = "adapters/store/journal/test_recovery.py"
 
 JOURNAL: Final = (
     Mutant(
@@ -41,6 +41,8 @@ JOURNAL: Final = (
         "journal/writer",
         "            os.ftruncate(self._fd, self._end)\n            self._disk.sync(self._fd)\n",
         "            os.ftruncate(self._fd, self._end)\n",
-        Test("adapters/journal/test_disk.py::test_room_that_is_given_back_is_synced_before_the_segment_is_closed"),
+        Test(
+            "adapters/store/journal/test_disk.py::test_room_that_is_given_back_is_synced_before_the_segment_is_closed"
+        ),
     ),
 )

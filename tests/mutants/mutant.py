@@ -20,7 +20,7 @@ from tests.support.tree import ROOT
 CORE: Final = ROOT / "core" / "stablecast" / "core"
 TRANSPORTS: Final = ROOT / "transports" / "stablecast" / "transports"
 
-JOURNAL: Final = ROOT / "adapters" / "stablecast" / "journal"
+JOURNAL: Final = ROOT / "adapters" / "stablecast" / "store" / "journal"
 
 OTHERS: Final = {"transports": TRANSPORTS, "journal": JOURNAL}
 """Packages beside the core, by the word that stands before the name of a module there."""

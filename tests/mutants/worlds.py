@@ -2,8 +2,8 @@
 
 import sys
 
-from stablecast.sim.runner import run
-from stablecast.sim.schedule import draw
+from stablecast.lab.sim.runner import run
+from stablecast.lab.sim.schedule import draw
 
 
 def main(rule: str, first: int, count: int) -> int:

@@ -26,11 +26,11 @@ from typing import Any
 import attrs
 
 from stablecast.config.options import apply
-from stablecast.core import inputs
-from stablecast.core.effects import Effect
-from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from tests.scenarios.telling import told
 from tests.support.cluster import Cluster
 from tests.support.nodes import Node

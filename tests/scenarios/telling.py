@@ -5,9 +5,9 @@ from typing import Any
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core import events as ev
-from stablecast.core import messages as ms
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import events as ev
+from stablecast.core.protocol import messages as ms
 
 
 def told(effect: Any) -> str | None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from stablecast.core.events import QuorumLost, RegistrationSuccess, UnrecoverableLoss
-from stablecast.core.inputs import Consumed, Lost
-from stablecast.core.messages import LateJoinRequest
-from stablecast.core.quorum import GroupRules, Intergroup
-from stablecast.core.settings import OtrTimes, ReceiverConfig, StoreSpec, UseOtr
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.events import QuorumLost, RegistrationSuccess, UnrecoverableLoss
+from stablecast.core.protocol.inputs import Consumed, Lost
+from stablecast.core.protocol.messages import LateJoinRequest
+from stablecast.core.protocol.quorum import GroupRules, Intergroup
+from stablecast.core.protocol.settings import OtrTimes, ReceiverConfig, StoreSpec, UseOtr
 from tests.support.cluster import Cluster
 from tests.support.world import LINK_NS, Node, ReceiverNode
 

@@ -2,10 +2,16 @@
 
 import pytest
 
-from stablecast.core import inputs
-from stablecast.core.events import QuorumLost, RegistrationComplete, Stable, StoreUnresponsive, UnrecoverableLoss
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol.events import (
+    QuorumLost,
+    RegistrationComplete,
+    Stable,
+    StoreUnresponsive,
+    UnrecoverableLoss,
+)
 from stablecast.core.receiver import ReceiverState
-from stablecast.core.units import MILLISECOND, SECOND
 from tests.support.cluster import Cluster
 from tests.support.world import LINK_NS
 

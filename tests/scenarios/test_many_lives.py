@@ -6,8 +6,8 @@ must never count as agreement: the store that was away may hold another message 
 
 import pytest
 
-from stablecast.core.history import HISTORY_LIVES
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.history import HISTORY_LIVES
 from tests.support.cluster import Cluster
 
 SHARED, TAIL = 10, 5

@@ -3,7 +3,8 @@
 import attrs
 import pytest
 
-from stablecast.core.events import (
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import (
     Confirmed,
     QuorumLost,
     RegistrationComplete,
@@ -11,7 +12,7 @@ from stablecast.core.events import (
     RegistrationSuccess,
     StoreUnresponsive,
 )
-from stablecast.core.messages import (
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Register,
     RetransmitRequest,
@@ -19,8 +20,7 @@ from stablecast.core.messages import (
     SourceInfoRequest,
     StableAck,
 )
-from stablecast.core.settings import ReceiverConfig
-from stablecast.core.units import SECOND
+from stablecast.core.protocol.settings import ReceiverConfig
 from tests.support.cluster import Cluster
 from tests.support.world import Node, ReceiverNode
 

@@ -5,12 +5,12 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.events import UnrecoverableLoss
-from stablecast.core.inputs import Acknowledge, Consumed
-from stablecast.core.messages import Pace
-from stablecast.core.quorum import GroupRules, Intragroup
-from stablecast.core.settings import AckMode, ReceiverConfig, RepositoryConfig, StoreConfig
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import UnrecoverableLoss
+from stablecast.core.protocol.inputs import Acknowledge, Consumed
+from stablecast.core.protocol.messages import Pace
+from stablecast.core.protocol.quorum import GroupRules, Intragroup
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig, RepositoryConfig, StoreConfig
 from tests.support.cluster import Cluster
 from tests.support.world import ReceiverNode, StoreNode
 

@@ -5,10 +5,10 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.events import ProxyEnded, ProxyStarted
-from stablecast.core.messages import Pace
-from stablecast.core.settings import ReceiverConfig, RepositoryConfig, StoreConfig
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.events import ProxyEnded, ProxyStarted
+from stablecast.core.protocol.messages import Pace
+from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, StoreConfig
 from tests.support.cluster import Cluster
 from tests.support.world import ReceiverNode, SourceNode, StoreNode
 

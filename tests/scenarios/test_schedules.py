@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from tests.support.cluster import Cluster
 from tests.support.world import LINK_NS
 

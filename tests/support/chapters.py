@@ -11,8 +11,8 @@ of them anew. Its first line says what is in it:
 
 A table that a person writes is compared where the line before it says with what, by its first two cells:
 
-    <!-- members: core.messages.Refusal -->             name and value of each member of an enum or a mapping
-    <!-- fields: core.events.SourceEvent -->            name and fields of each class of a union
+    <!-- members: core.protocol.messages.Refusal -->    name and value of each member of an enum or a mapping
+    <!-- fields: core.protocol.events.SourceEvent -->   name and fields of each class of a union
 """
 
 import ast
@@ -28,25 +28,25 @@ from typing import Any, get_args
 import attrs
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
-from stablecast.config.names import SAFE
 from stablecast.config.option import Option
+from stablecast.config.option_names import SAFE
 from stablecast.config.profiles import profile
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
-from stablecast.core.chart import render_mermaid, render_table
+from stablecast.core.machine.chart import render_mermaid, render_table
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.receiver import RECEIVER, ReceiverState
-from stablecast.core.registration import REGISTRATION, RegistrationState
+from stablecast.core.registration.store_registration import REGISTRATION, RegistrationState
 from stablecast.core.source import SOURCE, SourceState
-from stablecast.core.store.election import ELECTION, ElectionState
-from stablecast.core.store.lifetime import LIFETIME, LifetimeState
-from stablecast.core.units import MILLISECOND
-from stablecast.transports.lbtrm.receiver import LISTENING, ListeningState
-from stablecast.transports.lbtru.receiver import CONNECTION, ConnectionState
-from stablecast.transports.reliable.sending import SESSION, SessionState
-from stablecast.transports.resolution.phases import PHASES, Phase
-from stablecast.transports.resolution.srs_client import CLIENT, ClientState
-from stablecast.transports.resolution.srs_link import LINK, LinkState
-from tests.adapters.trace.lies import LIES
+from stablecast.core.store.client_lifetime import LIFETIME, LifetimeState
+from stablecast.core.store.proxy_election import ELECTION, ElectionState
+from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningState
+from stablecast.transports.reliable.lbtru.receiver import CONNECTION, ConnectionState
+from stablecast.transports.reliable.source_session import SESSION, SessionState
+from stablecast.transports.resolution.srs.client import CLIENT, ClientState
+from stablecast.transports.resolution.srs.service_link import LINK, LinkState
+from stablecast.transports.resolution.udp.phases import PHASES, Phase
+from tests.adapters.evidence.trace.lies import LIES
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
     "registration": (REGISTRATION, RegistrationState.IDLE),

@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core import inputs
-from stablecast.core.events import Stable, StableFlag, UnrecoverableLoss
-from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol.events import Stable, StableFlag, UnrecoverableLoss
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from tests.support.world import Content, ReceiverNode, SourceNode, StoreNode, World
 
 

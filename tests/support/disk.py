@@ -1,7 +1,7 @@
 """A store's disk in the world: the records as they were written, and what they leave to be read."""
 
-from stablecast.core import effects as fx
-from stablecast.core.messages import Role
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.messages import Role
 
 SIZE = 100
 """Payload bytes of a message in the world."""

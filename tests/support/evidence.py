@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.model.catalog import Configuration, Known, configurations, load
+from stablecast.lab.model.catalog import Configuration, Known, configurations, load
 
 MODELS = ("ProxyElection", "Recovery", "Registration", "ResolutionPhases", "Rpp", "SrsLifetime", "Stability")
 

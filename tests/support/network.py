@@ -12,11 +12,11 @@ import attrs
 
 from stablecast.client import Context
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.events import Event
-from stablecast.core.settings import RepositoryConfig, StoreConfig
-from stablecast.daemon.store import Store, StoreSettings
-from stablecast.net import ports
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.resolver import RelayDaemon
+from stablecast.runtime import ports
+from stablecast.store.store import Store, StoreSettings
 
 LOCAL = "127.0.0.1"
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core import inputs, serial
-from stablecast.core.events import Event
-from stablecast.core.messages import Message, ReceiverAlive
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.messages import Message, ReceiverAlive
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.settings import ReceiverConfig, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
-from stablecast.core.units import MILLISECOND
 from tests.support.disk import SIZE
 
 LINK_NS = MILLISECOND // 10

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stablecast.client import Context, Receiver, Source
-from stablecast.core.messages import SourceInfo
+from stablecast.core.protocol.messages import SourceInfo
 from stablecast.transports import codec
 from tests.support.network import Network
 

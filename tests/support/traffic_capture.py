@@ -1,6 +1,6 @@
 """A capture of every kind of our traffic, built by our own encoders."""
 
-from stablecast.core import messages as core
+from stablecast.core.protocol import messages as core
 from stablecast.transports import codec
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, lbmr, lbtrm, lbtru, rsocket, srs

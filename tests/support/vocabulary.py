@@ -4,7 +4,7 @@ from ipaddress import IPv4Address
 
 from hypothesis import strategies as st
 
-from stablecast.core import messages as m
+from stablecast.core.protocol import messages as m
 
 U32 = st.integers(0, 0xFFFF_FFFF)
 INCARNATIONS = st.integers(0, (1 << 64) - 1)

@@ -7,13 +7,13 @@ from collections import deque
 
 import attrs
 
-from stablecast.core import effects as fx
-from stablecast.core import inputs
-from stablecast.core.messages import StableAck
-from stablecast.core.settings import RepositoryType, StoreConfig
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol.messages import StableAck
+from stablecast.core.protocol.settings import RepositoryType, StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.units import MILLISECOND
-from stablecast.daemon.proxy import proxy_config
+from stablecast.store.proxy import proxy_config
 from tests.support.disk import change, replay
 from tests.support.nodes import LINK_NS, Content, Joiner, Node, ReceiverNode, SourceNode, World
 

@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 
 from stablecast.client import Closed, Context, Message, NotRegistered, NotStable, Receiver, RegistrationFailed, Source
-from stablecast.core.events import (
+from stablecast.core.protocol.events import (
     Confirmed,
     Event,
     Overtaken,
@@ -30,7 +30,7 @@ from stablecast.core.events import (
     StableFlag,
     UnrecoverableLoss,
 )
-from stablecast.core.events import NotStable as NotStableEvent
+from stablecast.core.protocol.events import NotStable as NotStableEvent
 
 TOLD_EVENTS = (NotStableEvent, Overtaken, RegistrationError, UnrecoverableLoss)
 PAUSE_SECONDS = 0.2

@@ -14,10 +14,10 @@ from typing import Any
 from stablecast.client import context
 from stablecast.client.session import Session
 from stablecast.core.store import clients
-from stablecast.daemon.hosting import Host
-from stablecast.net import pool, tls
-from stablecast.net.address import parse
-from stablecast.net.reliable_sources import ReliableSources
+from stablecast.runtime import connection_pool, tls
+from stablecast.runtime.address import parse
+from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.store.hosts import Host
 from stablecast.transports.reliable.inputs import Submit
 
 
@@ -49,11 +49,11 @@ def backlog() -> None:
 def dialling() -> None:
     """Use a connection that is made after its attempt was given up, and let its failures end nothing."""
 
-    async def attempt(self: pool.Pool, link: pool.Link) -> None:
+    async def attempt(self: connection_pool.Pool, link: connection_pool.Link) -> None:
         host, port = parse(link.address)
-        one = pool.Attempt(link)
+        one = connection_pool.Attempt(link)
         try:
-            async with asyncio.timeout(pool.CONNECT_SECONDS):
+            async with asyncio.timeout(connection_pool.CONNECT_SECONDS):
                 await asyncio.get_running_loop().create_connection(
                     lambda: one, host, port, local_addr=(self._source_ip, 0), ssl=tls.client()
                 )
@@ -61,11 +61,11 @@ def dialling() -> None:
             if link.made_at is None:
                 raise
 
-    def fail(self: pool.Link, error: Exception) -> None:
+    def fail(self: connection_pool.Link, error: Exception) -> None:
         raise error
 
-    _replace(pool.Pool, "_attempt", attempt)
-    _replace(pool.Link, "fail", fail)
+    _replace(connection_pool.Pool, "_attempt", attempt)
+    _replace(connection_pool.Link, "fail", fail)
 
 
 def rates() -> None:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from stablecast.cli import capture, model, prove, storage, store, trace, whatif
+from stablecast.cli import capture, model, prove, store, store_subcommands, trace, whatif
 from stablecast.cli.group import Group
-from stablecast.config.names import MAX_SESSION_ID, PROFILES, SAFE
+from stablecast.config.option_names import MAX_SESSION_ID, PROFILES, SAFE
 
 ORDER = (
     *("demo", "up", "send", "receive"),
@@ -43,8 +43,8 @@ app.add_typer(capture.app, name="capture")
 app.add_typer(store.app, name="store")
 app.add_typer(trace.app, name="trace")
 app.command("check")(store.check_command)
-app.command("top")(storage.top)
-storage.attach(store.app)
+app.command("top")(store_subcommands.top)
+store_subcommands.attach(store.app)
 app.command("prove")(prove.prove_command)
 app.command("whatif")(whatif.whatif_command)
 
@@ -69,7 +69,7 @@ def every_command(
 ) -> None:
     """Persistent publish/subscribe in which the store stands beside the data path."""
     if tls is not None:
-        from stablecast.net.tls import use
+        from stablecast.runtime.tls import use
 
         use(tls)
 
@@ -114,7 +114,7 @@ def demo_command(
     as_json: Json = False,
 ) -> None:
     """Run the guide's failure runs on loopback with real crashes, and judge them at the end."""
-    from stablecast.demo import show
+    from stablecast.lab.demo import show
 
     raise typer.Exit(show.run(messages, seconds, seed, keep, as_json))
 
@@ -220,7 +220,7 @@ def send_command(
 ) -> None:
     """Send lines as messages and wait until they are stable."""
     from stablecast.cli import send
-    from stablecast.cli.joining import Joining
+    from stablecast.cli.client_options import Joining
 
     joining = Joining(
         resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
@@ -248,7 +248,7 @@ def receive_command(
 ) -> None:
     """Print messages as they come; acknowledged once printed."""
     from stablecast.cli import receive
-    from stablecast.cli.joining import Joining
+    from stablecast.cli.client_options import Joining
 
     joining = Joining(
         resolver or [], service or [], strategy, multicast, interface, session_id, option or [], profile, trace
@@ -272,7 +272,7 @@ def sim_command(
     as_json: Json = False,
 ) -> None:
     """Run the endpoints in seeded worlds of crashes, partitions and lost writes, watched by independent checkers."""
-    from stablecast.sim import command as sim
+    from stablecast.lab.sim import command as sim
 
     raise typer.Exit(sim.run_sim(sim.Options(seeds, first, jobs, wipe, directory), as_json, replay))
 

@@ -31,6 +31,6 @@ def decode_command(
     ] = False,
 ) -> None:
     """Decode every layer and count; ends with 0 only if all that is ours could be decoded."""
-    from stablecast.capture import command  # imported when it is run
+    from stablecast.evidence.capture import command  # imported when it is run
 
     raise typer.Exit(command.run_decode(file, port or [], roundtrip, as_json, records))

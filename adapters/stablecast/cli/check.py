@@ -5,18 +5,18 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import say
-from stablecast.cli.main import FAILED
-from stablecast.config.building import load
 from stablecast.config.checks import Advice, Client, Level, check
-from stablecast.config.flat import read
+from stablecast.config.daemon_outline import Place, Problem
+from stablecast.config.option_files import read
 from stablecast.config.options import apply
-from stablecast.config.outline import Place, Problem
 from stablecast.config.plan import Plan
+from stablecast.config.plan_assembly import load
 from stablecast.config.profiles import profile
 from stablecast.config.transport_options import split
 from stablecast.core.errors import StablecastError
-from stablecast.sentences import plural
+from stablecast.text import plural
+from stablecast.text.console import say
+from stablecast.text.exit_status import FAILED
 
 DAEMONS = (".xml", ".toml")
 """How the configurations of daemons are named; other files are option files of clients."""

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from stablecast.cli.common import note, on_ending, say
-from stablecast.demo.processes import Child, ChildError, start_all
+from stablecast.lab.demo.processes import Child, ChildError, start_all
+from stablecast.runtime.event_loop import on_ending
+from stablecast.text.console import note, say
 
 
 def run(stores: int, directory: Path, as_json: bool) -> int:

@@ -7,11 +7,12 @@ from typing import Any
 
 import attrs
 
-from stablecast.cli.common import note, run_for_good, say, until_interrupted
-from stablecast.logs import ConsoleLog, Log, PlainLog, Rolling
-from stablecast.net import address
 from stablecast.resolver import RelayDaemon
-from stablecast.resolver.lbmrd_config import DTD, LbmrdConfig, interface_of, load
+from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, interface_of, load
+from stablecast.runtime import address
+from stablecast.runtime.event_loop import run_service, until_interrupted
+from stablecast.runtime.logs import ConsoleLog, Log, PlainLog, Rolling
+from stablecast.text.console import note, say
 
 
 @attrs.frozen
@@ -50,7 +51,7 @@ def run(job: LbmrdJob) -> int:
         return 0
     if settings.ttl < settings.activity:
         note(f"silent clients are looked for every {settings.activity} ms only: keep activity below ttl")
-    return run_for_good(serve(settings, job.statistics, job.as_json))
+    return run_service(serve(settings, job.statistics, job.as_json))
 
 
 def configured(job: LbmrdJob) -> LbmrdConfig:

@@ -21,7 +21,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 @app.command("list")
 def list_command(names: Names = None, models: Models = None, as_json: Json = False) -> None:
     """Name every configuration with its purpose, expected verdict, and what is on record of its graph."""
-    from stablecast.model import command
+    from stablecast.lab.model import command
 
     raise typer.Exit(command.list_models(names or [], models, as_json))
 
@@ -37,9 +37,9 @@ def check_command(
     as_json: Json = False,
 ) -> None:
     """Run the checker on configurations and compare its verdicts with the expected ones; counterexamples are told."""
-    from stablecast.model import checking
+    from stablecast.lab.model import checker_runs
 
-    raise typer.Exit(checking.check(names or [], models, jar, trace, as_json))
+    raise typer.Exit(checker_runs.check(names or [], models, jar, trace, as_json))
 
 
 @app.command("trace")
@@ -52,10 +52,10 @@ def trace_command(
     as_json: Json = False,
 ) -> None:
     """Judge traces by the rules, and by the steps that the models have; with --jar the checker judges samples."""
-    from stablecast.model import tracing
+    from stablecast.lab.model import trace_checks
 
-    wanted = tracing.Wanted(tuple(model or ()), models, jar, samples, as_json)
-    raise typer.Exit(tracing.trace(paths, wanted))
+    wanted = trace_checks.Wanted(tuple(model or ()), models, jar, samples, as_json)
+    raise typer.Exit(trace_checks.trace(paths, wanted))
 
 
 @app.command("views")
@@ -65,9 +65,9 @@ def views_command(
     as_json: Json = False,
 ) -> None:
     """Name what traces are compared with: views of one endpoint, and how many steps the models have of each."""
-    from stablecast.model import tracing
+    from stablecast.lab.model import trace_checks
 
-    raise typer.Exit(tracing.views(models, record, as_json))
+    raise typer.Exit(trace_checks.views(models, record, as_json))
 
 
 @app.command("graph")
@@ -78,7 +78,7 @@ def graph_command(
     jar: Jar = None,
 ) -> None:
     """Write a configuration's graph in canonical form: the core's, or with --jar the checker's."""
-    from stablecast.model import command
+    from stablecast.lab.model import command
 
     raise typer.Exit(command.write_graph(name, output, models, jar))
 
@@ -93,7 +93,7 @@ def equal_command(
     as_json: Json = False,
 ) -> None:
     """Explore the core and compare its graphs with the models', state by state and edge by edge."""
-    from stablecast.model import command
+    from stablecast.lab.model import command
 
     raise typer.Exit(command.compare(names or [], models, jar, jobs, record, as_json))
 
@@ -105,6 +105,6 @@ def mutants_command(
     as_json: Json = False,
 ) -> None:
     """Plant faults in the core, one by one: each must show in a graph or break an invariant."""
-    from stablecast.model import command
+    from stablecast.lab.model import command
 
     raise typer.Exit(command.plant(only, models, as_json))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from stablecast.config.names import PROFILES, SAFE
-from stablecast.prove.bounds import MAX_STATES, Fault
+from stablecast.config.option_names import PROFILES, SAFE
+from stablecast.lab.prove.bounds import MAX_STATES, Fault
 
 Configs = Annotated[list[Path] | None, typer.Argument(help="Files of `scope option value` lines; later ones override.")]
 Options = Annotated[
@@ -42,9 +42,9 @@ def prove_command(
     as_json: Json = False,
 ) -> None:
     """Look for the shortest run in which a source of this configuration loses a stable message, or stalls."""
-    from stablecast.cli.common import note, say
-    from stablecast.prove import command
-    from stablecast.prove.instance import Bounds
+    from stablecast.lab.prove import command
+    from stablecast.lab.prove.instance import Bounds
+    from stablecast.text.console import note, say
 
     bounds = Bounds(messages, restarts, wipes, bound, _faults(faults))
     raise typer.Exit(command.run(command.Job(configs or [], option or [], profile, bounds, as_json), say, note))

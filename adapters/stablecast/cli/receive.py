@@ -5,10 +5,11 @@ import sys
 
 import attrs
 
-from stablecast.cli.common import note, on_ending, run_loop, say
-from stablecast.cli.joining import Joining
+from stablecast.cli.client_options import Joining
 from stablecast.client import Message, Receiver
-from stablecast.core.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
+from stablecast.core.protocol.events import Event, RegistrationError, StoreUnresponsive, UnrecoverableLoss
+from stablecast.runtime.event_loop import on_ending, run_loop
+from stablecast.text.console import note, say
 
 HINT_SECONDS = 10.0
 """Whoever hears nothing for so long is told what may be wrong; a resolver over UDP cannot say that it is not there."""

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import note, run_loop, say
-from stablecast.cli.joining import Joining
-from stablecast.cli.lines import lines
+from stablecast.cli.client_options import Joining
+from stablecast.cli.input_lines import lines
 from stablecast.client import NotRegistered, Source
-from stablecast.core.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
-from stablecast.net.where import is_source_string
-from stablecast.sentences import plural
+from stablecast.core.protocol.events import Event, QuorumLost, RegistrationError, StoreUnresponsive
+from stablecast.runtime.event_loop import run_loop
+from stablecast.runtime.source_strings import is_source_string
+from stablecast.text import plural
+from stablecast.text.console import note, say
 
 RETRY_SECONDS = 0.2
 """Pause before a message is sent again that too few registered stores kept from being sent."""

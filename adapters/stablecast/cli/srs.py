@@ -7,10 +7,11 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.cli.common import run_for_good, say, until_interrupted
-from stablecast.logs import Compression, ConsoleLog, Frequency, Log, PlainLog
-from stablecast.srs import SrsConfig, SrsDaemon, load
-from stablecast.srs.xml_config import XSD, load_xml
+from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
+from stablecast.resolver.srs.xml_config import XSD, load_xml
+from stablecast.runtime.event_loop import run_service, until_interrupted
+from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, Log, PlainLog
+from stablecast.text.console import say
 
 
 def run(
@@ -28,7 +29,7 @@ def run(
     if validate:
         say({"valid": True} if as_json else "the configuration is valid")
         return 0
-    return run_for_good(serve(settings, as_json))
+    return run_service(serve(settings, as_json))
 
 
 def read(config: Path) -> SrsConfig:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from stablecast.cli.group import Group
-from stablecast.config.names import PROFILES, SAFE
+from stablecast.config.option_names import PROFILES, SAFE
 
 RUN = "run"
 
@@ -68,18 +68,18 @@ def run_command(
     as_json: Json = False,
 ) -> None:
     """Run until interrupted; a second interrupt ends it at once."""
-    from stablecast.cli import serve
+    from stablecast.cli import daemons
 
     if dump_dtd:
-        raise typer.Exit(serve.dump())
+        raise typer.Exit(daemons.dump())
     if where is None:
         raise typer.BadParameter("give a configuration file, or the directory of a store")
     if validate:
-        raise typer.Exit(serve.validate(where, profile, as_json))
+        raise typer.Exit(daemons.validate(where, profile, as_json))
     if where.is_file() or where.suffix in (".xml", ".toml"):
-        raise typer.Exit(serve.run_daemon(serve.DaemonJob(where, profile, detach, new, trace, as_json)))
-    job = serve.StoreJob(where, listen, option or [], new, resolver or [], service or [], profile, trace, as_json)
-    raise typer.Exit(serve.run_store(job))
+        raise typer.Exit(daemons.run_daemon(daemons.DaemonJob(where, profile, detach, new, trace, as_json)))
+    job = daemons.StoreJob(where, listen, option or [], new, resolver or [], service or [], profile, trace, as_json)
+    raise typer.Exit(daemons.run_store(job))
 
 
 def check_command(

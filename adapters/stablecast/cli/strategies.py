@@ -2,9 +2,9 @@
 
 import attrs
 
-from stablecast.cli.common import say
 from stablecast.resolver.strategies import HEAD, cells, stories, tell
-from stablecast.transports.resolution.presets import PRESETS
+from stablecast.text.console import say
+from stablecast.transports.resolution.udp.presets import PRESETS
 
 
 def run(topics: int, wanted: int, loss: int, as_json: bool) -> int:

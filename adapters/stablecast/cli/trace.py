@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stablecast.cli.group import Group
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Look into traces: dump, diff, analyze, prune, travel through time."
@@ -31,9 +31,9 @@ def dump_command(
     as_json: Json = False,
 ) -> None:
     """Print records: inputs and what came of them; with --json a line each."""
-    from stablecast.cli.common import say
-    from stablecast.trace.tools import command
-    from stablecast.trace.tools.records import Wanted
+    from stablecast.evidence.trace.tools import command
+    from stablecast.evidence.trace.tools.records import Wanted
+    from stablecast.text.console import say
 
     wanted = Wanted(endpoint, kind, _ns(since), _ns(until), number)
     raise typer.Exit(command.run_dump(paths, wanted, as_json, say))
@@ -47,8 +47,8 @@ def diff_command(
     as_json: Json = False,
 ) -> None:
     """Where two runs part, endpoint by endpoint; exit status 1 if they do."""
-    from stablecast.cli.common import say
-    from stablecast.trace.tools import command
+    from stablecast.evidence.trace.tools import command
+    from stablecast.text.console import say
 
     raise typer.Exit(command.run_diff(left, right, times, as_json, say))
 
@@ -56,8 +56,8 @@ def diff_command(
 @app.command("analyze")
 def analyze_command(paths: Paths, as_json: Json = False) -> None:
     """Count what happened in each trace, and how long it took."""
-    from stablecast.cli.common import say
-    from stablecast.trace.tools import command
+    from stablecast.evidence.trace.tools import command
+    from stablecast.text.console import say
 
     raise typer.Exit(command.run_analyze(paths, as_json, say))
 
@@ -72,9 +72,9 @@ def prune_command(
     as_json: Json = False,
 ) -> None:
     """Copy only the frames that matter; the copies can be verified."""
-    from stablecast.cli.common import say
-    from stablecast.trace.tools import command
-    from stablecast.trace.tools.prune import Window
+    from stablecast.evidence.trace.tools import command
+    from stablecast.evidence.trace.tools.prune import Window
+    from stablecast.text.console import say
 
     raise typer.Exit(command.run_prune(paths, output, Window(endpoint, _ns(since), _ns(until)), as_json, say))
 
@@ -82,8 +82,8 @@ def prune_command(
 @app.command("why")
 def why_command(number: Annotated[int, typer.Argument(help="A sequence number.")], paths: Paths) -> None:
     """What became of a message, from sent to stable to consumed, by all traces together."""
-    from stablecast.cli.common import say
-    from stablecast.trace.tools import command
+    from stablecast.evidence.trace.tools import command
+    from stablecast.text.console import say
 
     raise typer.Exit(command.run_why(paths, number, say))
 
@@ -91,8 +91,8 @@ def why_command(number: Annotated[int, typer.Argument(help="A sequence number.")
 @app.command("open")
 def open_command(paths: Paths) -> None:
     """Travel through time, record by record; takes commands from the terminal or from standard input."""
-    from stablecast.cli.common import say
-    from stablecast.trace.tools import command
+    from stablecast.evidence.trace.tools import command
+    from stablecast.text.console import say
 
     raise typer.Exit(command.run_open(paths, say))
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from stablecast.capture.files import is_capture
-from stablecast.capture.judging.command import run_judge
-from stablecast.capture.places import captures_in, is_pattern, matching
-from stablecast.trace.command import CLEAN, UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
-from stablecast.trace.names import traces_in
+from stablecast.evidence.capture.capture_paths import captures_in, is_pattern, matching
+from stablecast.evidence.capture.files import is_capture
+from stablecast.evidence.trace.file_names import traces_in
+from stablecast.evidence.verification.captures import run_judge
+from stablecast.evidence.verification.traces import CLEAN, UNREADABLE, VIOLATED, Paper, Wanted, publish, run_verify
 
 
 def run(

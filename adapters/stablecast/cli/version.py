@@ -4,7 +4,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import version
 from types import ModuleType
 
-from stablecast.core import ranges
+from stablecast.core.machine import ranges
 
 
 def form_of(module: ModuleType) -> str:

@@ -20,8 +20,9 @@ def whatif_command(
     paths: Paths, options: Set = None, sweep: Sweep = None, master: Master = None, as_json: Json = False
 ) -> None:
     """Run recorded sources again under other configurations; compare latency and what is exposed meanwhile."""
-    from stablecast.cli.common import parse_options, say
-    from stablecast.whatif import command
+    from stablecast.config.options import parse_options
+    from stablecast.evidence.whatif import command
+    from stablecast.text.console import say
 
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
     job = command.Job(paths, parse_options(options or []), swept, master)

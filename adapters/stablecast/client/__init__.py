@@ -17,10 +17,10 @@ from stablecast.client.errors import (
 )
 from stablecast.client.message import AckHandle, Batch, Message
 from stablecast.client.receiver import Receiver, RegIdRequest
-from stablecast.client.resolving import resolution
-from stablecast.client.sent import Sent
+from stablecast.client.sent_message import Sent
 from stablecast.client.source import Source
-from stablecast.net.tls import use as use_certificates
+from stablecast.client.source_discovery import resolution
+from stablecast.runtime.tls import use as use_certificates
 
 __all__ = [
     "AckHandle",

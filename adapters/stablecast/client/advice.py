@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from stablecast.config import transport_options
 from stablecast.config.options import Value, notices
+from stablecast.config.resolution_options import ResolutionSettings
 from stablecast.config.transport_options import Transport, TransportConfig
-from stablecast.core.relations import relations
-from stablecast.core.settings import SourceConfig
-from stablecast.resolver.options import ResolutionSettings
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import SourceConfig
 
 log = logging.getLogger("stablecast")
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from time import monotonic
 
 from stablecast.client.inbox import Inbox
+from stablecast.client.iteration import TURN_SECONDS
 from stablecast.client.message import Batch, Message
-from stablecast.client.reading import TURN_SECONDS
-from stablecast.core.events import Event
-from stablecast.net.execution import report
+from stablecast.core.protocol.events import Event
+from stablecast.runtime.effect_execution import report
 
 STRIDE = 8
 """Calls between two looks at the clock, where calls are short."""

@@ -11,8 +11,8 @@ from collections.abc import Container, Mapping
 import attrs
 
 from stablecast.client.succession import Ranges
-from stablecast.core.lives import MAX_LIVES
-from stablecast.core.ranges import RangeSet
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.receiver.lives import MAX_LIVES
 
 
 @attrs.define

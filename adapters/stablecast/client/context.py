@@ -8,39 +8,39 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.client import resolving
+from stablecast.client import source_discovery
 from stablecast.client.advice import advise_of_options, advise_of_relations, advise_of_transport, transport_of
-from stablecast.client.claims import check_claims
 from stablecast.client.errors import Closed
 from stablecast.client.message import Message
 from stablecast.client.receiver import Receiver, RegIdRequest
-from stablecast.client.resolving import Advertise, OnEvent
-from stablecast.client.routing import audience
+from stablecast.client.reg_id_claims import check_claims
+from stablecast.client.request_routes import audience
 from stablecast.client.source import Source
-from stablecast.client.transports import Transports, checked
+from stablecast.client.source_discovery import Advertise, OnEvent
+from stablecast.client.transport_sessions import Transports, checked
 from stablecast.config import profiles
-from stablecast.config.names import SAFE
+from stablecast.config.option_names import SAFE
 from stablecast.config.options import ConfigT, Value, apply
+from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.effects import AskLow
 from stablecast.core.errors import ConfigError, MisuseError
-from stablecast.core.events import Event
-from stablecast.core.inputs import Arrived, Departed, Gone, Located, Reset
-from stablecast.core.messages import Incarnation, ReceiverAlive
-from stablecast.core.messages import Message as ControlMessage
-from stablecast.core.settings import SourceConfig, StoreSpec
-from stablecast.net import address, ports
-from stablecast.net.pool import Pool
-from stablecast.net.prompt import courtesy, short_slices
-from stablecast.net.requests import Peer, RequestPort
-from stablecast.net.stream import Item
-from stablecast.net.where import ports_of
-from stablecast.resolver.combined import Combined, Wait
-from stablecast.resolver.options import ResolutionSettings, own
-from stablecast.trace import TraceError
+from stablecast.core.protocol.effects import AskLow
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
+from stablecast.core.protocol.messages import Incarnation, ReceiverAlive
+from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.evidence.trace import TraceError
+from stablecast.resolver.combined_resolver import Combined, Wait
+from stablecast.runtime import address, ports
+from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.request_port import Peer, RequestPort
+from stablecast.runtime.source_strings import ports_of
+from stablecast.runtime.stream import Item
+from stablecast.runtime.wakeup_latency import courtesy, short_slices
 from stablecast.transports import codec
-from stablecast.transports.lbttcp import Run, Series
+from stablecast.transports.codec.lbttcp import Run, Series
 from stablecast.transports.resolution.records import SourceRecord, check_topic
 from stablecast.transports.wire.errors import WireError
 
@@ -68,7 +68,7 @@ class Context:
         Args:
             resolver: Addresses `ip:port` of the lbmrd relays through which sources and receivers find each other.
             resolver_service: Addresses `host:port` of the services (SRS) that do the same over TCP, instead or as well.
-            resolution: More about both, and multicast: see `stablecast.client.resolution`.
+            resolution: More about both, and multicast: see `stablecast.client.source_discovery`.
             interface: The address of this host that peers connect to.
             session_id: The session id of sources and receivers that name none (P-243).
             store_names: Where stores are that sources know by name, `ip:port` each (P-203); see `locate`.
@@ -80,13 +80,15 @@ class Context:
             OptionError: There is no such profile.
         """
         self.interface = address.check_ip(interface)
-        self.resolution = resolving.plan(resolution, resolver, resolver_service)
+        self.resolution = source_discovery.plan(resolution, resolver, resolver_service)
         self.resolver_port = 0
         self._defaults = profiles.profile(profile)
         self.session_id = session_id
         self.store_names = {name: address.join(*address.parse(at)) for name, at in (store_names or {}).items()}
         self.trace = trace
-        self.prompt = True  # False before it is used: the kernel is asked for nothing (`stablecast.net.prompt`)
+        self.prompt = (
+            True  # False before it is used: the kernel is asked for nothing (`stablecast.runtime.wakeup_latency`)
+        )
         self._courtesy = courtesy()
         self.oddities: Counter[str] = Counter()
         self.request_address = ""
@@ -114,7 +116,7 @@ class Context:
             stack.push_async_callback(port.close)
             await port.start()
             stack.push_async_callback(self.pool.close)
-            self._resolver = await resolving.start(self, self._on_found, self._context_id.to_bytes(8), stack)
+            self._resolver = await source_discovery.start(self, self._on_found, self._context_id.to_bytes(8), stack)
             self._closing = stack.pop_all()
         self._open = True
         return self
@@ -151,7 +153,7 @@ class Context:
             topic: Its topic.
             stores: `ip:port[:regid]` or the name of each store (P-212); none makes a streaming source.
             session_id: Stands for the RegIDs; None takes the context's, 0 means none.
-            on_event: Called with every event of the source (`stablecast.core.events`).
+            on_event: Called with every event of the source (`stablecast.core.protocol.events`).
             within: Seconds to wait for enough stores; None waits for ever.
             wait: False returns at once; `await source.registered()` waits.
             options: Documented options by name, for example `{"ume_flight_size": 2000}`.
@@ -206,8 +208,8 @@ class Context:
         try:
             source.stream = berth.stream(source)
             await source.start(source.stream)
-            resolving.locate(self._resolver, source, self.store_names)
-            resolving.announce(self._resolver, config, source.place, advertise)
+            source_discovery.locate(self._resolver, source, self.store_names)
+            source_discovery.announce(self._resolver, config, source.place, advertise)
         except BaseException:
             await source.close()
             raise
@@ -314,7 +316,7 @@ class Context:
     def request_resolution(self, interval: float = 1.0, duration: float = 5.0) -> None:
         """Ask all contexts to speak again of what went quiet, every `interval` for `duration` seconds (T26)."""
         if self._resolver is not None:
-            self._resolver.wake(resolving.EVERYTHING, interval, duration)
+            self._resolver.wake(source_discovery.EVERYTHING, interval, duration)
 
     def ports(self) -> dict[str, list[int]]:
         """The ports that this context uses, by protocol: for captures."""

@@ -6,8 +6,8 @@ from typing import Protocol, Self
 import attrs
 
 from stablecast.client.succession import Succession
-from stablecast.core import serial
-from stablecast.transports.lbttcp import Run, payloads
+from stablecast.core.machine import serial
+from stablecast.transports.codec.lbttcp import Run, payloads
 from stablecast.transports.wire.lbmc import DATA_HEADER
 from stablecast.transports.wire.properties import Value
 

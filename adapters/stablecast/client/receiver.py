@@ -21,31 +21,31 @@ import attrs
 
 from stablecast.client.callbacks import Handover, tell
 from stablecast.client.consumption import Consumption
-from stablecast.client.early import Early
+from stablecast.client.early_runs import Early
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.inbox import Inbox
+from stablecast.client.iteration import FIRST_BATCH, TURN_MESSAGES, Reader, Reading
+from stablecast.client.join_plans import Plan
 from stablecast.client.message import Batch, Message
-from stablecast.client.plans import Plan
-from stablecast.client.reading import FIRST_BATCH, TURN_MESSAGES, Reader, Reading
 from stablecast.client.session import Session, places_of
 from stablecast.client.source_identity import SourceIdentity
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core import effects as fx
 from stablecast.core.errors import StablecastError
-from stablecast.core.events import Event, RegistrationError
-from stablecast.core.inputs import Gone, Lost, Reset
-from stablecast.core.messages import Message as ControlMessage
-from stablecast.core.messages import SourceInfo
-from stablecast.core.settings import ReceiverConfig
-from stablecast.core.units import SECOND
-from stablecast.net.execution import report
-from stablecast.net.joiner import Joiner
-from stablecast.net.reliable_joiner import ReliableJoiner
-from stablecast.net.stream import Item
-from stablecast.net.where import is_source_string, source_string
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event, RegistrationError
+from stablecast.core.protocol.inputs import Gone, Lost, Reset
+from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.runtime.effect_execution import report
+from stablecast.runtime.reliable_joiner import ReliableJoiner
+from stablecast.runtime.source_strings import is_source_string, source_string
+from stablecast.runtime.stream import Item
+from stablecast.runtime.stream_joiner import Joiner
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.errors import WireError
 
 if TYPE_CHECKING:

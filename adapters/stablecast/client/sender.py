@@ -10,7 +10,7 @@ local credit; the whole list leaves as one block. When it leaves is *batching*:
 * in each case with `flush`, before anybody waits for credit or for stability, and before a joiner is greeted.
 
 What is not plain, a message with properties or one that is cut, takes the slow path: it is collected beside the plain
-ones, and never in one block with them (`stablecast.transports.chained`).
+ones, and never in one block with them (`stablecast.transports.codec.chained_messages`).
 """
 
 import asyncio
@@ -21,23 +21,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stablecast.client.errors import Closed, MessageTooLarge, NotRegistered
-from stablecast.client.outgoing import FLUSH_BYTES, PROMPT_MESSAGES, TURN_MESSAGES, Block, Outgoing
-from stablecast.client.sent import Sent
-from stablecast.core import effects as fx
+from stablecast.client.outgoing_messages import FLUSH_BYTES, PROMPT_MESSAGES, TURN_MESSAGES, Block, Outgoing
+from stablecast.client.sent_message import Sent
 from stablecast.core.errors import OversizeError
-from stablecast.core.events import Event, Wakeup
-from stablecast.core.inputs import Blocked, Held, SourceInput
-from stablecast.core.inputs import Sent as SentInput
-from stablecast.core.messages import Role
-from stablecast.core.settings import FlightBehavior, SourceConfig
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event, Wakeup
+from stablecast.core.protocol.inputs import Blocked, Held, SourceInput
+from stablecast.core.protocol.inputs import Sent as SentInput
+from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint
-from stablecast.core.units import SECOND
-from stablecast.net.driver import Driver
-from stablecast.net.prompt import Courtesy
-from stablecast.net.reliable_stream import ReliableStream
-from stablecast.net.stream import StreamServer
-from stablecast.trace import Driven, recorder
-from stablecast.transports import fragments
+from stablecast.evidence.trace import recorder
+from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driver
+from stablecast.runtime.reliable_stream import ReliableStream
+from stablecast.runtime.stream import StreamServer
+from stablecast.runtime.wakeup_latency import Courtesy
+from stablecast.transports.codec import fragments
 from stablecast.transports.wire import properties as wire_properties
 from stablecast.transports.wire.lbmc import DATA_HEADER, MAX_MESSAGE
 from stablecast.transports.wire.properties import Value

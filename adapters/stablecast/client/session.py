@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, assert_never
 
 import attrs
 
-from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
+from stablecast.client.reassembly import Assembled
 from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
-from stablecast.core import effects as fx
-from stablecast.core import serial
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import DeregistrationComplete, Event, Oddity, RegistrationComplete, UnrecoverableLoss
-from stablecast.core.inputs import (
+from stablecast.core.machine import serial
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
+    DeregistrationComplete,
+    Event,
+    Oddity,
+    RegistrationComplete,
+    UnrecoverableLoss,
+)
+from stablecast.core.protocol.inputs import (
     Acknowledge,
     Arrived,
     Consumed,
@@ -30,18 +36,19 @@ from stablecast.core.inputs import (
     Useless,
     Withdraw,
 )
-from stablecast.core.messages import Message, Role, SourceInfo
+from stablecast.core.protocol.messages import Message, Role, SourceInfo
+from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
-from stablecast.core.settings import ReceiverConfig
-from stablecast.net.driver import Driver
-from stablecast.net.execution import describe
-from stablecast.net.pool import Pool
-from stablecast.net.runs import Continuity, Tokens
-from stablecast.net.where import is_source_string
-from stablecast.trace import Driven, recorder
+from stablecast.evidence.trace import recorder
+from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.driver import Driver
+from stablecast.runtime.effect_execution import describe
+from stablecast.runtime.kept_runs import Continuity, Tokens
+from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
-from stablecast.transports.fragments import Reassembly
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.lbttcp import Run
 
 if TYPE_CHECKING:
     from stablecast.client.receiver import Receiver

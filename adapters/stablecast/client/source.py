@@ -7,11 +7,11 @@ from typing import assert_never
 
 from stablecast.client.callbacks import tell
 from stablecast.client.errors import Closed, EndpointFailed, RegistrationFailed
+from stablecast.client.registration_troubles import Troubles
 from stablecast.client.sender import Sender
 from stablecast.client.stability import Stability
-from stablecast.client.troubles import Troubles
-from stablecast.core import effects as fx
-from stablecast.core.events import (
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     DeregistrationComplete,
     Event,
     Overtaken,
@@ -24,14 +24,14 @@ from stablecast.core.events import (
     StoreUnresponsive,
     Wakeup,
 )
-from stablecast.core.inputs import SourceInput, Start, Withdraw
-from stablecast.core.messages import SourceInfo
-from stablecast.core.settings import SourceConfig
+from stablecast.core.protocol.inputs import SourceInput, Start, Withdraw
+from stablecast.core.protocol.messages import SourceInfo
+from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source import SourceState
-from stablecast.net.execution import describe, report
-from stablecast.net.pool import Pool
-from stablecast.net.reliable_stream import ReliableStream
-from stablecast.net.stream import StreamServer
+from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.reliable_stream import ReliableStream
+from stablecast.runtime.stream import StreamServer
 from stablecast.transports import codec
 
 _STABLE = int(StableFlag.STABLE)

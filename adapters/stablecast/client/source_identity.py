@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from stablecast.core.lives import MAX_LIVES
+from stablecast.core.receiver.lives import MAX_LIVES
 
 Place = tuple[str, int]
 """The address of a store, and the RegID of the source there."""

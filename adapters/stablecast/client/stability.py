@@ -7,9 +7,9 @@ and outside the stable ranges.
 import asyncio
 
 from stablecast.client.errors import Closed, NotStable
-from stablecast.core import serial
-from stablecast.core.ranges import RangeSet
-from stablecast.core.settings import Notification, SourceConfig
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.settings import Notification, SourceConfig
 
 MAX_RANGES = 1024
 """Stable ranges between which something was lost; of one more the oldest counts as not stable."""

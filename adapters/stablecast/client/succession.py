@@ -17,11 +17,11 @@ from typing import Any, Protocol
 import attrs
 
 from stablecast.client.inbox import FOREVER, Inbox, Waiting
-from stablecast.core import serial
 from stablecast.core.errors import MisuseError
-from stablecast.core.history import unfold
-from stablecast.core.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
-from stablecast.core.ranges import RangeSet
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.history import unfold
+from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
 from stablecast.core.receiver import ReceiverSession
 
 Ranges = list[tuple[int, int]]

@@ -12,14 +12,20 @@ from enum import Enum
 import attrs
 
 from stablecast.config import placement
-from stablecast.config.liveness import liveness
+from stablecast.config.liveness_checks import liveness
 from stablecast.config.plan import Plan, StorePlan, TopicPlan
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.registration import RegistrationTimes
-from stablecast.core.relations import recovery_relations, relations
-from stablecast.core.settings import STATE_FOR_EVER, PatternType, ReceiverConfig, RepositoryType, SourceConfig
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.setting_relations import recovery_relations, relations
+from stablecast.core.protocol.settings import (
+    STATE_FOR_EVER,
+    PatternType,
+    ReceiverConfig,
+    RegistrationTimes,
+    RepositoryType,
+    SourceConfig,
+)
 
 BURST_ENOUGH = 1_000_000
 """A burst limit below it declares lost what could be recovered (T30)."""

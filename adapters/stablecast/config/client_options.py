@@ -1,13 +1,13 @@
 """The options of sources and receivers."""
 
-from stablecast.config.kinds import LEVELS, AckSwitch, Confirmations, Entries, Flag, Whole, numbers, words
-from stablecast.config.names import MAX_SESSION_ID
 from stablecast.config.option import Option
+from stablecast.config.option_kinds import LEVELS, AckSwitch, Confirmations, Entries, Flag, Whole, numbers, words
+from stablecast.config.option_names import MAX_SESSION_ID
 from stablecast.config.stores import add_group, add_named_store, add_store
-from stablecast.core.messages import Pace
-from stablecast.core.quorum import Consensus, Intergroup, Intragroup
-from stablecast.core.settings import AckMode, FlightBehavior, Ordering, StoreBehavior, UseOtr
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.messages import Pace
+from stablecast.core.protocol.quorum import Consensus, Intergroup, Intragroup
+from stablecast.core.protocol.settings import AckMode, FlightBehavior, Ordering, StoreBehavior, UseOtr
 
 MAX_UINT32 = 0xFFFF_FFFF
 MAX_COUNT = 2_147_483_647

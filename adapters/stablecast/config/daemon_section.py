@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from stablecast.config.daemon_outline import Outline, Place, Text
 from stablecast.config.findings import Findings
 from stablecast.config.interfaces import ANY
-from stablecast.config.outline import Outline, Place, Text
 from stablecast.config.plan import GROUPS, DaemonPlan, LogConfig, MonitorConfig, StatisticsConfig
-from stablecast.logs import Frequency
-from stablecast.net.address import MAX_PORT, check_ip
+from stablecast.runtime.address import MAX_PORT, check_ip
+from stablecast.runtime.logs import Frequency
 
 MAX_ID = 0xFFFF_FFFE
 """The largest number of a user or group."""

@@ -10,8 +10,8 @@ from functools import reduce
 import attrs
 
 from stablecast.config.client_options import MAX_COUNT
-from stablecast.config.kinds import Flag, Whole
 from stablecast.config.option import Option
+from stablecast.config.option_kinds import Flag, Whole
 
 MIN_BUFFER = 65_664
 """Bytes of a buffer for reading and writing (P-829)."""

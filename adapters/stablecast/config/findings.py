@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import attrs
 
-from stablecast.config.outline import Place, Problem
+from stablecast.config.daemon_outline import Place, Problem
 from stablecast.core.errors import StablecastError
 
 ResultT = TypeVar("ResultT")

@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.config.kinds import Kind, Value
+from stablecast.config.option_kinds import Kind, Value
 
 
 @attrs.frozen

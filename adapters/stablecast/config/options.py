@@ -1,7 +1,7 @@
 """The option table: documented names on the outside, fields of the core's configuration on the inside.
 
 The table says which field an option sets, in which unit it is written, and what it may be. Defaults stand in the
-configuration classes of `stablecast.core.settings` (profile `safe`); `profiles` lists where others differ.
+configuration classes of `stablecast.core.protocol.settings` (profile `safe`); `profiles` lists where others differ.
 """
 
 import difflib
@@ -10,13 +10,24 @@ from typing import TypeVar
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig
-from stablecast.config.kinds import OptionError, Value
 from stablecast.config.option import Option
+from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.store_options import STORE_OPTIONS, TOPIC_OPTIONS
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, TransportConfig
-from stablecast.core.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
+from stablecast.core.protocol.settings import ReceiverConfig, RepositoryConfig, SourceConfig, StoreConfig
 
-__all__ = ["ALIASES", "SCOPES", "Config", "Option", "OptionError", "Value", "apply", "disk_options", "notices"]
+__all__ = [
+    "ALIASES",
+    "SCOPES",
+    "Config",
+    "Option",
+    "OptionError",
+    "Value",
+    "apply",
+    "disk_options",
+    "notices",
+    "parse_options",
+]
 
 Config = SourceConfig | ReceiverConfig | StoreConfig | RepositoryConfig | DiskConfig | TransportConfig
 ConfigT = TypeVar("ConfigT", SourceConfig, ReceiverConfig, StoreConfig, RepositoryConfig, DiskConfig, TransportConfig)
@@ -108,3 +119,14 @@ def _find(scope: str, name: str) -> Option:
     if option is None:
         raise OptionError(f"there is no {scope} option '{name}': {suggestion(name, table)}")
     return option
+
+
+def parse_options(texts: Iterable[str]) -> dict[str, Value]:
+    """`name=value` texts as options. Raises OptionError."""
+    options: dict[str, Value] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"'{text}' is not an option: write name=value")
+        options[name] = value
+    return options

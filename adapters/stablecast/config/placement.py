@@ -13,8 +13,8 @@ import attrs
 
 from stablecast.config.interfaces import ANY
 from stablecast.config.plan import Plan, StorePlan
-from stablecast.core.settings import SourceConfig, StoreSpec
-from stablecast.net import address
+from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.runtime import address
 
 
 class Named(Protocol):

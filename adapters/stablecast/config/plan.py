@@ -5,13 +5,13 @@ from pathlib import Path
 
 import attrs
 
+from stablecast.config.daemon_outline import Problem
 from stablecast.config.disk_options import DiskConfig
-from stablecast.config.kinds import Value
-from stablecast.config.outline import Problem
+from stablecast.config.option_kinds import Value
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.settings import StoreConfig, TopicPattern, repository_for
-from stablecast.core.units import SECOND
-from stablecast.logs import Frequency
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.settings import StoreConfig, TopicPattern, repository_for
+from stablecast.runtime.logs import Frequency
 
 HOUR_NS = 3600 * SECOND
 

@@ -2,7 +2,7 @@
 
 `safe` are the defaults of the configuration classes: the documented values of release 5.3, except where a model or a
 trap refutes them. `5.3` is the guide of that release to the letter, `6.17` the later documentation; both without the
-repairs of `stablecast.core.repairs`, so that what is documented can be watched and compared.
+repairs of `stablecast.core.protocol.repairs`, so that what is documented can be watched and compared.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import attrs
 
 from stablecast.config.disk_options import DiskConfig
-from stablecast.config.names import SAFE
+from stablecast.config.option_names import SAFE
 from stablecast.config.options import OptionError, Value, apply
 from stablecast.config.transport_options import TransportConfig
-from stablecast.core.repairs import Repair
-from stablecast.core.settings import ReceiverConfig, SourceConfig, StoreConfig
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig
 
 
 @attrs.frozen

@@ -1,10 +1,10 @@
 """The options of a store, and those that it may have for each topic."""
 
 from stablecast.config.client_options import BYTES, MAX_COUNT, MAX_UINT32, MESSAGES, SPAN, SPAN_AT_LEAST_1
-from stablecast.config.kinds import Flag, Whole, words
 from stablecast.config.option import Option
-from stablecast.core.settings import RepositoryType
-from stablecast.core.units import SECOND
+from stablecast.config.option_kinds import Flag, Whole, words
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.settings import RepositoryType
 
 MIN_DISK_LIMIT = 196_992
 """Bytes (P-827)."""

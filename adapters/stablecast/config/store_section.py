@@ -6,24 +6,24 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.config import library
+from stablecast.config import library_options
+from stablecast.config.daemon_outline import Given, Place, StoreOutline, Text, TopicOutline
 from stablecast.config.daemon_section import intervals
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
 from stablecast.config.findings import Findings
-from stablecast.config.flat import Setting
 from stablecast.config.interfaces import ANY, choose
-from stablecast.config.kinds import Value
+from stablecast.config.option_files import Setting
+from stablecast.config.option_kinds import Value
 from stablecast.config.options import ALIASES, apply, disk_options, notices
-from stablecast.config.outline import Given, Place, StoreOutline, Text, TopicOutline
-from stablecast.config.patterns import TYPES, expression
 from stablecast.config.plan import Limits, StorePlan, TopicPlan
 from stablecast.config.profiles import Profile
 from stablecast.config.store_options import TOPIC_OPTIONS
 from stablecast.config.stores import NAME
+from stablecast.config.topic_patterns import TYPES, expression
 from stablecast.config.transport_options import TransportConfig, split
-from stablecast.core.settings import PatternType, RepositoryConfig, TopicPattern
-from stablecast.net import address
-from stablecast.net.ports import REQUEST_PORTS
+from stablecast.core.protocol.settings import PatternType, RepositoryConfig, TopicPattern
+from stablecast.runtime import address
+from stablecast.runtime.ports import REQUEST_PORTS
 
 MAX_DIRECTORY = 230
 """Characters of a directory's name."""
@@ -49,10 +49,10 @@ class Asked:
 
     def take(self, scope: str, given: Given, found: Findings) -> None:
         """Take one option of the scope context, receiver or source, or say why not."""
-        if given.name in library.DEADLY:
+        if given.name in library_options.DEADLY:
             found.problem(given.place, f"no store runs with a {given.name} of its own: take it out")
-        elif not library.followed(scope, given.name):
-            found.notice(given.place, library.comment(scope, given.name))
+        elif not library_options.followed(scope, given.name):
+            found.notice(given.place, library_options.comment(scope, given.name))
         else:
             getattr(self, scope)[ALIASES.get(scope, {}).get(given.name, given.name)] = given.value
 
@@ -112,10 +112,10 @@ class StoreBuilder:
         said = {
             name: value
             for name, value in asked.context.items()
-            if name.startswith(library.OF_RESOLUTION) and name not in library.CONTEXT
+            if name.startswith(library_options.OF_RESOLUTION) and name not in library_options.CONTEXT
         }
         if said:
-            from stablecast.resolver.options import ResolutionSettings, configured  # noqa: PLC0415 - most say nothing
+            from stablecast.config.resolution_options import ResolutionSettings, configured  # noqa: PLC0415 - most say nothing
 
             nothing = ResolutionSettings()
             self.found.attempt(place, nothing, lambda: configured(nothing, said))

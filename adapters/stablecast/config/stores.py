@@ -12,8 +12,8 @@ import re
 import attrs
 
 from stablecast.core.errors import StablecastError
-from stablecast.core.settings import SourceConfig, StoreSpec
-from stablecast.net import address
+from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.runtime import address
 
 MAX_REG_ID = 0xFFFF_FFFF
 MAX_DOMAIN = 0xFFFF_FFFF

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stablecast.config.outline import (
+from stablecast.config.daemon_outline import (
     ConfigFileError,
     Given,
     Outline,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from stablecast.config.transport_options import KindConfig, Transport, TransportConfig
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 
 BACKOFFS = 3
 """NAK intervals that the window should outlast, beside the first one."""

@@ -10,13 +10,13 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.config.kinds import Choice, Flag, Value, Whole, words
 from stablecast.config.option import Option
-from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.net import multicast, ports
-from stablecast.net.address import check_ip
-from stablecast.net.multicast import DEFAULT_GROUPS
-from stablecast.net.stream import MAX_QUEUED_BYTES
+from stablecast.config.option_kinds import Choice, Flag, Value, Whole, words
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.runtime import multicast, ports
+from stablecast.runtime.address import check_ip
+from stablecast.runtime.multicast import DEFAULT_GROUPS
+from stablecast.runtime.stream import MAX_QUEUED_BYTES
 from stablecast.transports.reliable.settings import (
     LBTRM_RATES,
     LBTRM_RECEIVER,

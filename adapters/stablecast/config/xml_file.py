@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from stablecast.config.outline import (
+from stablecast.config.daemon_outline import (
     ConfigFileError,
     Given,
     Outline,

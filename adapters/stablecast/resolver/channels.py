@@ -4,10 +4,10 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from stablecast.net import tls
-from stablecast.net.address import join
-from stablecast.net.keepalive import keep_alive
-from stablecast.transports.resolution.srs_events import Closed, Opened, Received
+from stablecast.runtime import tls
+from stablecast.runtime.address import join
+from stablecast.runtime.keepalive import keep_alive
+from stablecast.transports.resolution.srs.events import Closed, Opened, Received
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes waiting for one peer; beyond that its connection is broken."""
@@ -25,7 +25,7 @@ class Channel(asyncio.Protocol):
         self._given_up = False
 
     def give_up(self) -> None:
-        """Ignore a connection that is made too late: uvloop reports it, and never its end (`stablecast.net.pool`)."""
+        """Ignore a connection that is made too late: uvloop reports it, and never its end (`connection_pool`)."""
         self._given_up = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented

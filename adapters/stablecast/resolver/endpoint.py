@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from stablecast.net import timed
-from stablecast.net.address import join, parse
-from stablecast.net.alarm import Alarm
-from stablecast.net.execution import describe, perform_all, report
-from stablecast.resolver.errors import ResolverError
-from stablecast.transports.resolution.effects import SendCopies, SendDatagram
-from stablecast.transports.resolution.inputs import DatagramArrived
+from stablecast.runtime import untraced_driver
+from stablecast.runtime.address import join, parse
+from stablecast.runtime.alarm import Alarm
+from stablecast.runtime.effect_execution import describe, perform_all, report
+from stablecast.runtime.resolver_error import ResolverError
+from stablecast.transports.resolution.udp.effects import SendCopies, SendDatagram
+from stablecast.transports.resolution.udp.inputs import DatagramArrived
 
 RECEIVE_BUFFER = 1 << 20
 """Bytes that the kernel may hold for us: a burst of advertisements is not lost while the process is busy."""
@@ -38,7 +38,9 @@ EffectT = TypeVar("EffectT")
 _parsed = lru_cache(maxsize=32_768)(parse)
 
 
-class Machine(timed.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]):
+class Machine(
+    untraced_driver.Machine[InputT_contra | DatagramArrived, EffectT_co], Protocol[InputT_contra, EffectT_co]
+):
     """The machine contract (`stablecast.transports.resolution`)."""
 
     def counters(self) -> dict[str, int]:

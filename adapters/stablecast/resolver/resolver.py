@@ -8,15 +8,16 @@ from typing import Any
 
 import attrs
 
-from stablecast.core.units import SECOND
-from stablecast.net.address import check_ip, join, parse
-from stablecast.resolver import multicast
+from stablecast.core.machine.units import SECOND
 from stablecast.resolver.endpoint import ANY_PORT, Endpoint, bind
-from stablecast.resolver.errors import ResolverError
-from stablecast.resolver.multicast import MulticastSettings
-from stablecast.transports.resolution.carriers import Group
-from stablecast.transports.resolution.context import ResolutionContext
-from stablecast.transports.resolution.effects import (
+from stablecast.runtime import resolution_group
+from stablecast.runtime.address import check_ip, join, parse
+from stablecast.runtime.resolution_group import MulticastSettings
+from stablecast.runtime.resolver_error import ResolverError
+from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
+from stablecast.transports.resolution.udp.carriers import Group
+from stablecast.transports.resolution.udp.context import ResolutionContext
+from stablecast.transports.resolution.udp.effects import (
     ContextEffect,
     Discovered,
     Listen,
@@ -26,7 +27,7 @@ from stablecast.transports.resolution.effects import (
     Remark,
     Withdrawn,
 )
-from stablecast.transports.resolution.inputs import (
+from stablecast.transports.resolution.udp.inputs import (
     AddName,
     AddPattern,
     AddReceiver,
@@ -43,8 +44,7 @@ from stablecast.transports.resolution.inputs import (
     Unresolved,
     Wake,
 )
-from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
-from stablecast.transports.resolution.settings import (
+from stablecast.transports.resolution.udp.settings import (
     SAFE,
     PatternOptions,
     QueryOptions,
@@ -139,9 +139,9 @@ class Resolver:
         """
         outgoing = settings.outgoing or join(settings.group, settings.port)
         resolver = cls(ResolutionContext.create(_name(instance), Group(outgoing), config), listeners)
-        interface = multicast.choose(settings.interface, multicast.interfaces())
+        interface = resolution_group.choose(settings.interface, resolution_group.interfaces())
         resolver._group = (settings, interface)
-        resolver._endpoint.open(multicast.sender(settings, interface))
+        resolver._endpoint.open(resolution_group.sender(settings, interface))
         return resolver
 
     def add_source(self, source: AddSource) -> None:
@@ -267,7 +267,7 @@ class Resolver:
                 self._endpoint.shut(self._member)
             return
         try:
-            self._member = multicast.member(settings, interface)
+            self._member = resolution_group.member(settings, interface)
         except ResolverError as error:
             self._joining = asyncio.get_running_loop().call_later(JOIN_SECONDS, self._listen, settings, interface, on)
             self._listeners.remark(f"{error}; trying again every {JOIN_SECONDS:g} s", True)

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 
 import attrs
 
-from stablecast.core.seeded import Seeded
-from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.carriers import Group
-from stablecast.transports.resolution.context import ResolutionContext
-from stablecast.transports.resolution.effects import Discovered, SendDatagram
-from stablecast.transports.resolution.inputs import AddReceiver, AddSource, DatagramArrived, Resolved
-from stablecast.transports.resolution.presets import PRESETS
-from stablecast.transports.resolution.settings import ResolutionConfig
-from stablecast.transports.resolution.srs_context import SrsContext
-from stablecast.transports.resolution.srs_events import Accepted, Closed, Connect, Opened, Received, Write
-from stablecast.transports.resolution.srs_service import Service
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.srs.context import SrsContext
+from stablecast.transports.resolution.srs.events import Accepted, Closed, Connect, Opened, Received, Write
+from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.udp.carriers import Group
+from stablecast.transports.resolution.udp.context import ResolutionContext
+from stablecast.transports.resolution.udp.effects import Discovered, SendDatagram
+from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource, DatagramArrived, Resolved
+from stablecast.transports.resolution.udp.presets import PRESETS
+from stablecast.transports.resolution.udp.settings import ResolutionConfig
 
 DELAY = MILLISECOND
 """How long anything is on its way."""

@@ -9,6 +9,7 @@ import pytest
 from stablecast.cli import main
 from stablecast.cli.app import ORDER
 from stablecast.core.errors import StablecastError
+from stablecast.text.exit_status import guarded
 from tests.support.program import outcome
 
 
@@ -58,8 +59,18 @@ def test_help_imports_nothing_that_a_command_needs() -> None:
 def test_a_store_and_a_client_import_nothing_that_they_may_do_without() -> None:
     """A store that has no names, no proxies and no traces starts without what these take; nobody needs Spark or XML."""
     loads = {
-        "stablecast.cli.serve": {"stablecast.client", "stablecast.resolver", "stablecast.trace.recording", "zstandard"},
-        "stablecast.client": {"stablecast.daemon", "stablecast.trace.recording", "stablecast.trace.verify", "rich"},
+        "stablecast.cli.daemons": {
+            "stablecast.client",
+            "stablecast.resolver",
+            "stablecast.evidence.trace.trace_recorder",
+            "zstandard",
+        },
+        "stablecast.client": {
+            "stablecast.store",
+            "stablecast.evidence.trace.trace_recorder",
+            "stablecast.evidence.trace.trace_judge",
+            "rich",
+        },
     }
     for program, needless in loads.items():
         code = f"import sys, {program}; print(*sorted(sys.modules))"
@@ -84,18 +95,18 @@ def _fails(error: BaseException) -> int:
     ],
 )
 def test_a_failure_is_one_sentence(error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.guarded(lambda: _fails(error)) == 1
+    assert guarded(lambda: _fails(error)) == 1
     assert capsys.readouterr() == ("", sentence)
 
 
 def test_an_interrupt_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.guarded(lambda: _fails(KeyboardInterrupt())) == 130
+    assert guarded(lambda: _fails(KeyboardInterrupt())) == 130
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_bug_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
-        main.guarded(lambda: _fails(ZeroDivisionError()))
+        guarded(lambda: _fails(ZeroDivisionError()))
 
 
 @pytest.mark.parametrize("missing", ["typer", "stablecast.core.gone"])

@@ -8,16 +8,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stablecast.cli.model import app
-from stablecast.model import catalog, mutants
-from stablecast.model.errors import ModelError
-from stablecast.model.graph import Graph
-from stablecast.model.views import VIEWS
-from stablecast.trace.converter import Json
-from tests.adapters.model import small
-from tests.adapters.model.checker import CLEAN, install
-from tests.adapters.model.conftest import small_models
-from tests.adapters.model.views.conftest import traced
-from tests.adapters.model.views.edited import edited, having
+from stablecast.evidence.trace.converter import Json
+from stablecast.lab.model import catalog, mutants
+from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.graph import Graph
+from stablecast.lab.model.views import VIEWS
+from tests.adapters.lab.model import small
+from tests.adapters.lab.model.checker import CLEAN, install
+from tests.adapters.lab.model.conftest import small_models
+from tests.adapters.lab.model.views.conftest import traced
+from tests.adapters.lab.model.views.edited import edited, having
 
 __all__ = ["small_models", "traced"]
 

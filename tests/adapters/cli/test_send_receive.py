@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.cli import receive
-from stablecast.cli.common import note
-from stablecast.cli.joining import Joining
+from stablecast.cli.client_options import Joining
+from stablecast.text.console import note
 from tests.support.program import lbmrd, outcome, running, store
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import typer
 
-from stablecast.cli import check, serve
+from stablecast.cli import check, daemons
 from stablecast.cli.app import app
-from stablecast.config.outline import ConfigFileError
+from stablecast.config.daemon_outline import ConfigFileError
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
 from tests.adapters.config.test_xml_file import GUIDE
@@ -58,7 +58,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_document_type_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """P-702."""
-    assert serve.dump() == 0
+    assert daemons.dump() == 0
     assert capsys.readouterr().out == dtd(NEWEST)
 
 
@@ -67,7 +67,7 @@ def test_a_valid_file(as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixtu
     """P-703."""
     path = tmp_path / "guide.xml"
     path.write_text(GUIDE.replace("<pidfile>", "<log>again.log</log><pidfile>"))
-    assert serve.validate(path, "safe", as_json) == 0
+    assert daemons.validate(path, "safe", as_json) == 0
     out, err = capsys.readouterr()
     assert out == ('{"valid": true, "stores": ["test-store"]}\n' if as_json else f"{path} is valid\n")
     assert err == f"{path}:5: <log>: log is there again: the last one counts\n"
@@ -80,8 +80,8 @@ def test_a_file_that_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture[
     with pytest.raises(
         ConfigFileError, match=f"{path}:9: <store>: port must be a whole number from 0 to 65535, not 'x'"
     ):
-        serve.validate(path, "safe", as_json=False)
-    assert serve.validate(path, "safe", as_json=True) == 1
+        daemons.validate(path, "safe", as_json=False)
+    assert daemons.validate(path, "safe", as_json=True) == 1
     told = json.loads(capsys.readouterr().out)
     assert told == {
         "valid": False,
@@ -106,10 +106,10 @@ def test_the_first_word_decides(config: Path, monkeypatch: pytest.MonkeyPatch) -
         calls.append(what)
         return 0
 
-    monkeypatch.setattr(serve, "run_store", lambda job: called("store", job.directory))
-    monkeypatch.setattr(serve, "run_daemon", lambda job: called("daemon", job.path, job.detach))
-    monkeypatch.setattr(serve, "validate", lambda path, *_: called("validate", path))
-    monkeypatch.setattr(serve, "dump", lambda: called("dump"))
+    monkeypatch.setattr(daemons, "run_store", lambda job: called("store", job.directory))
+    monkeypatch.setattr(daemons, "run_daemon", lambda job: called("daemon", job.path, job.detach))
+    monkeypatch.setattr(daemons, "validate", lambda path, *_: called("validate", path))
+    monkeypatch.setattr(daemons, "dump", lambda: called("dump"))
     monkeypatch.setattr(check, "run", lambda *given: called("check", *given))
     for words in (
         ("store", config.parent), ("store", "run", config), ("store", config, "-f"), ("store", "-v", config),
@@ -191,9 +191,9 @@ def test_what_nobody_expected_is_in_the_log(config: Path, monkeypatch: pytest.Mo
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(serve, "become", broken)
+    monkeypatch.setattr(daemons, "become", broken)
     with pytest.raises(RuntimeError, match="a bug"):
-        serve.run_daemon(serve.DaemonJob(config, "safe", False, False, None, False))
+        daemons.run_daemon(daemons.DaemonJob(config, "safe", False, False, None, False))
     assert "[ERROR] daemon-failed: RuntimeError: a bug" in (config.parent / "stored.log").read_text()
 
 
@@ -201,8 +201,8 @@ def test_a_detached_daemon_without_a_log_file_is_told(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config.write_text(config.read_text().replace('log = "stored.log"', ""))
-    monkeypatch.setattr(serve, "detach", lambda: 0)
-    assert serve.run_daemon(serve.DaemonJob(config, "safe", True, False, None, False)) == 0
+    monkeypatch.setattr(daemons, "detach", lambda: 0)
+    assert daemons.run_daemon(daemons.DaemonJob(config, "safe", True, False, None, False)) == 0
     assert "nobody will read the log of a detached daemon" in capsys.readouterr().err
 
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from stablecast.cli.app import app
 from stablecast.cli.strategies import run
-from stablecast.transports.resolution.presets import PRESETS
+from stablecast.transports.resolution.udp.presets import PRESETS
 
 
 def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:

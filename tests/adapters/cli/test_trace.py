@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stablecast.cli.trace import app
-from stablecast.trace.tools import command
-from tests.adapters.trace.traced import TracedWorld, play, put_together, take_apart, tapping
+from stablecast.evidence.trace.tools import command
+from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.errors import MisuseError
-from stablecast.net.stream import StreamServer
+from stablecast.runtime.stream import StreamServer
 from tests.support.network import Network, network
 from tests.support.traffic import send, source_of, take
 

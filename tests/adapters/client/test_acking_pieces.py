@@ -7,11 +7,11 @@ import pytest
 from stablecast.client.message import Batch
 from stablecast.client.session import Session
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import UnrecoverableLoss
-from stablecast.core.serial import wire
-from stablecast.core.settings import Ordering
-from stablecast.transports import fragments
-from stablecast.transports.lbttcp import Run, build
+from stablecast.core.machine.serial import wire
+from stablecast.core.protocol.events import UnrecoverableLoss
+from stablecast.core.protocol.settings import Ordering
+from stablecast.transports.codec import fragments
+from stablecast.transports.codec.lbttcp import Run, build
 from tests.adapters.client.test_going_on import ACKING, START, TOPIC_INDEX, Side, session_of
 
 LARGE = b"abc" * 100

@@ -6,8 +6,8 @@ import pytest
 
 from stablecast.client import Context
 from stablecast.config.options import OptionError
-from stablecast.core.events import RegistrationComplete
-from stablecast.core.repairs import Repair
+from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.core.protocol.repairs import Repair
 from tests.support.network import Events, Network
 from tests.support.traffic import source_of
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Context, Source
-from stablecast.client.outgoing import FLUSH_BYTES, PROMPT_MESSAGES
-from stablecast.config.kinds import OptionError
+from stablecast.client.outgoing_messages import FLUSH_BYTES, PROMPT_MESSAGES
+from stablecast.config.option_kinds import OptionError
 from stablecast.config.options import Value
-from stablecast.core.inputs import Departed
-from stablecast.core.units import MILLISECOND
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.inputs import Departed
 from tests.support.network import Network, until
 
 HOUR = 3_600_000

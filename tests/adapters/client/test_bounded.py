@@ -6,11 +6,11 @@ import pytest
 
 from stablecast.client import Receiver, Source
 from stablecast.client.inbox import BATCH_BYTES
-from stablecast.client.outgoing import MAX_BLOCK_BYTES
+from stablecast.client.outgoing_messages import MAX_BLOCK_BYTES
 from stablecast.config.options import Value
-from stablecast.daemon.store import Store
-from stablecast.net.reliable_stream import MAX_WAITING, ReliableStream
-from stablecast.net.stream import StreamServer
+from stablecast.runtime.reliable_stream import MAX_WAITING, ReliableStream
+from stablecast.runtime.stream import StreamServer
+from stablecast.store.store import Store
 from tests.support.network import Network, until
 
 INBOX = 150_000

@@ -7,14 +7,14 @@ import pytest
 
 from stablecast.client import Context, Message, RegIdRequest, RegistrationFailed
 from stablecast.client import receiver as module
-from stablecast.core.effects import AskLow
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import (
+from stablecast.core.protocol.effects import AskLow
+from stablecast.core.protocol.events import (
     RegistrationError,
     RegistrationSuccess,
 )
 from stablecast.transports import codec
-from tests.adapters.net.peers import hello, listener
+from tests.adapters.runtime.peers import hello, listener
 from tests.support.network import Events, Network, until
 from tests.support.traffic import info, send, source_of, take
 

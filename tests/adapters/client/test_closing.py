@@ -7,9 +7,7 @@ import pytest
 from stablecast.client import (
     Closed,
 )
-from stablecast.core.events import (
-    Stable,
-)
+from stablecast.core.protocol.events import Stable
 from tests.support.network import LOCAL, Network, until, unused_port
 
 

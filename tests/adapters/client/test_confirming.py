@@ -1,7 +1,7 @@
 """Delivery confirmations over real sockets: what a source hears of messages that a receiver lost for good."""
 
-from stablecast.config.kinds import Value
-from stablecast.core.events import Confirmed, Reclaimed, UnrecoverableLoss
+from stablecast.config.option_kinds import Value
+from stablecast.core.protocol.events import Confirmed, Reclaimed, UnrecoverableLoss
 from tests.support.network import Events, Network, until
 
 CONFIRMED: dict[str, Value] = {

@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Closed, Context, RegistrationFailed
-from stablecast.client.outgoing import PROMPT_MESSAGES
+from stablecast.client.outgoing_messages import PROMPT_MESSAGES
 from stablecast.config.options import OptionError
 from stablecast.config.stores import StoreListError
 from stablecast.core.errors import MisuseError, StablecastError
-from stablecast.core.inputs import Gone, Reset
-from stablecast.core.messages import Keepalive, Role
-from stablecast.net import ports
-from stablecast.net.address import AddressError
-from stablecast.net.ports import PortError
-from stablecast.net.prompt import Courtesy
+from stablecast.core.protocol.inputs import Gone, Reset
+from stablecast.core.protocol.messages import Keepalive, Role
+from stablecast.evidence.trace import TraceError
 from stablecast.resolver import ResolverError
-from stablecast.trace import TraceError
+from stablecast.runtime import ports
+from stablecast.runtime.address import AddressError
+from stablecast.runtime.ports import PortError
+from stablecast.runtime.wakeup_latency import Courtesy
 from stablecast.transports import codec
-from tests.adapters.net.peers import data
+from tests.adapters.runtime.peers import data
 from tests.support.network import LOCAL, Network, connected, others, sockets, until, unused_port
 from tests.support.traffic import send, source_of, take
 
@@ -97,7 +97,7 @@ async def test_a_context_that_cannot_open_leaves_nothing(monkeypatch: pytest.Mon
     async def failing(*_: object, **__: object) -> None:
         raise ResolverError("no such interface")
 
-    monkeypatch.setattr("stablecast.client.resolving.Resolver.start", failing)
+    monkeypatch.setattr("stablecast.client.resolution.Resolver.start", failing)
     with pytest.raises(ResolverError):
         async with Context(resolver=[f"{LOCAL}:15380"]):
             pass

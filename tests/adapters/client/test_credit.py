@@ -12,11 +12,11 @@ from stablecast.client import (
     NotStable,
     Source,
 )
-from stablecast.client.outgoing import FLUSH_BYTES
+from stablecast.client.outgoing_messages import FLUSH_BYTES
 from stablecast.client.sender import MAX_CUT, MAX_PAYLOAD
-from stablecast.core import serial
-from stablecast.core.effects import Effect
-from stablecast.core.events import (
+from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.events import (
     FlightSize,
     Reclaimed,
     RegistrationSuccess,

@@ -12,14 +12,14 @@ from stablecast.client.callbacks import Handover
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.session import Session
-from stablecast.core.effects import AskLow, AskRegId
-from stablecast.core.events import Event
-from stablecast.core.messages import StoreEntry
-from stablecast.core.serial import MODULUS, wire
-from stablecast.core.settings import AckMode
+from stablecast.core.machine.serial import MODULUS, wire
+from stablecast.core.protocol.effects import AskLow, AskRegId
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.messages import StoreEntry
+from stablecast.core.protocol.settings import AckMode
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
-from stablecast.transports.lbttcp import Run, build
+from stablecast.transports.codec.lbttcp import Run, build
 from tests.core.drivers import ReceiverDriver
 from tests.core.samples import LIFE, info, registered
 

@@ -7,9 +7,9 @@ from stablecast.client import inbox as module
 from stablecast.client.inbox import BATCH_BYTES, Inbox
 from stablecast.client.message import Batch, Message
 from stablecast.client.succession import Succession
-from stablecast.core import serial
-from stablecast.transports.lbttcp import Run
-from tests.adapters.net.peers import data
+from stablecast.core.machine import serial
+from stablecast.transports.codec.lbttcp import Run
+from tests.adapters.runtime.peers import data
 
 
 @attrs.define

@@ -9,7 +9,7 @@ import pytest
 from stablecast.client import Context, Message, MessageTooLarge, NotStable, Receiver
 from stablecast.client.sender import MAX_PAYLOAD
 from stablecast.config.options import Value
-from stablecast.core.events import (
+from stablecast.core.protocol.events import (
     Confirmed,
     RegistrationComplete,
     SequenceNumberInfo,
@@ -17,9 +17,9 @@ from stablecast.core.events import (
     StableFlag,
     UnrecoverableLoss,
 )
-from stablecast.core.inputs import Lost
-from stablecast.trace.verify import verify_paths
-from stablecast.transports import fragments
+from stablecast.core.protocol.inputs import Lost
+from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.transports.codec import fragments
 from stablecast.transports.wire.properties import Value as Property
 from tests.support.network import Events, Network, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.client import Closed, Context, NotRegistered
-from stablecast.core.events import (
+from stablecast.core.protocol.events import (
     DeregistrationComplete,
     DeregistrationSuccess,
     LivenessFlag,
@@ -16,9 +16,9 @@ from stablecast.core.events import (
     StoreMoved,
     Wakeup,
 )
-from stablecast.core.inputs import Arrived
-from stablecast.core.messages import ReceiverAlive
-from stablecast.net.requests import Peer
+from stablecast.core.protocol.inputs import Arrived
+from stablecast.core.protocol.messages import ReceiverAlive
+from stablecast.runtime.request_port import Peer
 from tests.support.network import Events, Network, network, until
 from tests.support.traffic import send, source_of, take
 

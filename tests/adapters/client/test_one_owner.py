@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from stablecast.client import Closed, NotRegistered, RegistrationFailed, Source, context
-from stablecast.config.kinds import Value
+from stablecast.config.option_kinds import Value
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import (
+from stablecast.core.protocol.events import (
     Event,
     Overtaken,
     RegistrationComplete,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from stablecast.client import Context, Source
-from stablecast.config.kinds import Value
+from stablecast.config.option_kinds import Value
 from tests.support.network import Network
 
 GROUP = "239.192.7.6"

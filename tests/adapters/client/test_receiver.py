@@ -8,15 +8,15 @@ import pytest
 from stablecast.client import Batch, Context, Message
 from stablecast.client import inbox as inbox_module
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import (
+from stablecast.core.protocol.events import (
     Confirmed,
     RegistrationComplete,
 )
-from stablecast.net.joiner import Joiner
-from stablecast.trace import TraceError
+from stablecast.evidence.trace import TraceError
+from stablecast.runtime.stream_joiner import Joiner
 from stablecast.transports import codec
 from stablecast.transports.resolution.records import SourceRecord
-from tests.adapters.net.peers import data, hello, listener
+from tests.adapters.runtime.peers import data, hello, listener
 from tests.support.network import Events, Network, until
 from tests.support.traffic import info, send, source_of, take
 

@@ -5,11 +5,11 @@ import pytest
 
 from stablecast.client import Context
 from stablecast.client import receiver as module
-from stablecast.core.events import (
+from stablecast.core.protocol.events import (
     RegistrationComplete,
     StoreUnresponsive,
 )
-from stablecast.core.messages import Keepalive, Role
+from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.core.receiver import ReceiverState
 from tests.support.network import Events, Network, drop, until
 from tests.support.traffic import send, source_of, take

@@ -10,10 +10,10 @@ from stablecast.client import (
     NotRegistered,
     RegistrationFailed,
 )
-from stablecast.client.outgoing import TURN_MESSAGES
-from stablecast.client.retained import MAX_RESEND
-from stablecast.core.effects import Resend
-from stablecast.core.events import (
+from stablecast.client.outgoing_messages import TURN_MESSAGES
+from stablecast.client.retained_copies import MAX_RESEND
+from stablecast.core.protocol.effects import Resend
+from stablecast.core.protocol.events import (
     Overtaken,
     QuorumLost,
     RegistrationComplete,
@@ -191,7 +191,7 @@ async def test_an_answer_is_bounded(net: Network) -> None:
 
 async def test_an_answer_is_bounded_in_bytes(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is never empty: the peer asks again for the rest."""
-    monkeypatch.setattr("stablecast.client.retained.MAX_RESEND_BYTES", 1000)
+    monkeypatch.setattr("stablecast.client.retained_copies.MAX_RESEND_BYTES", 1000)
     context = await net.context()
     source = await context.source("orders", stores=[await net.store()])
     await net.stop()

@@ -11,14 +11,14 @@ from stablecast.client import Context, Message, Receiver, Source
 from stablecast.client import receiver as module
 from stablecast.client.succession import Inheritance
 from stablecast.config.options import Value
-from stablecast.core import serial
-from stablecast.core.effects import StartProxy
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import Oddity, RegistrationComplete, UnrecoverableLoss
-from stablecast.core.messages import ElectionToken, StoreEntry
-from stablecast.core.ranges import RangeSet
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import StartProxy
+from stablecast.core.protocol.events import Oddity, RegistrationComplete, UnrecoverableLoss
+from stablecast.core.protocol.messages import ElectionToken, StoreEntry
 from stablecast.transports.codec.identity import TOPIC_BITS
-from stablecast.transports.lbttcp import Run, build
+from stablecast.transports.codec.lbttcp import Run, build
 from tests.support.network import LOCAL, Events, Network, drop, until
 from tests.support.traffic import SESSION, source_of
 

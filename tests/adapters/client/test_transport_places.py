@@ -3,10 +3,10 @@
 import pytest
 
 from stablecast.client import Context
-from stablecast.config.kinds import Value
-from stablecast.net import datagrams, ports
-from stablecast.net.ports import PortError
-from tests.adapters.client.test_transports import HASTY, ready
+from stablecast.config.option_kinds import Value
+from stablecast.runtime import datagrams, ports
+from stablecast.runtime.ports import PortError
+from tests.adapters.client.test_transport_sessions import HASTY, ready
 from tests.support.network import LOCAL, Network
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from stablecast.client import Receiver, Source
-from stablecast.config.kinds import Value
+from stablecast.config.option_kinds import Value
 from stablecast.config.transport_options import split
-from stablecast.core.events import RegistrationComplete
-from stablecast.net.ports import PortError
-from tests.adapters.client.test_transports import HASTY, KINDS, OPTIONS
+from stablecast.core.protocol.events import RegistrationComplete
+from stablecast.runtime.ports import PortError
+from tests.adapters.client.test_transport_sessions import HASTY, KINDS, OPTIONS
 from tests.support.network import Events, Network, drop, until
 
 BATCH = 4

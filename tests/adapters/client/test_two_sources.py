@@ -7,10 +7,10 @@ import pytest
 
 from stablecast.client import Context
 from stablecast.client.source_identity import SourceIdentity
-from stablecast.config.kinds import Value
-from stablecast.core.events import SteppedBack
-from stablecast.srs import SrsConfig, SrsDaemon
-from stablecast.transports.resolution.phases import Phase
+from stablecast.config.option_kinds import Value
+from stablecast.core.protocol.events import SteppedBack
+from stablecast.resolver.srs import SrsConfig, SrsDaemon
+from stablecast.transports.resolution.udp.phases import Phase
 from tests.support.network import LOCAL, Events, Network, drop, until
 from tests.support.traffic import send, source_of, take
 

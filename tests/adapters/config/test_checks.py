@@ -7,14 +7,14 @@ import attrs
 import pytest
 
 from stablecast.config import placement
-from stablecast.config.building import build
 from stablecast.config.checks import Advice, Client, Level, check
 from stablecast.config.options import apply
 from stablecast.config.plan import Plan
+from stablecast.config.plan_assembly import build
 from stablecast.config.profiles import profile
 from stablecast.config.toml_file import outline
 from stablecast.config.transport_options import split
-from stablecast.core.settings import ReceiverConfig, SourceConfig
+from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig
 from tests.support.tree import ROOT
 
 LASTING = {"source-state-lifetime": 86_400_000, "receiver-state-lifetime": 86_400_000}

@@ -1,7 +1,7 @@
 """The options of clients: all that the guide names are there."""
 
 from stablecast.config.client_options import RECEIVER_OPTIONS, SOURCE_OPTIONS
-from stablecast.config.names import MAX_SESSION_ID
+from stablecast.config.option_names import MAX_SESSION_ID
 
 NAMED = """
 ume_store ume_store_name ume_store_group ume_store_behavior ume_store_activity_timeout ume_session_id ume_flight_size

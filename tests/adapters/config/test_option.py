@@ -2,9 +2,9 @@
 
 import pytest
 
-from stablecast.config.kinds import Entries, OptionError, Whole
 from stablecast.config.option import Option
-from stablecast.core.settings import RepositoryConfig, SourceConfig, StoreConfig
+from stablecast.config.option_kinds import Entries, OptionError, Whole
+from stablecast.core.protocol.settings import RepositoryConfig, SourceConfig, StoreConfig
 
 STORE = StoreConfig("", 0)
 

@@ -9,12 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.config.disk_options import DiskConfig, together
-from stablecast.config.options import ALIASES, SCOPES, Option, OptionError, Value, apply, disk_options, notices
+from stablecast.config.options import (
+    ALIASES,
+    SCOPES,
+    Option,
+    OptionError,
+    Value,
+    apply,
+    disk_options,
+    notices,
+    parse_options,
+)
 from stablecast.config.stores import StoreListError
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import StablecastError
-from stablecast.core.quorum import GroupRules, Intergroup
-from stablecast.core.settings import (
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.quorum import GroupRules, Intergroup
+from stablecast.core.protocol.settings import (
     AckMode,
     FlightBehavior,
     Notification,
@@ -26,8 +37,7 @@ from stablecast.core.settings import (
     StoreConfig,
     StoreSpec,
 )
-from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.net.address import AddressError
+from stablecast.runtime.address import AddressError
 
 CONFIGS: dict[str, Any] = {
     "source": SourceConfig("topic", 0, "", ""),
@@ -362,3 +372,10 @@ def test_what_topics_ask_of_the_disk_is_put_together() -> None:
     other = DiskConfig(buffer_bytes=65_664, reads=9, writes=3, preallocate=False, checksum=True)
     assert together([one]) == one
     assert together([one, other]) == together([other, one]) == DiskConfig(70_000, 9, 3, True, True)
+
+
+def test_options_on_a_command_line_are_name_and_value() -> None:
+    assert parse_options(["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
+    with pytest.raises(OptionError) as told:
+        parse_options(["a=1", "verbose"])
+    assert str(told.value) == "'verbose' is not an option: write name=value"

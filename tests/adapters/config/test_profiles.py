@@ -5,7 +5,7 @@ import pytest
 
 from stablecast.config.options import SCOPES, OptionError
 from stablecast.config.profiles import DIFFERENCES, REASONS, Profile, profile
-from stablecast.core.repairs import Repair
+from stablecast.core.protocol.repairs import Repair
 
 ENDPOINTS = ("source", "receiver", "store")
 SCOPE_NAMES = (*ENDPOINTS, "disk", "transport")

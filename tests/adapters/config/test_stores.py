@@ -16,9 +16,9 @@ from stablecast.config.stores import (
     named_store,
     store_spec,
 )
-from stablecast.core.quorum import GroupRules
-from stablecast.core.settings import SourceConfig, StoreSpec
-from stablecast.net.address import AddressError
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.runtime.address import AddressError
 
 SOURCE = SourceConfig("topic", 0, "", "")
 REG_IDS = st.integers(0, MAX_REG_ID)

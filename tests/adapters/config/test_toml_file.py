@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stablecast.config import xml_file
-from stablecast.config.building import build
-from stablecast.config.outline import ConfigFileError
+from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import DAEMON_KEYS, STORE_KEYS, load, outline
 from tests.adapters.config.test_xml_file import GUIDE
 
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_told_with_its_key(tmp_path: Path) -> None:
 
 
 def test_the_certificates_of_a_daemon_are_one_entry(tmp_path: Path) -> None:
-    """What `stablecast.net.tls` is to use, for every port and connection of the daemon."""
+    """What `stablecast.runtime.tls` is to use, for every port and connection of the daemon."""
     path = tmp_path / "f.toml"
     path.write_text(SAME.replace("[daemon]", '[daemon]\ntls = "certificates"'))
     assert build(load(path)).daemon.tls == Path("certificates")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stablecast.config.kinds import Value
+from stablecast.config.option_kinds import Value
 from stablecast.config.transport_checks import transport_relations
 from stablecast.config.transport_options import split
 

@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from stablecast.config import library
-from stablecast.config.kinds import OptionError, Value
+from stablecast.config import library_options
 from stablecast.config.option import Option
+from stablecast.config.option_kinds import OptionError, Value
 from stablecast.config.transport_options import TRANSPORT_OPTIONS, UNHEEDED, Transport, TransportConfig, notices, split
-from stablecast.core.units import MILLISECOND
-from stablecast.net.address import AddressError
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.runtime.address import AddressError
 
 OURS = {
     "transport_lbtrm_loss_rate": "0",
@@ -117,7 +117,7 @@ def test_a_value_that_cannot_be_is_refused(name: str, value: str | int) -> None:
 def documented() -> set[str]:
     """Every documented option of the three transports, whatever its scope."""
     kinds = ("transport_lbtrm_", "transport_lbtru_", "transport_tcp_")
-    return {name for _, name in library.documented() if name.startswith(kinds)}
+    return {name for _, name in library_options.documented() if name.startswith(kinds)}
 
 
 def test_every_documented_option_of_the_transports_has_an_effect_or_a_reason_to_have_none() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.config.outline import ConfigFileError, Outline
+from stablecast.config.daemon_outline import ConfigFileError, Outline
 from stablecast.config.schema import VERSIONS
 from stablecast.config.xml_file import MAX_BYTES, load, parse
 

@@ -10,7 +10,7 @@ import uvloop
 
 from stablecast.resolver import channels
 from stablecast.resolver.channels import Channels, Happening
-from stablecast.transports.resolution.srs_events import Closed, Opened, Received
+from stablecast.transports.resolution.srs.events import Closed, Opened, Received
 from tests.support.network import sockets, until, unused_port
 
 LOCAL = "127.0.0.1"

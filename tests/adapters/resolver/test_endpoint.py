@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from stablecast.resolver.endpoint import MAX_BATCH, Endpoint, bind
-from stablecast.resolver.errors import ResolverError
-from stablecast.transports.resolution.effects import RelayEffect, Remark, SendCopies, SendDatagram
-from stablecast.transports.resolution.inputs import DatagramArrived
+from stablecast.runtime.resolver_error import ResolverError
+from stablecast.transports.resolution.udp.effects import RelayEffect, Remark, SendCopies, SendDatagram
+from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from tests.support.network import unused_port
 
 LOCAL = "127.0.0.1"

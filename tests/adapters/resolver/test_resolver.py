@@ -8,14 +8,14 @@ import attrs
 import pytest
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.units import MILLISECOND
-from stablecast.net.address import AddressError
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.resolver import Listeners, MulticastSettings, RelayDaemon, Resolver, ResolverError
 from stablecast.resolver.endpoint import ANY_PORT, bind
 from stablecast.resolver.resolver import LOCAL_PORTS
-from stablecast.transports.resolution.inputs import AddSource
+from stablecast.runtime.address import AddressError
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
+from stablecast.transports.resolution.udp.inputs import AddSource
+from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
 from stablecast.transports.wire import lbmr
 from tests.support.network import until, unused_port
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.resolver.strategies import HEAD, Story, cells, stories, tell
-from stablecast.transports.resolution.presets import PRESETS
+from stablecast.transports.resolution.udp.presets import PRESETS
 from tests.support.tree import ROOT
 
 CHAPTER = ROOT / "spec" / "resolution.md"

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import SteppedBack, UnrecoverableLoss
-from stablecast.core.inputs import Acknowledge, Consumed, Data, Lost
-from stablecast.core.messages import LateJoinInfo, RetransmitRequest
+from stablecast.core.machine.serial import HALF, MODULUS, wire
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import SteppedBack, UnrecoverableLoss
+from stablecast.core.protocol.inputs import Acknowledge, Consumed, Data, Lost
+from stablecast.core.protocol.messages import LateJoinInfo, RetransmitRequest
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.request_window import Target
+from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
 from stablecast.core.receiver.arrival import Arrivals
-from stablecast.core.repairs import Repair
-from stablecast.core.requests import Target
-from stablecast.core.serial import HALF, MODULUS, wire
-from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
 from tests.core.drivers import code
 from tests.core.samples import LIFE, OLDER_LIFE, drain, events, info, sends
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import (
+from stablecast.core.machine.serial import MODULUS
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     DeregistrationComplete,
     DeregistrationSuccess,
     Event,
@@ -17,7 +18,7 @@ from stablecast.core.events import (
     SteppedBack,
     UnrecoverableLoss,
 )
-from stablecast.core.inputs import (
+from stablecast.core.protocol.inputs import (
     Acknowledge,
     Consumed,
     Data,
@@ -32,7 +33,7 @@ from stablecast.core.inputs import (
     Useless,
     Withdraw,
 )
-from stablecast.core.messages import (
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
@@ -49,8 +50,7 @@ from stablecast.core.messages import (
     StableAck,
     StoreEntry,
 )
-from stablecast.core.serial import MODULUS
-from stablecast.core.settings import AckMode, OtrTimes, UseOtr
+from stablecast.core.protocol.settings import AckMode, OtrTimes, UseOtr
 from tests.core.drivers import ACK_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
 

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core import effects as fx
-from stablecast.core.events import (
+from stablecast.core.machine.serial import HALF, MODULUS
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     Event,
     RegistrationComplete,
     RegistrationFlag,
     UnrecoverableLoss,
 )
-from stablecast.core.inputs import (
+from stablecast.core.protocol.inputs import (
     Acknowledge,
     Consumed,
     Finish,
@@ -21,7 +22,7 @@ from stablecast.core.inputs import (
     Reset,
     Tick,
 )
-from stablecast.core.messages import (
+from stablecast.core.protocol.messages import (
     AckFlag,
     ConsumptionAck,
     LateJoinInfo,
@@ -31,9 +32,8 @@ from stablecast.core.messages import (
     SourceInfo,
     StoreEntry,
 )
-from stablecast.core.receiver.contact import MAX_STORES
-from stablecast.core.serial import HALF, MODULUS
-from stablecast.core.settings import AckMode, Ordering, OtrTimes, UseOtr
+from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes, UseOtr
+from stablecast.core.receiver.source_contact import MAX_STORES
 from tests.core.drivers import ACK_NS, INTERVAL_NS, RETRY_NS, ReceiverDriver, code
 from tests.core.samples import LIFE, OLDER_LIFE, info
 

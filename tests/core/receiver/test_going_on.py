@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core import effects as fx
-from stablecast.core.inputs import Consumed, Data, History, Input, Lost, Tick, Withdraw
+from stablecast.core.machine.serial import MODULUS, wire
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.inputs import Consumed, Data, History, Input, Lost, Tick, Withdraw
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import AckMode, Ordering, OtrTimes
 from stablecast.core.receiver.arrival import Arrivals
-from stablecast.core.repairs import Repair
-from stablecast.core.serial import MODULUS, wire
-from stablecast.core.settings import AckMode, Ordering, OtrTimes
 from tests.core.drivers import ReceiverDriver
 from tests.core.samples import LIFE, OLDER_LIFE
 

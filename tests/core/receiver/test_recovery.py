@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from stablecast.core import effects as fx
-from stablecast.core.messages import RetransmitRequest
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.messages import RetransmitRequest
+from stablecast.core.protocol.request_window import Target
+from stablecast.core.protocol.settings import OtrTimes, ReceiverConfig
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.requests import Target
-from stablecast.core.settings import OtrTimes, ReceiverConfig
 from tests.core.samples import LIFE, drain, sends
 
 TARGET = [Target("store:1", 50)]

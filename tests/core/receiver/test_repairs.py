@@ -1,13 +1,13 @@
 """Where receivers depart from documented rules that lose messages: each run with the repair, and without it.
 
-Formal design, section 7; `stablecast.core.repairs`. The profile `safe` has all repairs, `5.3` has none.
+Formal design, section 7; `stablecast.core.protocol.repairs`. The profile `safe` has all repairs, `5.3` has none.
 """
 
-from stablecast.core.events import Event, UnrecoverableLoss
-from stablecast.core.inputs import Consumed, Gone, History, LowChosen, Tick
-from stablecast.core.messages import ConsumptionAck, Registered, StoreEntry
-from stablecast.core.repairs import Repair
-from stablecast.core.settings import AckMode, Ordering
+from stablecast.core.protocol.events import Event, UnrecoverableLoss
+from stablecast.core.protocol.inputs import Consumed, Gone, History, LowChosen, Tick
+from stablecast.core.protocol.messages import ConsumptionAck, Registered, StoreEntry
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import AckMode, Ordering
 from tests.core.drivers import INTERVAL_NS, RECEIVER, ReceiverDriver, StoreDriver
 from tests.core.samples import LIFE, OLDER_LIFE, register
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.events import Confirmed, RegistrationComplete, RegistrationFlag, UnrecoverableLoss
-from stablecast.core.inputs import Consumed, LowChosen, Sent, Tick
-from stablecast.core.messages import FROM_THE_START, ConsumptionAck, Register, Registered
-from stablecast.core.receiver.delivery import DeliveryWindow
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Confirmed, RegistrationComplete, RegistrationFlag, UnrecoverableLoss
+from stablecast.core.protocol.inputs import Consumed, LowChosen, Sent, Tick
+from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, Register, Registered
+from stablecast.core.receiver.delivery_window import DeliveryWindow
 from tests.core.drivers import ACK_NS, RECEIVER, ReceiverDriver, SourceDriver, StoreDriver, code
 from tests.core.samples import LIFE, register
 

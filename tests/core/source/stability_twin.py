@@ -5,10 +5,10 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from stablecast.core import effects as fx
-from stablecast.core.events import Event
-from stablecast.core.quorum import Quorums
-from stablecast.core.settings import Retention
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.quorum import Quorums
+from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.stability import OVERHEAD_BYTES, StabilityWindow
 from tests.core.samples import events
 

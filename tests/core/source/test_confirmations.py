@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.ranges import RangeSet
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.source import confirmations
 from stablecast.core.source.confirmations import Confirmations
 

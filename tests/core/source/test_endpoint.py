@@ -2,9 +2,10 @@
 
 import pytest
 
-from stablecast.core import effects as fx
 from stablecast.core.errors import ConfigError, MisuseError
-from stablecast.core.events import (
+from stablecast.core.machine.serial import HALF, MODULUS
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     Confirmed,
     DeregistrationComplete,
     DeregistrationSuccess,
@@ -22,8 +23,8 @@ from stablecast.core.events import (
     StoreMoved,
     Wakeup,
 )
-from stablecast.core.inputs import Blocked, Departed, Gone, Located, Reset, Sent, Start, Tick, Withdraw
-from stablecast.core.messages import (
+from stablecast.core.protocol.inputs import Blocked, Departed, Gone, Located, Reset, Sent, Start, Tick, Withdraw
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
@@ -42,9 +43,8 @@ from stablecast.core.messages import (
     StableAck,
     StoreEntry,
 )
-from stablecast.core.repairs import Repair
-from stablecast.core.serial import HALF, MODULUS
-from stablecast.core.settings import Retention, StoreBehavior, StoreSpec
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import Retention, StoreBehavior, StoreSpec
 from stablecast.core.source import SourceState
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE, OLDER_LIFE

@@ -4,11 +4,17 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.events import Confirmed, ConfirmFlag, RegistrationComplete, RegistrationFlag, RegistrationSuccess
-from stablecast.core.inputs import Gone, Sent, Start, Tick
-from stablecast.core.messages import ConsumptionAck, Register
-from stablecast.core.repairs import Repair
-from stablecast.core.settings import Retention, StoreBehavior
+from stablecast.core.protocol.events import (
+    Confirmed,
+    ConfirmFlag,
+    RegistrationComplete,
+    RegistrationFlag,
+    RegistrationSuccess,
+)
+from stablecast.core.protocol.inputs import Gone, Sent, Start, Tick
+from stablecast.core.protocol.messages import ConsumptionAck, Register
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import Retention, StoreBehavior
 from stablecast.core.source import SourceState
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE

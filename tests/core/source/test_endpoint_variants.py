@@ -1,7 +1,7 @@
 """The source endpoint in its other ways: in turn, all-active, receiver-paced, without late join, several groups."""
 
-from stablecast.core import effects as fx
-from stablecast.core.events import (
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     QuorumLost,
     RegistrationComplete,
     RegistrationError,
@@ -10,8 +10,8 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
 )
-from stablecast.core.inputs import Gone, Reset, Sent, Start, Tick
-from stablecast.core.messages import (
+from stablecast.core.protocol.inputs import Gone, Reset, Sent, Start, Tick
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     LateJoinInfo,
     LateJoinRequest,
@@ -21,8 +21,8 @@ from stablecast.core.messages import (
     Role,
     StableAck,
 )
-from stablecast.core.quorum import GroupRules, Intergroup, Intragroup
-from stablecast.core.settings import Notification, Retention, StoreBehavior, StoreSpec
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
+from stablecast.core.protocol.settings import Notification, Retention, StoreBehavior, StoreSpec
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError, OversizeError
-from stablecast.core.events import Event, FlightSize, Wakeup
-from stablecast.core.quorum import GroupRules, Quorums
-from stablecast.core.settings import Retention
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event, FlightSize, Wakeup
+from stablecast.core.protocol.quorum import GroupRules, Quorums
+from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.flight import UNLIMITED, Flight
 from stablecast.core.source.stability import StabilityWindow
 from tests.core.samples import drain, events

@@ -1,6 +1,6 @@
 """Where a life begins, and which other lives matter to it."""
 
-from stablecast.core.quorum import Consensus, GroupRules, Quorums
+from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
 from stablecast.core.source.lineage import Lineage
 from tests.core.samples import LIFE, OLDER_LIFE, registered
 

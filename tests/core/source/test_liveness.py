@@ -2,8 +2,8 @@
 
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.events import LivenessFlag, ReceiverGone
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import LivenessFlag, ReceiverGone
 from stablecast.core.source import liveness
 from stablecast.core.source.liveness import Liveness
 from tests.core.samples import drain, events

@@ -5,13 +5,20 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.events import ConfirmFlag, RegistrationFlag, RegistrationSuccess
-from stablecast.core.messages import AckFlag, ElectionToken, Pace, Wishes
-from stablecast.core.quorum import GroupRules, Intergroup
-from stablecast.core.registration import RegistrationState
-from stablecast.core.repairs import Repair
-from stablecast.core.rotation import Rotation
-from stablecast.core.settings import FlightBehavior, Notification, Retention, SourceConfig, StoreBehavior, StoreSpec
+from stablecast.core.protocol.events import ConfirmFlag, RegistrationFlag, RegistrationSuccess
+from stablecast.core.protocol.messages import AckFlag, ElectionToken, Pace, Wishes
+from stablecast.core.protocol.quorum import GroupRules, Intergroup
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import (
+    FlightBehavior,
+    Notification,
+    Retention,
+    SourceConfig,
+    StoreBehavior,
+    StoreSpec,
+)
+from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.store_registration import RegistrationState
 from stablecast.core.source.parts import (
     acknowledging,
     agrees,

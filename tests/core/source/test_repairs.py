@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from stablecast.core.errors import ConfigError
-from stablecast.core.events import Event, Overtaken, RegistrationComplete, Stable, StableFlag
-from stablecast.core.inputs import Gone, Sent, Start, Tick
-from stablecast.core.messages import Pace, StableAck
-from stablecast.core.quorum import Consensus, GroupRules, Intergroup
-from stablecast.core.relations import relations
-from stablecast.core.repairs import Repair
-from stablecast.core.settings import StoreSpec
+from stablecast.core.protocol.events import Event, Overtaken, RegistrationComplete, Stable, StableFlag
+from stablecast.core.protocol.inputs import Gone, Sent, Start, Tick
+from stablecast.core.protocol.messages import Pace, StableAck
+from stablecast.core.protocol.quorum import Consensus, GroupRules, Intergroup
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import StoreSpec
 from tests.core.drivers import INTERVAL_NS, SourceDriver
 from tests.core.samples import LIFE, SECOND
 

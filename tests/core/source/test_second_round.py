@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.effects import Broadcast
-from stablecast.core.events import (
+from stablecast.core.protocol.effects import Broadcast
+from stablecast.core.protocol.events import (
     Overtaken,
     QuorumLost,
     RegistrationComplete,
@@ -14,9 +14,9 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
 )
-from stablecast.core.inputs import Gone, Sent, Start, Tick
-from stablecast.core.messages import Register, SourceInfoRequest, StableAck
-from stablecast.core.repairs import Repair
+from stablecast.core.protocol.inputs import Gone, Sent, Start, Tick
+from stablecast.core.protocol.messages import Register, SourceInfoRequest, StableAck
+from stablecast.core.protocol.repairs import Repair
 from stablecast.core.source import SourceState
 from stablecast.core.source.stability import StabilityWindow
 from tests.core.drivers import INTERVAL_NS, SourceDriver

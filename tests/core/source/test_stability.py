@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core import effects as fx
-from stablecast.core.events import (
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     Confirmed,
     ConfirmFlag,
     Event,
@@ -18,9 +19,8 @@ from stablecast.core.events import (
     Stable,
     StableFlag,
 )
-from stablecast.core.quorum import GroupRules, Intergroup, Intragroup, Quorums
-from stablecast.core.ranges import RangeSet
-from stablecast.core.settings import Retention
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup, Quorums
+from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.stability import Notices, StabilityWindow
 from tests.core.samples import drain, events
 from tests.core.source.stability_twin import STEPS, Twin, play
@@ -86,6 +86,20 @@ def test_the_window_agrees_with_its_twin(
         assert (machine.trail, machine.next) == (twin.trail, twin.next)
         assert (machine.unsettled_messages, machine.unsettled_bytes) == (twin.in_flight, twin.bytes_in_flight)
         assert machine.retained_bytes == twin.retained
+
+
+def test_a_timeout_forces_out_nothing_behind_the_last_unsettled_message() -> None:
+    """Number 1 is stable: giving up number 0 must not let it go as forced."""
+    machine, out = window(threshold_bytes=10_000), list[fx.Effect]()
+    machine.sent(1, 10, out)
+    machine.sent(1, 10, out)
+    machine.on_acked(0, 1, 2, out)
+    machine.on_acked(2, 1, 2, out)
+    out.clear()
+    machine.give_up(0, out)
+    assert [event for event in events(drain(out)) if isinstance(event, Reclaimed)] == [Reclaimed(0, 0, forced=True)]
+    assert (machine.trail, numbers(machine.stable), machine.unsettled_bytes) == (1, {1}, 0)
+    machine.check_invariants()
 
 
 def test_every_store_is_told_of_and_the_group_once() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stablecast.core import effects as fx
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import (
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
     Event,
     NotStable,
     NotStableFlag,
@@ -23,11 +23,11 @@ from stablecast.core.events import (
     Stable,
     Wakeup,
 )
-from stablecast.core.inputs import Blocked, Gone, Sent, Start, Tick
-from stablecast.core.messages import Refusal, Refused, Register, Registered, StableAck
-from stablecast.core.quorum import Consensus, GroupRules, Quorums
-from stablecast.core.registration import LEASE_MARGIN
-from stablecast.core.settings import Retention
+from stablecast.core.protocol.inputs import Blocked, Gone, Sent, Start, Tick
+from stablecast.core.protocol.messages import Refusal, Refused, Register, Registered, StableAck
+from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
+from stablecast.core.protocol.settings import Retention
+from stablecast.core.registration.store_registration import LEASE_MARGIN
 from stablecast.core.source.stability import OVERHEAD_BYTES, StabilityWindow
 from tests.core.drivers import INTERVAL_NS, SOURCE, SourceDriver, StoreDriver
 from tests.core.samples import LIFE, SECOND, drain, events, register

@@ -5,9 +5,9 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core.messages import Deregister, Refusal, Role
-from stablecast.core.seeded import Seeded
-from stablecast.core.settings import RepositoryConfig, StoreConfig
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.protocol.messages import Deregister, Refusal, Role
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import clients as clients_module
 from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, Clients
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.events import ClientForgotten, Farewell
-from stablecast.core.inputs import Damaged, Ended, Gone, Lost, Persisted, ProxyQuorum, Reset, Start, Tick
-from stablecast.core.messages import (
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import ClientForgotten, Farewell
+from stablecast.core.protocol.inputs import Damaged, Ended, Gone, Lost, Persisted, ProxyQuorum, Reset, Start, Tick
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
@@ -19,7 +19,7 @@ from stablecast.core.messages import (
     Role,
     StableAck,
 )
-from stablecast.core.store.serving import MAX_REQUEST_MESSAGES
+from stablecast.core.store.retransmission import MAX_REQUEST_MESSAGES
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, MILLISECOND, OLDER_LIFE, SECOND, info, register, registered
 

@@ -1,6 +1,6 @@
 """RegIDs of the store's choice."""
 
-from stablecast.core.messages import Registered
+from stablecast.core.protocol.messages import Registered
 from tests.core.drivers import StoreDriver
 from tests.core.samples import register
 

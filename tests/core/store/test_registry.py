@@ -5,10 +5,10 @@ from typing import Any
 import attrs
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.events import ReleasedUnread
-from stablecast.core.inputs import Gone, Start, Tick
-from stablecast.core.messages import (
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import ReleasedUnread
+from stablecast.core.protocol.inputs import Gone, Start, Tick
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
     Deregistered,
@@ -22,8 +22,8 @@ from stablecast.core.messages import (
     StableAck,
     Wishes,
 )
-from stablecast.core.repairs import Repair
-from stablecast.core.settings import RepositoryConfig, RepositoryType, TopicPattern
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, TopicPattern
 from stablecast.core.store import registry as registry_module
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver, code
 from tests.core.samples import LIFE, SECOND, info, register, registered

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.inputs import Tick
-from stablecast.core.messages import Pace, Refusal, Refused, Registered, StableAck, Wishes
-from stablecast.core.repairs import Repair
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.inputs import Tick
+from stablecast.core.protocol.messages import Pace, Refusal, Refused, Registered, StableAck, Wishes
+from stablecast.core.protocol.repairs import Repair
 from tests.core.drivers import RECEIVER, SOURCE, StoreDriver
 from tests.core.samples import LIFE, SECOND, info, register
 

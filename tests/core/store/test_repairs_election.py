@@ -2,8 +2,8 @@
 
 import pytest
 
-from stablecast.core.messages import ElectionToken
-from stablecast.core.store.election import ElectionState
+from stablecast.core.protocol.messages import ElectionToken
+from stablecast.core.store.proxy_election import ElectionState
 from tests.core.samples import LIFE, OLDER_LIFE
 from tests.core.stations import ACTIVITY, Station
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core import effects as fx
-from stablecast.core.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role
-from stablecast.core.ranges import RangeSet
-from stablecast.core.repairs import Repair
-from stablecast.core.serial import HALF, MODULUS, wire
-from stablecast.core.settings import RepositoryType
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.serial import HALF, MODULUS, wire
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, RetransmitRequest, Role
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.terms import Terms
-from stablecast.core.store.tickets import Tickets
+from stablecast.core.store.retention_terms import Terms
+from stablecast.core.store.sync_tickets import Tickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, OLDER_LIFE, drain, sends
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core import effects as fx
-from stablecast.core.events import MessagesDropped
-from stablecast.core.messages import LateJoinInfo, LateJoinRequest, Pace, RetransmitRequest, Role, StableAck
-from stablecast.core.ranges import RangeSet
-from stablecast.core.repairs import Repair
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import MessagesDropped
+from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Pace, RetransmitRequest, Role, StableAck
+from stablecast.core.protocol.repairs import Repair
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.terms import Terms
+from stablecast.core.store.retention_terms import Terms
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
 

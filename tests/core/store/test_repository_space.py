@@ -3,16 +3,16 @@
 import attrs
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.events import LostAtStore, MessagesDropped
-from stablecast.core.inputs import Data, Lost
-from stablecast.core.messages import LateJoinInfo, LateJoinRequest, Role, StableAck
-from stablecast.core.ranges import RangeSet
-from stablecast.core.settings import RepositoryType
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import LostAtStore, MessagesDropped
+from stablecast.core.protocol.inputs import Data, Lost
+from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Role, StableAck
+from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.extents import OVERHEAD_BYTES
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.terms import Terms
-from stablecast.core.store.tickets import Tickets
+from stablecast.core.store.retention_terms import Terms
+from stablecast.core.store.sync_tickets import Tickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
 

@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
-from stablecast.core import effects as fx
-from stablecast.core.inputs import Gone, Tick
-from stablecast.core.messages import (
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.inputs import Gone, Tick
+from stablecast.core.protocol.messages import (
     LateJoinInfo,
     Message,
     Pace,
@@ -18,9 +18,9 @@ from stablecast.core.messages import (
     StableAck,
     Wishes,
 )
-from stablecast.core.repairs import Repair
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.store.client_lifetime import LifetimeState
 from stablecast.core.store.extents import restored_from
-from stablecast.core.store.lifetime import LifetimeState
 from tests.core.drivers import INTERVAL_NS, RECEIVER, SOURCE, ReceiverDriver, StoreDriver
 from tests.core.samples import LIFE, SECOND, info, register
 

@@ -1,7 +1,7 @@
 """Trap T23: two stores that both stand."""
 
-from stablecast.core.effects import StopProxy
-from stablecast.core.store.election import ElectionState
+from stablecast.core.protocol.effects import StopProxy
+from stablecast.core.store.proxy_election import ElectionState
 from tests.core.stations import ACTIVITY, HIGHEST, Station
 
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import attrs
 
-from stablecast.core import serial
-from stablecast.core.effects import Deliver
-from stablecast.core.ranges import RangeSet
-from stablecast.core.receiver.delivery import DeliveryWindow
-from stablecast.core.seeded import Seeded
-from stablecast.core.units import MILLISECOND
-from stablecast.transports.lbtrm import LbtrmReceiver, LbtrmSources
-from stablecast.transports.lbtru import LbtruReceiver, LbtruSources
-from stablecast.transports.lbttcp import Run
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.effects import Deliver
+from stablecast.core.receiver.delivery_window import DeliveryWindow
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.reliable.batches import Mark
 from stablecast.transports.reliable.inputs import Arrived, Close, Heard, Open, Submit
+from stablecast.transports.reliable.lbtrm import LbtrmReceiver, LbtrmSources
+from stablecast.transports.reliable.lbtru import LbtruReceiver, LbtruSources
 from stablecast.transports.reliable.settings import (
     LBTRM_RATES,
     LBTRM_RECEIVER,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.core.units import SECOND
-from stablecast.transports.fragments import cut
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.codec.fragments import cut
 from stablecast.transports.reliable.inputs import Submit
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.seeded import Seeded
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.reliable import gaps as module
 from stablecast.transports.reliable.effects import DatagramsLost, LossReason, ReceiverEffect
 from stablecast.transports.reliable.gaps import STALE_DEADLINES, Gaps

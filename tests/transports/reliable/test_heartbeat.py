@@ -1,6 +1,6 @@
 """Session messages: growing intervals, started again by data alone."""
 
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.reliable.heartbeat import Heartbeat
 
 MS = MILLISECOND

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from stablecast.core.ranges import RangeSet
-from stablecast.core.units import SECOND
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable.effects import SessionEnded
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru

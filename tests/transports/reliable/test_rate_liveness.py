@@ -5,14 +5,14 @@ import random
 import attrs
 import pytest
 
-from stablecast.core import serial
-from stablecast.core.units import MILLISECOND
-from stablecast.transports.lbtrm import LbtrmSources
-from stablecast.transports.lbtru import LbtruSources
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.high_water_marks import message
 from stablecast.transports.reliable.inputs import Heard, Open, Submit
-from stablecast.transports.reliable.marks import message
+from stablecast.transports.reliable.lbtrm import LbtrmSources
+from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, SOURCE, block

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core.units import MILLISECOND
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable import rates
 from stablecast.transports.reliable.rates import Queued, RateLimiter, Verdict
 from stablecast.transports.reliable.settings import LBTRM_RATES, LBTRU_RATES, RateSettings

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.reliable.effects import Received, ReceiverEffect, SendDatagrams
 from stablecast.transports.reliable.inputs import Arrived, Leave
 from stablecast.transports.reliable.packets import Data, Refused, Standing, Told

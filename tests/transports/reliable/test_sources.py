@@ -4,13 +4,13 @@ import attrs
 import pytest
 
 from stablecast.core.errors import MisuseError
-from stablecast.core.units import MILLISECOND
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable import sources as module
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
 from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
 from stablecast.transports.reliable.packets import Data, Series, Told
-from stablecast.transports.reliable.sending import SourceSession
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
+from stablecast.transports.reliable.source_session import SourceSession
 from stablecast.transports.reliable.sources import Sources
 from tests.transports.reliable.network import block
 

@@ -1,6 +1,6 @@
 """Counters, with the documented names."""
 
-from stablecast.core.units import MILLISECOND
+from stablecast.core.machine.units import MILLISECOND
 from stablecast.transports.reliable.statistics import ReceiverStatistics, SourceStatistics, Spread
 
 SOURCE = {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.core import serial
-from stablecast.core.units import SECOND
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable import topics as module
 from stablecast.transports.reliable.effects import ReceiverEffect, TopicLost
 from stablecast.transports.reliable.topics import Topics

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from stablecast.core.ranges import RangeSet
-from stablecast.core.units import SECOND
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable.effects import DatagramsLost, LossReason, SessionEnded, TopicLost, Unblocked
 from stablecast.transports.reliable.settings import RateSettings, ReceiverSettings, SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
-from stablecast.transports.wire.sequences import Reason
+from stablecast.transports.wire.sequence_lists import Reason
 from tests.transports.reliable.network import MS, Faults, Network
 
 KINDS = ("lbtrm", "lbtru")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any
 
-from stablecast.core.chart import Chart, MisuseError, fire
+from stablecast.core.machine.chart import Chart, MisuseError, fire
 
 Table = Mapping[tuple[Any, Any], tuple[Any, ...]]
 

@@ -2,13 +2,13 @@
 
 import attrs
 
-from stablecast.transports.resolution.carriers import DEFAULT_GROUP, Group
-from stablecast.transports.resolution.context import ResolutionContext
-from stablecast.transports.resolution.effects import Discovered, Listen, SendCopies, SendDatagram
-from stablecast.transports.resolution.inputs import ContextInput, DatagramArrived
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.relay import RelayMachine
-from stablecast.transports.resolution.settings import SAFE, ResolutionConfig
+from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, Group
+from stablecast.transports.resolution.udp.context import ResolutionContext
+from stablecast.transports.resolution.udp.effects import Discovered, Listen, SendCopies, SendDatagram
+from stablecast.transports.resolution.udp.inputs import ContextInput, DatagramArrived
+from stablecast.transports.resolution.udp.relay import RelayMachine
+from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 
 RELAY = "10.0.0.100:15380"
 SECOND_RELAY = "10.0.0.101:15380"

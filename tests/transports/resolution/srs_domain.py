@@ -8,11 +8,9 @@ from collections import deque
 
 import attrs
 
-from stablecast.transports.resolution.effects import Discovered, Withdrawn
-from stablecast.transports.resolution.inputs import AddReceiver, AddSource
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs_context import SrsContext
-from stablecast.transports.resolution.srs_events import (
+from stablecast.transports.resolution.srs.context import SrsContext
+from stablecast.transports.resolution.srs.events import (
     Accepted,
     Closed,
     Connect,
@@ -26,8 +24,10 @@ from stablecast.transports.resolution.srs_events import (
     SrsContextInput,
     Write,
 )
-from stablecast.transports.resolution.srs_service import Service
-from stablecast.transports.resolution.srs_settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
+from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
+from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
 
 SRS = "10.0.0.100:27000"
 SECOND_SRS = "10.0.0.101:27000"

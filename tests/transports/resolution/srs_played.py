@@ -1,11 +1,11 @@
 """A service and its clients, frame by frame, in virtual time."""
 
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs_events import Accepted, Closed, Cut, Note, Received, Write
-from stablecast.transports.resolution.srs_records import source_info
-from stablecast.transports.resolution.srs_service import Service
-from stablecast.transports.resolution.srs_settings import ServiceConfig
+from stablecast.transports.resolution.srs.events import Accepted, Closed, Cut, Note, Received, Write
+from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.settings import ServiceConfig
+from stablecast.transports.resolution.srs.source_records import source_info
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from stablecast.core.units import SECOND
-from stablecast.transports.resolution.inputs import (
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.udp.inputs import (
     AddName,
     AddPattern,
     AddReceiver,
@@ -15,7 +15,7 @@ from stablecast.transports.resolution.inputs import (
     RemoveSource,
     Wake,
 )
-from stablecast.transports.resolution.settings import SAFE, AdvertiseOptions
+from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions
 from stablecast.transports.wire import lbmr
 from tests.support.pcap import Address, Capture
 from tests.support.tshark import Packet, dissect, summary

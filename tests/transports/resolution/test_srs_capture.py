@@ -2,8 +2,14 @@
 
 from pathlib import Path
 
-from stablecast.core.units import SECOND
-from stablecast.transports.resolution.inputs import AddPattern, RemovePattern, RemoveReceiver, RemoveSource, Unresolved
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.udp.inputs import (
+    AddPattern,
+    RemovePattern,
+    RemoveReceiver,
+    RemoveSource,
+    Unresolved,
+)
 from tests.support.pcap import Capture
 from tests.support.tshark import dissect, summary
 from tests.transports.resolution.srs_domain import SRS, SrsDomain, source

@@ -4,7 +4,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.wire import srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 from tests.transports.resolution.srs_played import ASK, CONFIG, SETUP, Played, info, register, tell, wants

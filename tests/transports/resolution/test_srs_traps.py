@@ -2,8 +2,10 @@
 
 import pytest
 
-from stablecast.core.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.inputs import (
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.resolution.srs.events import Received
+from stablecast.transports.resolution.srs.settings import ClientConfig, ServiceConfig
+from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
     RemovePattern,
@@ -11,8 +13,6 @@ from stablecast.transports.resolution.inputs import (
     RemoveSource,
     Unresolved,
 )
-from stablecast.transports.resolution.srs_events import Received
-from stablecast.transports.resolution.srs_settings import ClientConfig, ServiceConfig
 from tests.transports.resolution.srs_domain import SECOND_SRS, SRS, SrsDomain, record, source
 
 LIFETIMES = ServiceConfig(source_lifetime_ns=100 * SECOND, interest_lifetime_ns=50 * SECOND)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire.chains import LEAD, MAX_LENGTH
+from stablecast.transports.wire.chained_headers import LEAD, MAX_LENGTH
 from stablecast.transports.wire.errors import WireError
 from tests.support.layouts import HEADERS, records, sample
 

@@ -7,8 +7,9 @@ import attrs
 import pytest
 
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, options
+from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 from stablecast.transports.wire import lbmr_gateway as g
+from stablecast.transports.wire import resolution_options as options
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.support.layouts import sample
 from tests.support.pcap import Capture

@@ -12,19 +12,19 @@
 
 import attrs
 
-from stablecast.core import serial
-from stablecast.core.effects import Discard, Effect, Notify
 from stablecast.core.errors import MisuseError
-from stablecast.core.events import Oddity, SteppedBack
-from stablecast.core.inputs import Acknowledge, Consumed, Data, Lost, Useless
-from stablecast.core.lives import ANY_LIFE, Lives
-from stablecast.core.messages import LateJoinInfo, SourceInfo
-from stablecast.core.receiver.delivery import DeliveryWindow
+from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Discard, Effect, Notify
+from stablecast.core.protocol.events import Oddity, SteppedBack
+from stablecast.core.protocol.inputs import Acknowledge, Consumed, Data, Lost, Useless
+from stablecast.core.protocol.messages import LateJoinInfo, SourceInfo
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.request_window import Target
+from stablecast.core.protocol.resume_point import span, start_number
+from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
+from stablecast.core.receiver.delivery_window import DeliveryWindow
+from stablecast.core.receiver.lives import ANY_LIFE, Lives
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.repairs import Repair
-from stablecast.core.requests import Target
-from stablecast.core.resume import span, start_number
-from stablecast.core.settings import AckMode, Ordering, ReceiverConfig
 
 
 @attrs.define

@@ -23,12 +23,11 @@ from typing import assert_never
 import attrs
 from statemachine.states import States
 
-from stablecast.core import serial
-from stablecast.core.chart import Chart, fire, lower
-from stablecast.core.effects import Deliver, Discard, Effect, Notify, ReceiverEffect
-from stablecast.core.enrollment import Enrollment
-from stablecast.core.events import Oddity, RegistrationError
-from stablecast.core.inputs import (
+from stablecast.core.machine import serial
+from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify, ReceiverEffect
+from stablecast.core.protocol.events import Oddity, RegistrationError
+from stablecast.core.protocol.inputs import (
     Acknowledge,
     Arrived,
     Consumed,
@@ -46,18 +45,27 @@ from stablecast.core.inputs import (
     Useless,
     Withdraw,
 )
-from stablecast.core.lives import Lives
-from stablecast.core.messages import Deregistered, Keepalive, LateJoinInfo, Message, Refused, Registered, SourceInfo
-from stablecast.core.receiver.acknowledging import Acknowledger, AckTimer
+from stablecast.core.protocol.messages import (
+    Deregistered,
+    Keepalive,
+    LateJoinInfo,
+    Message,
+    Refused,
+    Registered,
+    SourceInfo,
+)
+from stablecast.core.protocol.request_window import Target
+from stablecast.core.protocol.resume_point import offer
+from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
 from stablecast.core.receiver.arrival import Arrivals
-from stablecast.core.receiver.contact import Contact, News
-from stablecast.core.receiver.delivery import DeliveryWindow
-from stablecast.core.receiver.enlistment import Enlistment
+from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
+from stablecast.core.receiver.delivery_window import DeliveryWindow
+from stablecast.core.receiver.first_number import Starting
+from stablecast.core.receiver.lives import Lives
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.receiver.starting import Starting
-from stablecast.core.requests import Target
-from stablecast.core.resume import offer
-from stablecast.core.settings import AckMode, ReceiverConfig, UseOtr
+from stablecast.core.receiver.source_contact import Contact, News
+from stablecast.core.receiver.store_registrations import Enlistment
+from stablecast.core.registration.registration_set import Enrollment
 
 
 class ReceiverState(IntEnum):

@@ -8,11 +8,11 @@ alone. Both have a window and a give-up time of their own (P-432, P-433), and no
 
 import attrs
 
-from stablecast.core.effects import Effect
-from stablecast.core.messages import Role
-from stablecast.core.ranges import RangeSet
-from stablecast.core.requests import RequestWindow, Target
-from stablecast.core.settings import ReceiverConfig
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.messages import Role
+from stablecast.core.protocol.request_window import RequestWindow, Target
+from stablecast.core.protocol.settings import ReceiverConfig
 
 
 @attrs.define

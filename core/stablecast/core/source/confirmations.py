@@ -9,7 +9,7 @@ identified by the RegID that it names.
 
 import attrs
 
-from stablecast.core.ranges import RangeSet
+from stablecast.core.machine.ranges import RangeSet
 
 MAX_RECEIVERS = 10_000
 """Receivers whose confirmations a source keeps count of; later ones are not counted."""

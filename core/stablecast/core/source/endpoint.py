@@ -25,23 +25,30 @@ from typing import assert_never
 import attrs
 from statemachine.states import States
 
-from stablecast.core import inputs
-from stablecast.core import messages as msg
-from stablecast.core.chart import Chart, fire, lower
-from stablecast.core.effects import Broadcast, Effect, Notify, SourceEffect
-from stablecast.core.enrollment import Enrollment
 from stablecast.core.errors import ConfigError, MisuseError
-from stablecast.core.events import Oddity, Overtaken, QuorumLost, RegistrationComplete, RegistrationFlag, StoreMoved
-from stablecast.core.messages import Message, Registered
-from stablecast.core.relations import relations
-from stablecast.core.resume import offer
-from stablecast.core.settings import SourceConfig
-from stablecast.core.source.announcing import Announcing
-from stablecast.core.source.answering import resend, tell_range
+from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.protocol import inputs
+from stablecast.core.protocol import messages as msg
+from stablecast.core.protocol.effects import Broadcast, Effect, Notify, SourceEffect
+from stablecast.core.protocol.events import (
+    Oddity,
+    Overtaken,
+    QuorumLost,
+    RegistrationComplete,
+    RegistrationFlag,
+    StoreMoved,
+)
+from stablecast.core.protocol.messages import Message, Registered
+from stablecast.core.protocol.resume_point import offer
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.source.announcements import Announcing
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
-from stablecast.core.source.sending import Sending
+from stablecast.core.source.retransmission import resend, tell_range
 from stablecast.core.source.stability import StabilityWindow
+from stablecast.core.source.transmission import Sending
 
 
 class SourceState(IntEnum):

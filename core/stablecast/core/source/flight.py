@@ -11,9 +11,9 @@
 
 import attrs
 
-from stablecast.core.effects import Effect, Notify
 from stablecast.core.errors import OversizeError
-from stablecast.core.events import FlightSize, Wakeup
+from stablecast.core.protocol.effects import Effect, Notify
+from stablecast.core.protocol.events import FlightSize, Wakeup
 from stablecast.core.source.stability import StabilityWindow
 
 UNLIMITED = 1 << 62

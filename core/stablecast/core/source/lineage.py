@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from stablecast.core.history import continued, newest_history
-from stablecast.core.messages import Incarnation, Life, Registered
-from stablecast.core.quorum import Consensus, Quorums
-from stablecast.core.resume import resume_point
+from stablecast.core.protocol.history import continued, newest_history
+from stablecast.core.protocol.messages import Incarnation, Life, Registered
+from stablecast.core.protocol.quorum import Consensus, Quorums
+from stablecast.core.protocol.resume_point import resume_point
 
 
 @attrs.define

@@ -8,8 +8,8 @@ path that fails for a while looks like a death (P-341).
 
 import attrs
 
-from stablecast.core.effects import Effect, Notify
-from stablecast.core.events import LivenessFlag, ReceiverGone
+from stablecast.core.protocol.effects import Effect, Notify
+from stablecast.core.protocol.events import LivenessFlag, ReceiverGone
 
 MAX_RECEIVERS = 10_000
 """Receivers that are watched; later ones are not."""

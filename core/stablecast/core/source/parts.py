@@ -2,15 +2,12 @@
 
 import attrs
 
-from stablecast.core.enrollment import Enrollment
-from stablecast.core.events import ConfirmFlag, RegistrationFlag, RegistrationSuccess
-from stablecast.core.messages import AckFlag, Pace, Registered, Role, Wishes
-from stablecast.core.quorum import Quorums
-from stablecast.core.registration import Registration
-from stablecast.core.relations import without_duplicates
-from stablecast.core.repairs import Repair
-from stablecast.core.rotation import Rotation
-from stablecast.core.settings import (
+from stablecast.core.protocol.events import ConfirmFlag, RegistrationFlag, RegistrationSuccess
+from stablecast.core.protocol.messages import AckFlag, Pace, Registered, Role, Wishes
+from stablecast.core.protocol.quorum import Quorums
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.setting_relations import without_duplicates
+from stablecast.core.protocol.settings import (
     FlightBehavior,
     Notification,
     Retention,
@@ -18,8 +15,11 @@ from stablecast.core.settings import (
     StoreBehavior,
     register_request,
 )
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.round_robin import Rotation
+from stablecast.core.registration.store_registration import Registration
 from stablecast.core.source.flight import Flight
-from stablecast.core.source.proactive import Proactive
+from stablecast.core.source.proactive_retransmission import Proactive
 from stablecast.core.source.stability import Notices, StabilityWindow
 
 

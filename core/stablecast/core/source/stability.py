@@ -23,14 +23,22 @@ from collections import deque
 
 import attrs
 
-from stablecast.core.effects import Effect, Notify, Release
-from stablecast.core.events import Confirmed, ConfirmFlag, NotStable, NotStableFlag, Reclaimed, Stable, StableFlag
-from stablecast.core.messages import ANY_STORE
-from stablecast.core.quorum import Quorums
-from stablecast.core.ranges import RangeSet
-from stablecast.core.settings import Retention
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Effect, Notify, Release
+from stablecast.core.protocol.events import (
+    Confirmed,
+    ConfirmFlag,
+    NotStable,
+    NotStableFlag,
+    Reclaimed,
+    Stable,
+    StableFlag,
+)
+from stablecast.core.protocol.messages import ANY_STORE
+from stablecast.core.protocol.quorum import Quorums
+from stablecast.core.protocol.settings import Retention
 from stablecast.core.source.confirmations import Confirmations
-from stablecast.core.source.large import LargeMessages
+from stablecast.core.source.large_messages import LargeMessages
 
 OVERHEAD_BYTES = 12
 """What a retained message costs beside its payload: its header (P-319: the threshold counts payload and headers)."""
@@ -200,13 +208,25 @@ class StabilityWindow:
             return
         self._reclaim(len(self.kept), out)
         first = self.trail
-        while self.runs and self.runs[0].sent_at <= before:
+        for _ in range(self._expired(before)):
             self._force(self.runs[0])
             self._drop(self.runs.popleft())
         for low, high in self.stable.missing(first, self.trail):
             out.append(Notify(NotStable(low, high - 1, ANY_STORE, NotStableFlag.TIMEOUT)))
         out.append(Notify(Reclaimed(first, self.trail - 1, forced=True)))
         self._trim(out)
+        if self.settled.ranges:
+            self._keep_settled()
+
+    def _expired(self, before: int) -> int:
+        """Count the runs up to the last unsettled one that was sent by `before` (ns): a settled run behind it stays."""
+        count = 0
+        for index, run in enumerate(self.runs):
+            if run.sent_at > before:
+                break
+            if self.settled.missing(run.first, run.stop):
+                count = index + 1
+        return count
 
     def review(self, out: list[Effect]) -> None:
         """Time has passed: let go of what is old enough by now."""

@@ -12,13 +12,13 @@ from bisect import bisect_left, insort
 
 import attrs
 
-from stablecast.core.effects import Client
-from stablecast.core.messages import Address, Deregister, Refusal, Register, Role, earlier
-from stablecast.core.seeded import Seeded
-from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
-from stablecast.core.store.agenda import Agenda
-from stablecast.core.store.lifetime import Lifetime, LifetimeState
-from stablecast.core.units import MILLISECOND, milliseconds
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.units import MILLISECOND, milliseconds
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import Address, Deregister, Refusal, Register, Role, earlier
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
+from stablecast.core.store.client_lifetime import Lifetime, LifetimeState
+from stablecast.core.store.deadline_queue import Agenda
 
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store keeps."""

@@ -19,10 +19,11 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core import serial
-from stablecast.core.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
-from stablecast.core.events import Farewell, Oddity
-from stablecast.core.inputs import (
+from stablecast.core.machine import serial
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.protocol.effects import Client, Discard, Effect, Join, Notify, Send, StoreEffect
+from stablecast.core.protocol.events import Farewell, Oddity
+from stablecast.core.protocol.inputs import (
     Arrived,
     Damaged,
     Data,
@@ -36,7 +37,7 @@ from stablecast.core.inputs import (
     StoreInput,
     Tick,
 )
-from stablecast.core.messages import (
+from stablecast.core.protocol.messages import (
     ConsumptionAck,
     Deregister,
     Keepalive,
@@ -47,14 +48,13 @@ from stablecast.core.messages import (
     Role,
     SourceInfo,
 )
-from stablecast.core.seeded import Seeded
-from stablecast.core.settings import StoreConfig
+from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.clients import Clients
-from stablecast.core.store.elections import Elections
+from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.serving import Serving
-from stablecast.core.store.tickets import Tickets
+from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.sync_tickets import Tickets
 
 
 @attrs.define

@@ -12,10 +12,10 @@
 
 import attrs
 
-from stablecast.core import serial
-from stablecast.core.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
-from stablecast.core.events import ClientForgotten, Farewell, Oddity, ReleasedUnread
-from stablecast.core.messages import (
+from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Client, Effect, Forget, Join, Leave, Notify, PersistClient, Send
+from stablecast.core.protocol.events import ClientForgotten, Farewell, Oddity, ReleasedUnread
+from stablecast.core.protocol.messages import (
     Deregister,
     Deregistered,
     Incarnation,
@@ -26,15 +26,15 @@ from stablecast.core.messages import (
     Role,
     SourceInfo,
 )
-from stablecast.core.repairs import Repair
-from stablecast.core.settings import RepositoryConfig, StoreConfig, repository_for
-from stablecast.core.store.admission import first_number, grant, verdict
-from stablecast.core.store.agenda import Agenda
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.clients import ClientRecord, Clients
-from stablecast.core.store.elections import Elections
+from stablecast.core.store.deadline_queue import Agenda
+from stablecast.core.store.grants import first_number, grant, verdict
+from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.terms import Terms, terms_of
-from stablecast.core.store.tickets import Tickets, Waiting
+from stablecast.core.store.retention_terms import Terms, terms_of
+from stablecast.core.store.sync_tickets import Tickets, Waiting
 
 MAX_EARLY = 1000
 """Receivers whose registration waits for their source's SRI; the oldest goes, and asks again after its interval."""

@@ -21,22 +21,22 @@ here and nowhere else:
 
 import attrs
 
-from stablecast.core import serial
-from stablecast.core.effects import Client, Discard, Effect, Notify
-from stablecast.core.events import HistoryForgotten, MessagesDropped
-from stablecast.core.inputs import Data, Lost
-from stablecast.core.messages import Address, Incarnation, LateJoinInfo, SourceInfo
-from stablecast.core.ranges import RangeSet
-from stablecast.core.repairs import Repair
-from stablecast.core.resume import span
-from stablecast.core.settings import StoreConfig
-from stablecast.core.store.batching import AckBatch
-from stablecast.core.store.filling import Filling
-from stablecast.core.store.lifeline import Lifeline
-from stablecast.core.store.paced import Paced
-from stablecast.core.store.terms import Terms
-from stablecast.core.store.tickets import Tickets
-from stablecast.core.store.window import Window
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Client, Discard, Effect, Notify
+from stablecast.core.protocol.events import HistoryForgotten, MessagesDropped
+from stablecast.core.protocol.inputs import Data, Lost
+from stablecast.core.protocol.messages import Address, Incarnation, LateJoinInfo, SourceInfo
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.resume_point import span
+from stablecast.core.protocol.settings import StoreConfig
+from stablecast.core.store.ack_batch import AckBatch
+from stablecast.core.store.gap_filling import Filling
+from stablecast.core.store.message_window import Window
+from stablecast.core.store.receiver_pacing import Paced
+from stablecast.core.store.retention_terms import Terms
+from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.sync_tickets import Tickets
 
 
 @attrs.define

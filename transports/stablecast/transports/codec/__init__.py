@@ -1,6 +1,5 @@
 """Core messages as LBMC control messages, and back."""
 
-from stablecast.transports.codec.again import AGAIN_BYTES, encode_again
 from stablecast.transports.codec.decoding import decode
 from stablecast.transports.codec.encoding import encode
 from stablecast.transports.codec.identity import (
@@ -15,6 +14,7 @@ from stablecast.transports.codec.identity import (
     session_of,
     split,
 )
+from stablecast.transports.codec.retransmission import AGAIN_BYTES, encode_again
 
 __all__ = [
     "AGAIN_BYTES",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from stablecast.core.messages import (
+from stablecast.core.protocol.messages import (
     ANY_STORE,
     AckFlag,
     Address,
@@ -27,12 +27,12 @@ from stablecast.core.messages import (
     StableAck,
     StoreEntry,
 )
+from stablecast.transports.codec import places
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
-from stablecast.transports.codec.lives import decode_lives
-from stablecast.transports.codec.paced import decode_pace
-from stablecast.transports.resolution import places
+from stablecast.transports.codec.pacing import decode_pace
+from stablecast.transports.codec.source_history import decode_lives
+from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import lbmc, shapes
 from stablecast.transports.wire.errors import WireError
 
 ACK_FLAGS = AckFlag.EXPLICIT | AckFlag.USER_REG_ID | AckFlag.ARRIVAL_ORDER
@@ -43,7 +43,7 @@ _ROLES = {int(role): role for role in Role}
 
 def decode(message: lbmc.Message) -> Message:
     """The core message in a control message. Raises WireError for any other."""
-    if isinstance(message, shapes.Shaped):
+    if isinstance(message, common_messages.Shaped):
         return _SHAPED[message.size](message.values)
     if message.kind != lbmc.MessageKind.CONTROL:
         raise WireError(f"a message of kind {message.kind} is not a control message")
@@ -297,10 +297,10 @@ _DECODERS: dict[type[h.Header], Callable[[Any, lbmc.Message], Message]] = {
 }
 
 _SHAPED: dict[int, Callable[[tuple[int, ...]], Message]] = {
-    shapes.STABLE.size: _stable,
-    shapes.CONSUMED.size: _consumed,
-    shapes.CONSUMED_BY.size: _consumed,
-    shapes.CONSUMED_RANGE.size: _consumed_range,
-    shapes.ALIVE.size: _alive,
-    shapes.ALIVE_ANYWHERE.size: _alive,
+    common_messages.STABLE.size: _stable,
+    common_messages.CONSUMED.size: _consumed,
+    common_messages.CONSUMED_BY.size: _consumed,
+    common_messages.CONSUMED_RANGE.size: _consumed_range,
+    common_messages.ALIVE.size: _alive,
+    common_messages.ALIVE_ANYWHERE.size: _alive,
 }

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
-from stablecast.core.messages import (
+from stablecast.core.protocol.messages import (
     FROM_THE_START,
     Address,
     ConsumptionAck,
@@ -28,12 +28,12 @@ from stablecast.core.messages import (
     StableAck,
     Wishes,
 )
+from stablecast.transports.codec import places
 from stablecast.transports.codec.identity import INSTANCE, control, split
-from stablecast.transports.codec.lives import encode_lives
-from stablecast.transports.codec.paced import encode_pace
-from stablecast.transports.resolution import places
+from stablecast.transports.codec.pacing import encode_pace
+from stablecast.transports.codec.source_history import encode_lives
+from stablecast.transports.wire import common_messages
 from stablecast.transports.wire import headers as h
-from stablecast.transports.wire import shapes
 
 CAPABILITIES = h.Capability.QUORUM_CONSENSUS | h.Capability.CLIENT_LIFETIME
 
@@ -157,7 +157,7 @@ def _encode_deregistered(m: Deregistered) -> tuple[h.Header, ...]:
 
 def _stable(m: StableAck) -> bytes:
     session, index = split(m.incarnation)
-    return shapes.STABLE.write(
+    return common_messages.STABLE.write(
         h.Ack.NACK if m.nack else 0, session, index, 0, m.last, m.store_index, 0, m.first, m.last
     )
 
@@ -166,8 +166,12 @@ def _consumed(m: ConsumptionAck) -> bytes:
     session, index = split(m.incarnation)
     values = m.flags, session, m.source_reg_id, m.receiver_reg_id, m.number, 0, 0, index
     if m.first == FROM_THE_START:
-        return shapes.CONSUMED_BY.write(*values, 0, m.session_id) if m.session_id else shapes.CONSUMED.write(*values)
-    return shapes.CONSUMED_RANGE.write(*values, 0, m.first, m.number, 0, m.session_id)
+        return (
+            common_messages.CONSUMED_BY.write(*values, 0, m.session_id)
+            if m.session_id
+            else common_messages.CONSUMED.write(*values)
+        )
+    return common_messages.CONSUMED_RANGE.write(*values, 0, m.first, m.number, 0, m.session_id)
 
 
 def _encode_receiver_alive(m: ReceiverAlive) -> tuple[h.Header, ...]:
@@ -195,7 +199,11 @@ def _encode_retransmit_request(m: RetransmitRequest) -> tuple[h.Header, ...]:
 def _alive(m: Keepalive) -> bytes:
     session, index = split(m.incarnation)
     values = h.Keepalive.RESPONSE_REQUESTED if m.respond else 0, m.role, session, index, m.reg_id
-    return shapes.ALIVE.write(*values, m.store_index) if m.store_index >= 0 else shapes.ALIVE_ANYWHERE.write(*values)
+    return (
+        common_messages.ALIVE.write(*values, m.store_index)
+        if m.store_index >= 0
+        else common_messages.ALIVE_ANYWHERE.write(*values)
+    )
 
 
 def _encode_info(m: SourceInfo) -> tuple[h.Header, ...]:

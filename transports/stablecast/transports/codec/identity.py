@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import attrs
 
-from stablecast.core.messages import Incarnation
-from stablecast.transports.lbttcp import Series
+from stablecast.core.protocol.messages import Incarnation
+from stablecast.transports.codec.lbttcp import Series
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.errors import WireError
@@ -35,7 +35,7 @@ class Recovered:
     """A retransmitted message: for the session `session`, once sent by `incarnation`.
 
     `proactive`: the source sends it again unasked, to a store that has not acknowledged it (P-436). `headers` are those
-    that it has if it is not plain (`stablecast.transports.chained`).
+    that it has if it is not plain (`stablecast.transports.codec.chained_messages`).
     """
 
     session: Incarnation

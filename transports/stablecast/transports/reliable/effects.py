@@ -4,7 +4,7 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.transports.lbttcp import Run
+from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire.lbmc import Message
 
 

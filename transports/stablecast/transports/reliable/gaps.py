@@ -17,7 +17,7 @@ from itertools import islice
 
 import attrs
 
-from stablecast.core.seeded import Seeded
+from stablecast.core.machine.seeded import Seeded
 from stablecast.transports.reliable.effects import DatagramsLost, LossReason, ReceiverEffect
 from stablecast.transports.reliable.settings import MAX_MISSING, ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics

@@ -2,7 +2,7 @@
 
 import attrs
 
-from stablecast.transports.reliable.batching import Mark
+from stablecast.transports.reliable.batches import Mark
 from stablecast.transports.reliable.settings import SourceSettings
 
 

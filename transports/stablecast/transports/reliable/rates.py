@@ -14,7 +14,7 @@ from enum import IntEnum
 
 import attrs
 
-from stablecast.core.units import SECOND
+from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable.settings import MAX_QUEUED_REPAIRS, RateSettings
 
 

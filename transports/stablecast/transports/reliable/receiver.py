@@ -15,7 +15,7 @@ from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import ReceiverEffect, SendDatagrams
 from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
 from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiving import Receiving
+from stablecast.transports.reliable.session_receiver import Receiving
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.wire.errors import WireError

@@ -2,7 +2,7 @@
 
 import attrs
 
-from stablecast.core.units import MILLISECOND, SECOND
+from stablecast.core.machine.units import MILLISECOND, SECOND
 
 MIN_DATAGRAM = 500
 MAX_DATAGRAM = 65_535

@@ -20,8 +20,8 @@ from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, 
 from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
 from stablecast.transports.reliable.packets import Told
 from stablecast.transports.reliable.rates import RateLimiter
-from stablecast.transports.reliable.sending import Say, SessionState, SourceSession
 from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings
+from stablecast.transports.reliable.source_session import Say, SessionState, SourceSession
 
 HEADER_BYTES = 20
 """Bytes of a data datagram before its messages; of LBT-RU with the session ID."""

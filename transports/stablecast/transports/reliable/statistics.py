@@ -2,8 +2,8 @@
 
 import attrs
 
-from stablecast.core.units import milliseconds
-from stablecast.transports.wire.sequences import Reason
+from stablecast.core.machine.units import milliseconds
+from stablecast.transports.wire.sequence_lists import Reason
 
 SHORTEST = 4
 """Bytes of the shortest packet."""

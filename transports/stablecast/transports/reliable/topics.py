@@ -13,8 +13,8 @@ from collections import deque
 
 import attrs
 
-from stablecast.core import serial
-from stablecast.core.ranges import RangeSet
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.transports.reliable.effects import ReceiverEffect, TopicLost
 from stablecast.transports.reliable.settings import MAX_TOPIC_GAPS, MAX_TOPICS
 

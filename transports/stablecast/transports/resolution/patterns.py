@@ -6,7 +6,7 @@ Python's expressions read nearly all of both; the POSIX classes are translated.
 import re
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.srs_patterns import compiled
+from stablecast.transports.resolution.pattern_index import compiled
 from stablecast.transports.wire import lbmr
 
 MAX_PATTERN_BYTES = 254

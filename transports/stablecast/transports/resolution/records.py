@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.places import joinable, otid, place_of, split, transport_of
+from stablecast.transports.codec.places import joinable, otid, place_of, split, transport_of
 from stablecast.transports.wire import lbmr
 
 MAX_TOPIC_BYTES = 246

@@ -4,7 +4,7 @@ from typing import get_args
 
 import attrs
 
-from stablecast.transports.wire.chains import check_length
+from stablecast.transports.wire.chained_headers import check_length
 from stablecast.transports.wire.context_headers import (
     ApplicationChain,
     ApplicationHeader,

@@ -7,8 +7,8 @@ with code 255, nothing follows; which one is told by the kind of the message.
 import struct
 from enum import IntEnum
 
-from stablecast.core.records import record
-from stablecast.transports.wire.chains import MIN_LENGTH, decode_chain, encode_chain
+from stablecast.core.machine.records import record
+from stablecast.transports.wire.chained_headers import MIN_LENGTH, decode_chain, encode_chain
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.headers import Header, pack, unpack
 

@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import dotted, octets_of, packed
-from stablecast.transports.wire.options import (
+from stablecast.transports.wire.resolution_options import (
     LENGTH_OPTION,
     PACKET_OPTIONS,
     ContextInstance,
@@ -40,7 +40,7 @@ from stablecast.transports.wire.options import (
     trailer_start,
     unpack_options,
 )
-from stablecast.transports.wire.packets import (
+from stablecast.transports.wire.resolution_packets import (
     RELEASE,
     VERSION,
     AnyPacket,
@@ -51,7 +51,7 @@ from stablecast.transports.wire.packets import (
     ResolutionRequest,
     standard_options,
 )
-from stablecast.transports.wire.records import (
+from stablecast.transports.wire.resolution_records import (
     Advertisement,
     MalformedRecordError,
     PatternType,

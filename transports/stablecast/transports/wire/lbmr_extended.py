@@ -24,7 +24,7 @@ from stablecast.transports.wire.fields import (
     text_of,
 )
 from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
-from stablecast.transports.wire.options import (
+from stablecast.transports.wire.resolution_options import (
     LENGTH_OPTION,
     PACKET_OPTIONS,
     PacketOption,

@@ -11,9 +11,9 @@ from typing import ClassVar, assert_never
 
 import attrs
 
-from stablecast.transports.wire.chains import check_length, decode_chain, encode_chain
+from stablecast.transports.wire.chained_headers import check_length, decode_chain, encode_chain
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.sequences import (
+from stablecast.transports.wire.sequence_lists import (
     Format,
     Reason,
     decode_sqns,

@@ -10,10 +10,10 @@ from typing import ClassVar, assert_never
 
 import attrs
 
-from stablecast.transports.wire.chains import decode_chain, encode_chain
+from stablecast.transports.wire.chained_headers import decode_chain, encode_chain
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import U16, U32, Layout
-from stablecast.transports.wire.sequences import (
+from stablecast.transports.wire.sequence_lists import (
     Format,
     Reason,
     decode_sqns,

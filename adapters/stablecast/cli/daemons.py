@@ -1,0 +1,261 @@
+"""The daemons: ready line, signals, exit status, and what they do to their own process."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from stablecast.config import options
+from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.options import parse_options
+from stablecast.config.plan import Plan
+from stablecast.config.profiles import profile
+from stablecast.config.schema import NEWEST, dtd
+from stablecast.core.errors import StablecastError
+from stablecast.runtime import address, garbage_collection, tls
+from stablecast.runtime.event_loop import NEW_LOOP, on_ending, run_service
+from stablecast.runtime.service_addresses import parse_services
+from stablecast.store.daemon_settings import all_settings, disk_of
+from stablecast.store.hosts import Host, Hosts
+from stablecast.store.log_lines import Log, Severity, open_log
+from stablecast.store.process import Detached, Pidfile, allow_descriptors, become, detach
+from stablecast.store.proxy import context_for
+from stablecast.store.store import StoreSettings
+from stablecast.text.console import note, say
+from stablecast.text.exit_status import FAILED, INTERRUPTED
+
+if TYPE_CHECKING:
+    from stablecast.ops.monitor.server import Monitor
+
+
+@attrs.frozen
+class StoreJob:
+    """What `stablecast store` was asked for."""
+
+    directory: Path
+    listen: str
+    options: Sequence[str]
+    new: bool
+    resolver: Sequence[str]
+    services: Sequence[str]
+    profile: str
+    trace: Path | None
+    as_json: bool
+
+
+@attrs.frozen
+class DaemonJob:
+    """What `stablecast store CONFIG` was asked for."""
+
+    path: Path
+    profile: str
+    detach: bool
+    new: bool
+    trace: Path | None
+    as_json: bool
+
+
+def dump() -> int:
+    """Print the document type of configuration files (P-702)."""
+    say(dtd(NEWEST).rstrip())
+    return 0
+
+
+def _load(path: Path, profile_name: str) -> Plan:
+    from stablecast.config.plan_assembly import load  # noqa: PLC0415 - a store on a directory needs no XML
+
+    return load(path, profile_name)
+
+
+def validate(path: Path, profile_name: str, as_json: bool) -> int:
+    """Check a configuration file; 0: it is valid (P-703). Raises like `load`; with JSON what is wrong is printed."""
+    try:
+        plan = _load(path, profile_name)
+    except ConfigFileError as error:
+        if not as_json:
+            raise
+        found = [{"line": one.place.line, "element": one.place.element, "text": one.text} for one in error.problems]
+        say({"valid": False, "problems": found})
+        return FAILED
+    for notice in plan.notices:
+        note(f"{path}:{notice.place}: {notice.text}")
+    say({"valid": True, "stores": [store.name for store in plan.stores]} if as_json else f"{path} is valid")
+    return 0
+
+
+def run_store(job: StoreJob) -> int:
+    """Run one store on a directory; see `stablecast store run --help`."""
+    host, port = address.parse(job.listen)
+    seed = int.from_bytes(os.urandom(8), "big")
+    base = profile(job.profile)
+    given = parse_options(job.options)
+    config = options.apply("store", attrs.evolve(base.store, address=job.listen, seed=seed), given)
+    disk = options.apply("disk", base.disk, options.disk_options(given))
+    for notice in options.notices("store", given):
+        note(notice)
+    settings = StoreSettings(
+        address.join(host, port),
+        job.directory,
+        config,
+        job.trace,
+        disk_of(disk, config),
+        new=job.new,
+        resolver=[address.join(*address.parse(relay)) for relay in job.resolver],
+        resolver_service=parse_services(job.services),
+        reads=disk.reads,
+    )
+    allow_descriptors()
+    return run_service(serve(settings, job.as_json))
+
+
+def run_daemon(job: DaemonJob) -> int:
+    """Run the stores of a configuration file; see `stablecast store run --help`."""
+    plan = _load(job.path, job.profile)
+    for notice in plan.notices:
+        note(f"{job.path}:{notice.place}: {notice.text}")
+    if job.detach and plan.daemon.log.path is None:
+        note(f"{job.path}: nobody will read the log of a detached daemon: name a file in <log>")
+    detached = detach() if job.detach else None
+    if isinstance(detached, int):
+        return detached
+    daemon = plan.daemon
+    if daemon.tls is not None:
+        tls.use(daemon.tls)
+    with ExitStack() as stack:
+        pidfile = None if daemon.pidfile is None else Pidfile.write(daemon.pidfile)
+        if pidfile is not None:
+            stack.callback(pidfile.remove)
+        log = open_log(daemon.log, sys.stderr)
+        stack.callback(log.close)
+        for notice in plan.notices if daemon.log.path is not None else ():
+            log.write(Severity.WARNING, "", "configuration", f"{job.path}:{notice.place}: {notice.text}")
+        allow_descriptors()
+        try:
+            become(daemon.uid, daemon.gid, [path for path in (daemon.pidfile, daemon.log.path) if path is not None])
+            return run_service(serve_daemon(plan, job, log, detached))
+        except Exception as error:
+            expected = isinstance(error, StablecastError | OSError)
+            log.write(
+                Severity.ERROR, "", "daemon-failed", str(error) if expected else f"{type(error).__name__}: {error}"
+            )
+            raise
+
+
+async def serve_daemon(plan: Plan, job: DaemonJob, log: Log, detached: Detached | None = None) -> int:
+    """Run stores until they are interrupted; returns the exit status. Raises like `Hosts.start` and `Hosts.stop`.
+
+    A store whose disk fails is parked alone, and the others and the monitor go on.
+    """
+    interrupt = _interrupt()
+    hosts = Hosts(all_settings(plan, log.write, new=job.new, trace=job.trace), NEW_LOOP)
+    async with AsyncExitStack() as stack:
+        await hosts.start()
+        stack.push_async_callback(hosts.stop)
+        monitor = _monitor(plan, hosts, log)
+        if monitor is not None:
+            stack.push_async_callback(monitor.stop)
+        publishing = asyncio.create_task(_publish(plan, hosts, log))
+        stack.callback(publishing.cancel)
+        garbage_collection.keep_served()
+        _say_ready(hosts, monitor, job.as_json)
+        if detached is not None:
+            detached.ready()
+        tending = asyncio.create_task(hosts.tend())
+        stack.push_async_callback(_cancelled, tending)
+        await asyncio.wait({interrupt, tending}, return_when=asyncio.FIRST_COMPLETED)
+    say({"stopped": True} if job.as_json else "stopped")
+    return 0
+
+
+def _say_ready(hosts: Hosts, monitor: "Monitor | None", as_json: bool) -> None:
+    for host in hosts.hosts:
+        store = host.store
+        ready = {"ready": True, "store": store.settings.name, "address": store.address}
+        text = f'store "{store.settings.name}" ready to accept registrations at {store.address}'
+        say(ready if as_json else text)
+    if monitor is not None:
+        say({"monitor": monitor.address} if as_json else f"monitor at http://{monitor.address}")
+
+
+def _monitor(plan: Plan, hosts: Hosts, log: Log) -> "Monitor | None":
+    """The monitor, if there is to be one. Raises ConfigError, PortError, and OSError for the token's file."""
+    wanted = plan.daemon.monitor
+    if wanted is None:
+        return None
+    from stablecast.ops.monitor.server import Monitor  # noqa: PLC0415 - most stores have none, and it takes its time
+    from stablecast.ops.monitor.settings import MonitorSettings, Permission  # noqa: PLC0415
+
+    token = "" if wanted.token_file is None else wanted.token_file.read_text(encoding="utf-8").strip()
+    permission = Permission.READ_WRITE if wanted.writable else Permission.READ_ONLY
+    monitor = Monitor(MonitorSettings(wanted.host, wanted.port, permission, token), hosts.watched, log.write)
+    monitor.start()
+    return monitor
+
+
+async def _publish(plan: Plan, hosts: Hosts, log: Log) -> None:
+    """Publish statistics where they are asked for; stores go on without them."""
+    if plan.daemon.statistics is None or not hosts.hosts:
+        return
+    from stablecast.store.statistics_topic import Publisher  # noqa: PLC0415 - most stores publish none
+
+    first = hosts.hosts[0].store
+    host, _ = address.parse(first.address)
+    try:
+        await Publisher(plan, hosts.watched, lambda: context_for(first.settings, host)).run()
+    except (StablecastError, OSError) as error:
+        log.write(Severity.WARNING, "", "statistics-failed", f"no statistics are published any more: {error}")
+
+
+async def serve(settings: StoreSettings, as_json: bool) -> int:
+    """Run a store until it is interrupted or its disk fails; returns the exit status. Raises like `Store.start`.
+
+    It has a thread of its own, as those of a daemon have: a disk that holds up its loop holds up no signal.
+    """
+    interrupt = _interrupt()
+    host = Host(settings, NEW_LOOP)
+    store = host.store
+    await host.start()
+    garbage_collection.keep_served()
+    for report in store.reports:
+        note(report)
+    if as_json:
+        say({"ready": True, "address": store.address, "directory": str(settings.directory)})
+    else:
+        say(f"store ready to accept registrations at {store.address}")
+    watching = asyncio.create_task(host.watch_room())
+    ends: set[asyncio.Future[Any]] = {interrupt, host.failed}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await _cancelled(watching)
+    await host.stop()
+    if as_json:
+        say({"stopped": True, **store.statistics()})
+    return 0
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    """End a task that never ends by itself; what it failed with is raised."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _interrupt() -> "asyncio.Future[None]":
+    """Done at the first signal that asks for the end (P-707).
+
+    The second one ends the process as a crash would (P-708): the disk may be what it does not want to wait for, and
+    whatever was reported stable is on it.
+    """
+    stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def interrupted() -> None:
+        if stop.done():
+            os._exit(INTERRUPTED)
+        stop.set_result(None)
+
+    on_ending(interrupted)
+    return stop

@@ -1,0 +1,30 @@
+"""Refuse a second source of a context that claims a RegID: only the later one would hold it, and the other end."""
+
+from collections.abc import Iterable
+
+from stablecast.core.errors import MisuseError
+from stablecast.core.protocol.settings import SourceConfig
+
+
+def check_claims(config: SourceConfig, living: Iterable[SourceConfig]) -> None:
+    """Raise MisuseError if a source that lives in the same context has the session id or a RegID of this one."""
+    for other in living:
+        if not (config.stores and other.stores):
+            continue
+        if config.topic == other.topic and config.session_id and config.session_id == other.session_id:
+            claimed = f"session id {config.session_id}"
+        elif common := sorted(_reg_ids(config) & _reg_ids(other)):
+            claimed = "RegID {1} at store {0}".format(*common[0])
+        else:
+            continue
+        raise MisuseError(
+            f"this context has a source of '{other.topic}' with {claimed}: use that one, or give another session id or "
+            "other RegIDs"
+        )
+
+
+def _reg_ids(config: SourceConfig) -> set[tuple[str, int]]:
+    """The RegIDs that a source asks for; a session id stands for them."""
+    if config.session_id:
+        return set()
+    return {(store.name or store.address, store.reg_id) for store in config.stores if store.reg_id}

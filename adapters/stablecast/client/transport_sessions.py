@@ -1,0 +1,183 @@
+"""The sessions of a context over LBT-RM and LBT-RU: made with the first source, or receiver, that wants one."""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import attrs
+
+from stablecast.client.advice import log
+from stablecast.client.sender import RESERVED
+from stablecast.client.source import Source
+from stablecast.config.transport_options import Transport, TransportConfig
+from stablecast.core.errors import StablecastError
+from stablecast.core.machine import serial
+from stablecast.core.protocol.inputs import Lost
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.runtime import address, ports
+from stablecast.runtime.reliable_joiner import ReliableJoiner
+from stablecast.runtime.reliable_receivers import ReliableReceivers
+from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.runtime.reliable_stream import ReliableStream
+from stablecast.runtime.session_choice import Berths
+from stablecast.runtime.source_strings import Where, is_source_string
+from stablecast.runtime.stream import Item, StreamServer
+from stablecast.runtime.stream_joiner import Joiner
+from stablecast.transports import codec
+from stablecast.transports.reliable import high_water_marks
+from stablecast.transports.reliable.lbtrm import LbtrmSources
+from stablecast.transports.reliable.lbtru import LbtruSources
+from stablecast.transports.reliable.settings import MAX_SUBMITTED
+from stablecast.transports.wire.lbmc import DATA_HEADER
+
+
+@attrs.frozen
+class Berth:
+    """Where a source sends: its configuration with life and place, how its stream is made, or given up before that."""
+
+    config: SourceConfig
+    make: Callable[[Source], StreamServer | ReliableStream]
+    give_up: Callable[[], None]
+    transport: TransportConfig
+
+    def stream(self, source: Source) -> StreamServer | ReliableStream:
+        """What the source writes to, and when."""
+        batching = self.transport.batching
+        source.collect(batching.minimum_bytes, batching.span_ns)
+        return self.make(source)
+
+
+class Transports:
+    """What a context's sources send on and its receivers join, TCP aside.
+
+    `unusable` counts the sources that were found and could not be joined.
+    """
+
+    def __init__(self, interface: str) -> None:
+        """Nothing is open yet."""
+        self._interface = interface
+        self._sources: dict[Transport, tuple[ReliableSources, Berths]] = {}
+        self._receivers: ReliableReceivers | None = None
+        self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
+        self._joiners: WeakValueDictionary[str, Joiner] = WeakValueDictionary()
+        self.unusable = 0
+
+    def close(self) -> None:
+        """End all, and answer nobody any more."""
+        for sources, _ in self._sources.values():
+            sources.close()
+        if self._receivers is not None:
+            self._receivers.close()
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """The counters of each session, by `source` or `receiver` and its source string."""
+        found: dict[str, dict[str, int]] = {}
+        for sources, _ in self._sources.values():
+            found |= sources.all_statistics()
+        if self._receivers is not None:
+            found |= self._receivers.all_statistics()
+        found |= {f"source TCP:{place}": server.statistics() for place, server in self._servers.items()}
+        return found | {f"receiver TCP:{place}": joiner.statistics() for place, joiner in self._joiners.items()}
+
+    def berth(self, config: SourceConfig, transport: TransportConfig) -> Berth:
+        """Where a new source sends. Raises PortError."""
+        if transport.kind is Transport.TCP:
+            if transport.tcp_port:
+                listening = ports.listen(self._interface, transport.tcp_port, "transport_tcp_port")
+            else:
+                listening = ports.listen_in_range(self._interface, transport.tcp_range.pair)
+            config = attrs.evolve(config, transport=address.join(self._interface, listening.getsockname()[1]))
+
+            def make_server(source: Source) -> StreamServer:
+                hold = source.hold if transport.tcp_blocks else None
+                server = self._servers[source.place] = StreamServer(listening, source.greeting, transport.buffer, hold)
+                return server
+
+            return Berth(config, make_server, listening.close, transport)
+        settings = transport.source
+        sources, berths = self._of(transport)
+        place = self._group if transport.kind is Transport.LBTRM else self._port
+
+        def make(number: int) -> int:
+            return sources.open(settings=settings, **place(transport, number))
+
+        session = berths.take(transport.named, transport.pool, make)
+        where = sources.where(session)
+        if sources.settings(session) != settings:
+            log.warning("source '%s' shares the session %s: its first source has set the options", config.topic, where)
+        index = codec.split(config.incarnation)[1]
+        config = attrs.evolve(config, incarnation=codec.join(where.session_id, index), transport=str(where))
+
+        def leave() -> None:
+            sources.forget(session, index)
+            if berths.leave(session):
+                sources.retire(session)
+
+        def make_stream(source: Source) -> ReliableStream:
+            room = sources.settings(session).datagram_max - RESERVED - DATA_HEADER.size
+            source.max_payload, source.max_message = room, MAX_SUBMITTED // 2
+
+            def failed(error: Exception) -> None:
+                source.fail("to send what waited for the rate limit", error)
+
+            return ReliableStream(sources, session, lambda: standing(source), source.hold, leave, failed)
+
+        return Berth(config, make_stream, leave, transport)
+
+    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, Berths]:
+        """The sessions of a kind; the first source of the kind sets the rate limits."""
+        kind, rates = transport.kind, transport.chosen.rates
+        if kind not in self._sources:
+            machine = LbtrmSources(rates) if kind is Transport.LBTRM else LbtruSources(rates)
+            self._sources[kind] = (ReliableSources(machine, self._interface), Berths())
+        return self._sources[kind]
+
+    def joiner(
+        self,
+        transport: str,
+        session_id: int | None,
+        config: TransportConfig,
+        on_items: Callable[[int, list[Item]], None],
+        on_lost: Callable[[Lost], None],
+        on_end: Callable[[bool], None],
+    ) -> Joiner | ReliableJoiner:
+        """Joins what a source writes to: `ip:port`, or a source string. Raises PortError, AddressError."""
+        if not is_source_string(transport):
+            joiner = self._joiners[transport] = Joiner(transport, session_id, on_items, on_end)
+            return joiner
+        if self._receivers is None:
+            self._receivers = ReliableReceivers(self._interface)
+        where = Where.parse(transport)
+        settings = (config.lbtrm if where.group else config.lbtru).receiver
+        return ReliableJoiner(
+            self._receivers, where, settings, on_items, on_lost, on_end, ports=config.lbtru_range.pair
+        )
+
+    def pass_over(self, place: str, error: StablecastError) -> None:
+        """Somebody advertises what cannot be joined from here: others may be found."""
+        self.unusable += 1
+        log.warning("a source that was found is passed over, %s: %s", place, error)
+
+    @staticmethod
+    def _group(transport: TransportConfig, place: int) -> dict[str, Any]:
+        """The group that was asked for, or one of the pool; and where NAKs come to."""
+        group = address.join(transport.group or transport.group_at(place), transport.port)
+        return {"group": group, "ports": transport.nak_ports.pair}
+
+    @staticmethod
+    def _port(transport: TransportConfig, _: int) -> dict[str, Any]:
+        """The port that was asked for, or one of the range."""
+        named = (transport.lbtru_port, transport.lbtru_port)
+        return {"ports": named if transport.lbtru_port else transport.lbtru_range.pair}
+
+
+def standing(source: Source) -> bytes:
+    """What is told now and then where nobody is greeted: the newest number and the SRI, as soon as there is one."""
+    info = source.info()
+    _, index = codec.split(source.config.incarnation)
+    return info and high_water_marks.message([(index, serial.wire(source.next_number - 1))]) + info
+
+
+def checked(place: str) -> str:
+    """A place that a user wrote: `ip:port` or a source string, in its usual form. Raises AddressError."""
+    return str(Where.parse(place)) if is_source_string(place) else address.join(*address.parse(place))

@@ -1,0 +1,97 @@
+"""Options of the client library in a store's configuration: type lbm-context, lbm-receiver and lbm-source (P-845).
+
+A store is a context with receivers, and its proxies are sources. Some of these options have their effect here; one that
+is documented and has none is told; one that is not documented is told as well, and the store runs all the same. Those
+that a store is known not to survive are refused.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from stablecast.config.options import ALIASES, SCOPES
+from stablecast.config.transport_options import OF_RECEIVERS
+
+CONTEXT = (
+    "resolver_unicast_daemon",
+    "resolver_service",
+    "request_tcp_port_low",
+    "request_tcp_port_high",
+    "request_tcp_interface",
+    "default_interface",
+)
+"""Context options that a store follows, beside those of resolution."""
+
+OF_RESOLUTION = ("resolver_", "resolution_")
+"""How options of resolution begin."""
+
+RECEIVER = (
+    "retransmit_request_outstanding_maximum",
+    "retransmit_request_interval",
+    "retransmit_request_message_timeout",
+    "delivery_control_maximum_burst_loss",
+)
+"""Receiver options that a store follows, for all its topics, beside those of LBT-RM and LBT-RU."""
+
+OF_THE_SOURCE = frozenset(
+    {
+        "ume_store",
+        "ume_store_name",
+        "ume_store_group",
+        "ume_session_id",
+        "ume_receiver_paced_persistence",
+        "ume_proxy_source",
+        "ume_repository_size_threshold",
+        "ume_repository_size_limit",
+        "ume_repository_disk_file_size_limit",
+        "ume_repository_ack_on_reception",
+        "ume_write_delay",
+    }
+)
+"""Source options that a proxy has from the source that it stands in for."""
+
+DEADLY = frozenset(
+    {
+        "ordered_delivery",
+        "use_late_join",
+        "umq_queue_participation",
+        "null_channel_behavior",
+        "unrecognized_channel_behavior",
+    }
+)
+"""Options that break a store's receiving."""
+
+
+@cache
+def documented() -> frozenset[tuple[str, str]]:
+    """Scope and name of each documented option."""
+    text = Path(__file__).with_name("documented.txt").read_text(encoding="utf-8")
+    return frozenset(
+        (scope, name) for scope, name in (line.split() for line in text.splitlines() if not line.startswith("#"))
+    )
+
+
+def followed(scope: str, name: str) -> bool:
+    """Whether the option has an effect at a store. Scopes are context, receiver, source."""
+    if scope == "context":
+        return name in CONTEXT or _of_resolution(name)
+    if scope == "receiver":
+        return name in OF_RECEIVERS or ALIASES["receiver"].get(name, name) in RECEIVER
+    known = ALIASES["source"].get(name, name)
+    return known not in OF_THE_SOURCE and any(option.name == known for option in SCOPES["source"])
+
+
+def _of_resolution(name: str) -> bool:
+    if not name.startswith(OF_RESOLUTION):
+        return False
+    from stablecast.config.resolution_options import of_contexts  # noqa: PLC0415 - most stores say nothing of it
+
+    return bool(of_contexts({name: ""})[0])
+
+
+def comment(scope: str, name: str) -> str:
+    """Why an option that is not followed is not."""
+    if scope == "source" and name in OF_THE_SOURCE:
+        return f"{name} is that of the source that a proxy stands in for"
+    if (scope, name) in documented():
+        return f"{name} has no effect at this store"
+    return f"{name} is no documented {scope} option; the store runs without it"

@@ -1,0 +1,60 @@
+"""Topic patterns (P-817): exact, Perl compatible, or POSIX extended, all as expressions of Python.
+
+Python's expressions are Perl's but for few constructs (recursion, verbs, resetting the start of a match); one that uses
+them is refused, never misread. Of POSIX the named classes are put into Python's words. What is searched for may lie
+anywhere in a topic (C-13).
+"""
+
+import re
+
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.settings import PatternType
+
+TYPES = {"direct": PatternType.DIRECT, "pcre": PatternType.PCRE, "regexp": PatternType.REGEXP}
+"""By their names in lower case: examples of the documentation write `pcre` as well."""
+
+_CLASSES = {
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"!-/:-@\[-`{-~",
+    "print": r"\x20-\x7e",
+    "graph": r"\x21-\x7e",
+    "cntrl": r"\x00-\x1f\x7f",
+    "xdigit": "0-9A-Fa-f",
+}
+_CLASS = re.compile(r"\[:(\w+):\]")
+
+
+class PatternError(StablecastError):
+    """A pattern that cannot be used; the message says why."""
+
+
+def expression(pattern: str, kind: PatternType) -> str:
+    """The pattern as Python has it.
+
+    Raises:
+        PatternError: It is not an expression of its kind.
+
+    >>> expression("orders[[:digit:]]+", PatternType.REGEXP)
+    'orders[0-9]+'
+    """
+    if kind is PatternType.DIRECT:
+        return pattern
+    python = _CLASS.sub(_named, pattern) if kind is PatternType.REGEXP else pattern
+    try:
+        re.compile(python)
+    except re.error as error:
+        raise PatternError(f"'{pattern}' is not an expression that can be used here: {error}") from None
+    return python
+
+
+def _named(found: "re.Match[str]") -> str:
+    known = _CLASSES.get(found[1])
+    if known is None:
+        raise PatternError(f"[:{found[1]}:] is not a class of characters: there are {', '.join(_CLASSES)}")
+    return known

@@ -1,0 +1,82 @@
+"""`stablecast capture decode FILE`: what it prints and how it ends."""
+
+import json
+import sys
+from pathlib import Path
+
+import typer
+
+from stablecast.evidence.capture import packet_text
+from stablecast.evidence.capture.counts import Tally
+from stablecast.evidence.capture.decoder import Packet, packets
+from stablecast.evidence.capture.errors import CaptureError, CutError
+from stablecast.evidence.capture.ports import Plan
+from stablecast.evidence.capture.traffic_survey import survey
+from stablecast.evidence.capture.verdicts import Verdict
+
+CLEAN, FAULTY, UNREADABLE = 0, 1, 2
+"""Exit statuses: all of ours was decoded; something was not, or nothing is ours; the file cannot be read."""
+MAX_PROBLEMS = 100
+"""Sentences about packets in the JSON form."""
+
+
+def run_decode(path: Path, told: list[str], roundtrip: bool, as_json: bool, records: bool = False) -> int:
+    """Decodes a capture, prints what is in it, and returns the exit status.
+
+    Args:
+        path: The capture.
+        told: What the caller knows of its ports.
+        roundtrip: Whether to encode everything again.
+        as_json: Whether to print JSON: one object, the counts.
+        records: Whether to print one for each packet of ours before it.
+    """
+    try:
+        plan = survey(path, told)
+        return _report(path, plan, roundtrip, as_json or records, records)
+    except CaptureError as error:
+        return _fail(str(error))
+
+
+def _fail(sentence: str) -> int:
+    typer.echo(f"stablecast: {sentence}", err=True)
+    return UNREADABLE
+
+
+def _report(path: Path, plan: Plan, roundtrip: bool, as_json: bool, records: bool) -> int:
+    tally, problems = Tally(), list[str]()
+    first_ns: int | None = None
+    cut = ""
+    try:
+        for packet in packets(path, plan, roundtrip=roundtrip):
+            tally.add(packet)
+            first_ns = packet.time_ns if first_ns is None else first_ns
+            if as_json and len(problems) < MAX_PROBLEMS:
+                problems += [f"{_where(packet)}: {problem.text}" for problem in packet.problems]
+            if packet.verdict is Verdict.OTHER:
+                continue
+            if records:
+                _print(json.dumps(packet_text.record(packet)))
+            elif not as_json:
+                _print(packet_text.line(packet, plan, first_ns))
+    except CutError as error:
+        cut = str(error)
+    if as_json:
+        _print(json.dumps({"file": str(path), **tally.as_json(), "problems": problems[:MAX_PROBLEMS]}))
+    else:
+        for text in packet_text.summary(tally):
+            _print(text)
+    if cut:
+        return _fail(cut)
+    if not tally.frames[Verdict.DECODED] and not tally.faulty:
+        typer.echo(f"stablecast: nothing in {path} is ours, by its ports and its bytes; --port may help", err=True)
+    return CLEAN if tally.clean else FAULTY
+
+
+def _where(packet: Packet) -> str:
+    return f"frame {packet.number}" if packet.number else f"end of {packet.session}"
+
+
+def _print(text: str) -> None:
+    """Names in captures may be any bytes, and outputs of any encoding."""
+    encoding = sys.stdout.encoding or "utf-8"
+    typer.echo(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -1,0 +1,85 @@
+"""What a flow is that nobody announced: only what reads as ours from its first byte to its last is believed."""
+
+from typing import assert_never
+
+from stablecast.evidence.capture import layers
+from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.streams import FrameReader, MessageReader
+from stablecast.transports.wire import lbmr, lbtrm, lbtru
+from stablecast.transports.wire.errors import WireError
+
+
+def guess_datagram(octets: bytes) -> Kind | None:
+    """What a datagram is, if it can hardly be anything else."""
+    for kind, test in ((Kind.LBMR, _is_resolution), (Kind.LBTRM, _is_multicast), (Kind.LBTRU, _is_unicast)):
+        try:
+            if test(octets):
+                return kind
+        except WireError:
+            continue
+    return None
+
+
+def _is_resolution(octets: bytes) -> bool:
+    packet = lbmr.decode(octets)
+    if packet.version != lbmr.VERSION:
+        return False
+    if packet.options or isinstance(packet, lbmr.ContextInfo):
+        return True
+    return isinstance(packet, lbmr.Packet) and bool(packet.queries or packet.advertisements)
+
+
+def _is_multicast(octets: bytes) -> bool:
+    packet = lbtrm.decode(octets)
+    if packet.options or not packet.nak_port:
+        return False
+    match packet:
+        case lbtrm.Data():
+            return _holds_messages(packet.payload)
+        case lbtrm.SessionMessage():
+            return packet.reserved == 0 and bool(packet.flags & lbtrm.Data.UNICAST_NAKS)
+        case lbtrm.Nak() | lbtrm.Ncf():
+            return bool(packet.sqns) and packet.format <= lbtrm.Format.PARITY
+        case _:
+            assert_never(packet)
+
+
+def _is_unicast(octets: bytes) -> bool:
+    packet = lbtru.decode(octets)
+    match packet:
+        case lbtru.Data():
+            return packet.flags in {0, lbtru.Data.RETRANSMISSION} and _holds_messages(packet.payload)
+        case lbtru.SessionMessage():
+            return packet.flags in {0, lbtru.SessionMessage.SYN}
+        case lbtru.Nak() | lbtru.Ncf():
+            return bool(packet.sqns) and packet.reserved == 0 and packet.format <= lbtru.Format.PARITY
+        case lbtru.Ack() | lbtru.Request():
+            return bool(packet.options)
+        case lbtru.Reset():
+            return False
+        case _:
+            assert_never(packet)
+
+
+def _holds_messages(payload: bytes) -> bool:
+    found = layers.messages(payload, roundtrip=False)
+    return bool(found.layers) and not found.problems
+
+
+def guess_stream(octets: bytes, least: int = 1) -> Kind | None:
+    """What a connection is of which these are the first bytes, or those of any segment: whole messages or frames.
+
+    There must be so many of them (`least`): bytes that were put together until they fit are no proof.
+    """
+    messages = MessageReader(whole=True, roundtrip=False)
+    scan = messages.scan(octets)
+    if scan.count >= least and not scan.broken and not messages.decode(octets[: messages.size(octets, 0)]).problems:
+        return Kind.LBTTCP
+    scan = FrameReader(whole=True, roundtrip=False).scan(octets)
+    return Kind.SRS if scan.count >= least and scan.end == len(octets) else None
+
+
+def may_go_on(octets: bytes) -> bool:
+    """Whether these may be the first bytes of a connection of ours, and more of them would tell."""
+    readers = (kind(whole=True, roundtrip=False) for kind in (MessageReader, FrameReader))
+    return not all(reader.scan(octets).broken for reader in readers)

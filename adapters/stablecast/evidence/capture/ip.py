@@ -1,0 +1,265 @@
+"""IPv4, UDP and TCP headers, and datagrams that were cut up on the way."""
+
+import struct
+from collections import OrderedDict
+from functools import lru_cache
+from typing import ClassVar
+
+import attrs
+
+from stablecast.core.machine.records import record
+from stablecast.transports.wire import fields
+
+UDP = 17
+TCP = 6
+"""Protocols, as an IPv4 header calls them."""
+MAX_HELD = 4096
+"""Datagrams of which some pieces are awaited; the oldest is given up for a new one."""
+MAX_APART_NS = 1_000_000_000
+"""Pieces of a datagram are sent in one go. What comes later is of another one: numbers of datagrams come again soon."""
+
+_IPV4 = struct.Struct(">BBHHHBBH4s4s")
+_UDP = struct.Struct(">HHH2x")
+_TCP = struct.Struct(">HHIIBBH4x")
+_FLOW = slice(12, 24)
+"""Addresses and ports in an IPv4 packet whose header has no options."""
+_PLAIN = 0x45
+"""First byte of an IPv4 packet whose header has no options."""
+_CHECKS = {UDP: 6, TCP: 16}
+"""Where the checksum stands."""
+_ONES = 0xFFFF
+"""Sums in ones' complement are remainders of this."""
+_MORE = 0x2000
+_OFFSET = 0x1FFF
+"""Of a piece of a datagram: more follow it, and its place in units of eight bytes."""
+
+MAX_CACHED = 1 << 12
+"""Addresses whose text is kept."""
+
+dotted = lru_cache(MAX_CACHED)(fields.dotted)
+
+Endpoint = tuple[str, int]
+"""IPv4 address and port."""
+
+
+@record
+class Packet:
+    """An IPv4 packet.
+
+    Attributes:
+        source, target: Dotted addresses.
+        protocol: What its payload is.
+        ident: Number that all pieces of a datagram have.
+        offset: Where the payload stands in its datagram; 0 in a whole one.
+        more: Whether pieces behind this one follow.
+        payload: What was captured of it.
+        missing: Bytes that the capture cut off.
+        sound: Whether the checksum of its header is right, or not set.
+    """
+
+    source: str
+    target: str
+    protocol: int
+    ident: int
+    offset: int
+    more: bool
+    payload: bytes
+    missing: int
+    sound: bool = True
+
+    @property
+    def piece(self) -> bool:
+        """Whether this is a piece of a datagram."""
+        return self.more or self.offset > 0
+
+
+def parse(octets: bytes, length: int) -> Packet | None:
+    """The packet in captured bytes that were `length` on the wire; None if they are none."""
+    if len(octets) < _IPV4.size:
+        return None
+    first, _, total, ident, fragment, _, protocol, check, source, target = _IPV4.unpack_from(octets)
+    header = (first & 0x0F) * 4
+    if total == 0:  # written by the network card, after the capture
+        total = length
+    if header < _IPV4.size or total < header or len(octets) < header:
+        return None
+    return Packet(
+        dotted(source),
+        dotted(target),
+        protocol,
+        ident,
+        (fragment & _OFFSET) * 8,
+        bool(fragment & _MORE),
+        octets[header:total],
+        max(total - len(octets), 0),
+        not check or not int.from_bytes(octets[:header]) % _ONES,
+    )
+
+
+def flow_of(octets: bytes) -> bytes:
+    """What all packets of a flow of TCP have in common; nothing for pieces, headers with options and other packets."""
+    plain = len(octets) >= _FLOW.stop and octets[0] == _PLAIN and octets[9] == TCP and not octets[6] & 0x3F
+    return octets[_FLOW] if plain and not octets[7] else b""
+
+
+def intact(packet: Packet) -> bool | None:
+    """Whether the checksums of a whole packet are right; None if the one of its datagram or segment says nothing.
+
+    It was cut off, is not set, or is the sum of addresses and length alone: the network card does the rest.
+    """
+    if not packet.sound:
+        return False
+    at = _CHECKS.get(packet.protocol)
+    if at is None or packet.missing or len(packet.payload) < at + 2:
+        return None
+    length = int.from_bytes(packet.payload[4:6]) if packet.protocol == UDP else len(packet.payload)
+    octets = packet.payload[:length]
+    check = int.from_bytes(octets[at : at + 2])
+    addresses = _octets(packet.source) + _octets(packet.target)
+    pseudo = (int.from_bytes(addresses) + packet.protocol + length) % _ONES
+    if check in {0, pseudo}:
+        return None
+    return not (int.from_bytes(octets + bytes(len(octets) % 2)) + pseudo) % _ONES
+
+
+def _octets(address: str) -> bytes:
+    return bytes(map(int, address.split(".")))
+
+
+@record
+class Datagram:
+    """A UDP datagram.
+
+    Attributes:
+        missing: Bytes that its length announces and that are not there.
+        cut: How many of them the capture cut off; the others were never sent.
+    """
+
+    source: Endpoint
+    target: Endpoint
+    payload: bytes
+    missing: int = 0
+    cut: int = 0
+
+
+def parse_udp(packet: Packet) -> Datagram | None:
+    """The datagram of a whole packet; None if it is none."""
+    if len(packet.payload) < _UDP.size:
+        return None
+    source, target, length = _UDP.unpack_from(packet.payload)
+    if length < _UDP.size:
+        return None
+    payload = packet.payload[_UDP.size : length]
+    missing = length - _UDP.size - len(payload)
+    return Datagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
+
+
+@record
+class Segment:
+    """A TCP segment.
+
+    Attributes:
+        sequence: Number of its first byte, 32 bits; with `syn` the byte before it.
+        missing: Bytes that the capture cut off.
+    """
+
+    SYN: ClassVar[int] = 0x02
+    FIN: ClassVar[int] = 0x01
+    RST: ClassVar[int] = 0x04
+    source: Endpoint
+    target: Endpoint
+    sequence: int
+    flags: int
+    payload: bytes
+    missing: int
+
+    @property
+    def syn(self) -> bool:
+        """Whether it opens its direction."""
+        return bool(self.flags & self.SYN)
+
+
+def parse_tcp(packet: Packet) -> Segment | None:
+    """The segment of a whole packet; None if it is none."""
+    if len(packet.payload) < _TCP.size:
+        return None
+    source, target, sequence, _, offset, flags, _ = _TCP.unpack_from(packet.payload)
+    header = (offset >> 4) * 4
+    if not _TCP.size <= header <= len(packet.payload):
+        return None
+    octets = packet.payload[header:]
+    return Segment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
+
+
+@attrs.define
+class _Pieces:
+    """The pieces of a datagram so far, since `began_ns`: bytes by their offset, and the frames that brought them."""
+
+    packet: Packet
+    began_ns: int
+    octets: dict[int, bytes] = attrs.field(factory=dict)
+    frames: list[int] = attrs.field(factory=list)
+    end: int | None = None
+
+    def of_another(self, packet: Packet, time_ns: int) -> bool:
+        """Whether a piece is of another datagram with the same number: it comes late, or says something else."""
+        late = abs(time_ns - self.began_ns) > MAX_APART_NS
+        return late or self.octets.get(packet.offset, packet.payload) != packet.payload
+
+    def whole(self) -> bytes | None:
+        """The datagram, once nothing is missing. Pieces may overlap; the one that begins first counts."""
+        found = b""
+        for offset in sorted(self.octets):
+            if offset > len(found):
+                return None
+            found += self.octets[offset][len(found) - offset :]
+        return found[: self.end] if self.end is not None and len(found) >= self.end else None
+
+
+Key = tuple[str, str, int, int]
+
+
+@attrs.frozen
+class Whole:
+    """A datagram that is there, or was given up; then `packet` is its first piece, or the last one that came."""
+
+    packet: Packet
+    frames: tuple[int, ...]
+
+
+class Reassembly:
+    """Puts datagrams together."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Key, _Pieces] = OrderedDict()
+        self._given_up: list[Whole] = []
+
+    def take(self, packet: Packet, frame: int, time_ns: int) -> Whole | None:
+        """Takes a piece; returns the datagram once it is there."""
+        key = (packet.source, packet.target, packet.protocol, packet.ident)
+        pieces = self._held.get(key)
+        if pieces is not None and pieces.of_another(packet, time_ns):
+            del self._held[key]
+            self._given_up.append(Whole(pieces.packet, tuple(pieces.frames)))
+            pieces = None
+        if pieces is None:
+            pieces = self._held[key] = _Pieces(packet, time_ns)
+        pieces.frames.append(frame)
+        pieces.octets.setdefault(packet.offset, packet.payload)
+        if packet.offset == 0:
+            pieces.packet = packet
+        if not packet.more:
+            pieces.end = packet.offset + len(packet.payload) + packet.missing
+        octets = pieces.whole()
+        if octets is None:
+            return None
+        del self._held[key]
+        return Whole(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
+
+    def abandon(self, at_most: int) -> list[Whole]:
+        """What was given up, and of what is held the oldest datagrams until there are so many."""
+        found, self._given_up = self._given_up, []
+        while len(self._held) > at_most:
+            _, pieces = self._held.popitem(last=False)
+            found.append(Whole(pieces.packet, tuple(pieces.frames)))
+        return found

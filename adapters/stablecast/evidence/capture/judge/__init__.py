@@ -1,0 +1,113 @@
+"""Captures judged: what the packets of endpoints that nobody traced say about the rules.
+
+`statements` says what packets state, `persistence` (with `lives`, `releases` and `holders`) and `multicast` apply rules
+to that, and `forms` to the packets themselves. `findings` has the rules and the verdicts, `command` is what
+`stablecast verify` does with captures.
+
+    findings = judge(path)
+    findings.standings    # (rule, whose) -> fine, cannot tell, broken
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from stablecast.evidence.capture.decoder import SKEW_NS, Packet, packets
+from stablecast.evidence.capture.errors import CaptureError, CutError
+from stablecast.evidence.capture.files import watched
+from stablecast.evidence.capture.judge.findings import RULES, Finding, Findings, Standing
+from stablecast.evidence.capture.judge.form_rule import Forms
+from stablecast.evidence.capture.judge.multicast_rules import JITTER_NS, Multicast
+from stablecast.evidence.capture.judge.persistence_rules import Persistence
+from stablecast.evidence.capture.judge.statements import DATAGRAMS, Datagram, Gap, Reader
+from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.traffic_survey import survey
+
+__all__ = ["RULES", "Finding", "Findings", "Standing", "judge", "judged"]
+
+Watch = Callable[[str, int], None]
+"""Hears now and then what is done, "survey" or "judge", and how many bytes of the file were read for it."""
+
+
+def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings | str:
+    """See `judge`; what is wrong with a file that cannot be judged is a sentence."""
+    try:
+        return judge(path, told, watch)
+    except CaptureError as error:
+        return str(error)
+
+
+def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings:
+    """Judges a capture. If it was cut, its whole frames are judged, and the findings say so.
+
+    Args:
+        path: The file.
+        told: What the caller knows of its ports, as `kind=port` and `kind=low-high`.
+        watch: Hears how far it is.
+
+    Raises:
+        CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
+    """
+    watches = [partial(watch, what) if watch else None for what in ("survey", "judge")]
+    plan, judges = survey(path, told, watches[0]), _Judges(Findings())
+    try:
+        for packet in watched(packets(path, plan, brief=True), watches[1]):
+            judges.take(packet)
+    except CutError as error:
+        judges.findings.cut = str(error)
+    judges.close()
+    return judges.findings
+
+
+DISORDER: Final = 4
+LATENESS: Final = 100
+"""Where one of so many steps of time goes back, or one of so many packets is late, nobody knows what came first."""
+
+
+class _Judges:
+    """Those of all rules. Where times go back another capture begins, or the clock was set."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self._forms = Forms(findings)
+        self._last_ns, self._back, self._forth, self._late, self._count = 0, 0, 0, 0, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._reader, self._now_ns = Reader(), 0
+        self._persistence, self._multicast = Persistence(self.findings), Multicast(self.findings)
+
+    def take(self, packet: Packet) -> None:
+        """The next packet."""
+        self._back += packet.time_ns < self._last_ns
+        self._forth += packet.time_ns > self._last_ns
+        self._last_ns = packet.time_ns
+        if packet.time_ns < self._now_ns - SKEW_NS:
+            self._settle()
+            self._begin()
+        self._late += packet.time_ns < self._now_ns - JITTER_NS
+        self._count += 1
+        self.findings.now_ns = self._now_ns = max(self._now_ns, packet.time_ns)
+        if not (packet.layers or packet.problems or packet.lost or packet.anew):
+            return
+        self._forms.take(packet)
+        for statement in self._reader.read(packet):
+            if isinstance(statement, Datagram):
+                self._multicast.take(statement)
+                continue
+            if isinstance(statement, Gap) and packet.kind in DATAGRAMS:
+                self._multicast.miss(statement.at.ends)
+            if not isinstance(statement, Gap) or packet.kind is not Kind.LBTRM:
+                self._persistence.take(statement)
+
+    def close(self) -> None:
+        """The capture ends."""
+        self._settle()
+        self._forms.close()
+        if DISORDER * self._back > self._back + self._forth or LATENESS * self._late > self._count:
+            self.findings.doubt("or frames are not in the order of their times: `reordercap` puts them in order")
+
+    def _settle(self) -> None:
+        self._persistence.close(self._now_ns)
+        self._multicast.close(self._now_ns)

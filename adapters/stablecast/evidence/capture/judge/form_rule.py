@@ -1,0 +1,82 @@
+"""W1: what an endpoint sends can be read.
+
+What is malformed is somebody's fault only if it is ours: by its port alone it may be anything, and in a stream of which
+something is missing nobody knows where messages begin. So it counts against those whose other packets could be read.
+"""
+
+from typing import Final
+
+import attrs
+
+from stablecast.evidence.capture.decoder import Packet
+from stablecast.evidence.capture.judge.findings import Findings, Standing
+from stablecast.evidence.capture.judge.statements import Ends
+from stablecast.evidence.capture.verdicts import Verdict
+
+MAX_SENDERS: Final = 1 << 16
+"""Directions that are remembered."""
+MAX_SENTENCES: Final = 16
+"""Malformed packets of one direction that are remembered."""
+PROOF: Final = 2
+"""Packets that could be read make a sender one of ours."""
+
+
+@attrs.define
+class Sender:
+    """A direction: how many packets could be read, how many not, and the first of those. `torn`: bytes are missing."""
+
+    read: int = 0
+    malformed: int = 0
+    torn: bool = False
+    faults: list[tuple[int, int, str]] = attrs.field(factory=list)
+
+
+@attrs.define
+class Forms:
+    """All senders."""
+
+    findings: Findings
+    senders: dict[Ends, Sender] = attrs.field(factory=dict)
+
+    def take(self, packet: Packet) -> None:
+        """The next packet of the capture."""
+        if packet.source is None or packet.target is None or not packet.number:
+            return
+        if packet.verdict is Verdict.DAMAGED:
+            text = "a checksum is wrong: damaged on its way, or by who captured it, and nobody takes it"
+            self.findings.cannot_tell("W1", _name(packet.source), packet.number, text)
+            return
+        sender = self._sender((packet.source, packet.target))
+        if packet.lost or any(problem.verdict is Verdict.INCOMPLETE for problem in packet.problems):
+            sender.torn = True
+        wrong = [problem.text for problem in packet.problems if problem.verdict is Verdict.MALFORMED]
+        if wrong:
+            self.findings.strange += 1
+            sender.malformed += 1
+            if not sender.torn and len(sender.faults) < MAX_SENTENCES:
+                sender.faults.append((packet.number, packet.time_ns, wrong[0]))
+        elif packet.layers:
+            self.findings.ours += 1
+            sender.read += 1
+
+    def _sender(self, ends: Ends) -> Sender:
+        if ends not in self.senders and len(self.senders) >= MAX_SENDERS:
+            self._close(next(iter(self.senders)))
+        return self.senders.setdefault(ends, Sender())
+
+    def close(self) -> None:
+        """The capture ends."""
+        while self.senders:
+            self._close(next(iter(self.senders)))
+
+    def _close(self, ends: Ends) -> None:
+        sender = self.senders.pop(ends)
+        ours = sender.read >= max(PROOF, sender.malformed)
+        if sender.read:
+            for frame, time_ns, text in sender.faults:
+                standing = Standing.BROKEN if ours else Standing.CANNOT_TELL
+                self.findings.note("W1", standing, _name(ends[0]), (frame, time_ns), text)
+
+
+def _name(endpoint: tuple[str, int]) -> str:
+    return f"{endpoint[0]}:{endpoint[1]}"

@@ -1,0 +1,94 @@
+"""R1 and P2: who holds which RegID at a store, and what paced receivers have consumed.
+
+A grant to another process takes a RegID over, which is right when the one before is gone. That one may have been
+frozen, and say something more when it wakes up; but who goes on for seconds is alive, and then there are two.
+"""
+
+from typing import Final
+
+import attrs
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.messages import Address, Incarnation, Pace, Registered, Role
+from stablecast.evidence.capture.judge.findings import Findings
+from stablecast.evidence.capture.judge.statements import At
+
+ALIVE_NS: Final = 2 * SECOND
+"""Who uses a RegID for so long after it was given to another is alive."""
+
+
+@attrs.define
+class Holder:
+    """A process that was granted a RegID. `deposed`: when another one was, `woke` its first word after that.
+
+    `consumed` is None until it acknowledges something.
+    """
+
+    role: Role
+    reply_to: Address
+    life: Incarnation
+    paced: bool
+    timeout_ns: int
+    heard_ns: int
+    deposed: int | None = None
+    woke: int | None = None
+    consumed: int | None = None
+
+
+@attrs.define
+class Holders:
+    """By store and RegID, the one who holds it last."""
+
+    findings: Findings
+    grants: dict[tuple[Address, int], list[Holder]] = attrs.field(factory=dict)
+
+    def grant(self, at: At, store: Address, reply_to: Address, granted: Registered, low: int) -> None:
+        """A store says who holds a RegID."""
+        holders = self.grants.setdefault((store, granted.reg_id), [])
+        paced, timeout = granted.pace is Pace.RECEIVERS, granted.activity_timeout_ms * MILLISECOND
+        new = Holder(granted.role, reply_to, granted.incarnation, paced, timeout, at.time_ns)
+        if holders and holders[-1].reply_to == reply_to and holders[-1].role is granted.role:
+            new.consumed = holders.pop().consumed
+        # A port that is used again is another process: who had it has ended.
+        holders[:] = [one for one in holders if one.reply_to != reply_to]
+        for other in holders:
+            other.deposed = at.time_ns if other.deposed is None else other.deposed
+        holders.append(new)
+        self.findings.fine("R1", store)
+        if granted.role is Role.RECEIVER and paced and not granted.old:  # one that returns starts where it was
+            self._keeps(at, store, low)
+
+    def forget(self, store: Address, reg_id: int) -> None:
+        """Its holder deregistered."""
+        self.grants.pop((store, reg_id), None)
+
+    def use(self, at: At, store: Address, reg_id: int, reply_to: Address | None, consumed: int | None = None) -> None:
+        """Somebody uses a RegID: the process that answers at `reply_to`, None if the capture does not tell."""
+        for holder in self.grants.get((store, reg_id), ()):
+            if holder.reply_to == reply_to:
+                holder.heard_ns = at.time_ns
+                if consumed is not None:
+                    holder.consumed = max(consumed, holder.consumed or 0)
+                if holder.deposed is not None:
+                    self._doubt(at, store, reg_id, holder)
+
+    def _doubt(self, at: At, store: Address, reg_id: int, holder: Holder) -> None:
+        holder.woke = at.time_ns if holder.woke is None else holder.woke
+        said = f"RegID {reg_id} was given to another, and {holder.reply_to} goes on using it"
+        if at.time_ns - holder.woke >= ALIVE_NS:
+            self.findings.broken("R1", store, at.frame, f"{said}: two live processes hold it")
+        elif at.time_ns == holder.woke:
+            self.findings.cannot_tell("R1", store, at.frame, f"{said}: it may have been frozen, and end now")
+
+    def _keeps(self, at: At, store: Address, low: int) -> None:
+        """P2: a paced store offers messages from `low` on."""
+        for (where, reg_id), holders in self.grants.items():
+            holder = holders[-1]
+            if where != store or not holder.paced or holder.role is not Role.RECEIVER or holder.consumed is None:
+                continue
+            gone = at.time_ns - holder.heard_ns > holder.timeout_ns
+            if holder.consumed >= low - 1 or gone:
+                self.findings.fine("P2", store)
+            else:
+                text = f"offers from number {low} on, and RegID {reg_id} has consumed up to {holder.consumed} only"
+                self.findings.broken("P2", store, at.frame, text)

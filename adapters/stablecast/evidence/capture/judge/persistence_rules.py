@@ -1,0 +1,310 @@
+"""The rules of persistence, on the wire: P1, A1, D1, S2 and C1; with `holders` R1 and P2 (`findings.RULES`).
+
+Endpoints are inferred: stores from the registrations that reach them, lives of sources from their streams, SRIs and
+registrations, receivers from what they register and acknowledge. A capture may begin late, see one direction, or lose
+packets: then what is not there may have been, and a rule is broken only if it is in every case.
+"""
+
+from collections import deque
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol.messages import (
+    FROM_THE_START,
+    AckFlag,
+    Address,
+    ConsumptionAck,
+    Deregistered,
+    Incarnation,
+    Keepalive,
+    LateJoinInfo,
+    Register,
+    Registered,
+    Role,
+    SourceInfo,
+    StableAck,
+)
+from stablecast.evidence.capture.decoder import SKEW_NS
+from stablecast.evidence.capture.ip import Endpoint
+from stablecast.evidence.capture.judge.findings import Findings, Standing
+from stablecast.evidence.capture.judge.holder_rules import Holders
+from stablecast.evidence.capture.judge.lives import Life
+from stablecast.evidence.capture.judge.release_rule import Release, Releases
+from stablecast.evidence.capture.judge.statements import Again, At, Ends, Gap, Opened, Said, Sent, Statement
+
+MAX_KNOWN: Final = 1 << 16
+"""Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are forgotten for new ones."""
+
+EACH: Final = 1 << 10
+"""Statements after which it is looked at whether something has to be forgotten."""
+
+_LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
+"""How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
+
+
+@attrs.define
+class Claim:
+    """Somebody spoke of a number that had not been seen on the stream.
+
+    `proved`: it had not been sent, for a connection went on with the number that came next on it, and not behind this
+    one. Nothing less proves it: packets that a capture loses are often the last ones that somebody had an answer to.
+    """
+
+    rule: str
+    whose: str
+    at: At
+    life: Life
+    number: int
+    proved: bool = False
+
+
+@attrs.define
+class Persistence:
+    """Takes statements in order; `close` settles what is left.
+
+    Attributes:
+        findings: Where they go.
+        lives: The lives of sources.
+        stores: Where a store is, by life and index.
+        processes: Where the process behind a connection to a store wants its answers.
+        following: The number that comes next on a connection of a stream.
+        consumed: What was acknowledged last on a connection, by RegID and life.
+        kin: Lives that had the same RegID at a store, in order.
+        granted: Stores and RegIDs of each life.
+        claims: What may still turn out, in order.
+        claimed: The highest number of them, by rule, endpoint and life.
+        unproved: Those of them that the next message of their life proves, or clears, by life.
+        taken: Statements so far.
+        releases: What sources do not keep any more, and was not stable yet.
+    """
+
+    findings: Findings
+    lives: dict[Incarnation, Life] = attrs.field(factory=dict)
+    stores: dict[tuple[Incarnation, int], Address] = attrs.field(factory=dict)
+    processes: dict[Ends, Address] = attrs.field(factory=dict)
+    following: dict[tuple[Ends, Incarnation], int] = attrs.field(factory=dict)
+    consumed: dict[tuple[Ends, int, Incarnation], int] = attrs.field(factory=dict)
+    kin: dict[tuple[Address, int], list[Incarnation]] = attrs.field(factory=dict)
+    granted: dict[Incarnation, set[tuple[Address, int]]] = attrs.field(factory=dict)
+    claims: deque[Claim] = attrs.field(factory=deque)
+    claimed: dict[tuple[str, str, Incarnation], int] = attrs.field(factory=dict)
+    unproved: dict[Incarnation, list[Claim]] = attrs.field(factory=dict)
+    taken: int = 0
+    releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
+    holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
+
+    def take(self, statement: Statement) -> None:
+        """The next one."""
+        match statement:
+            case Sent():
+                self._on_sent(statement)
+            case Again():
+                life = self._life(statement.life)
+                life.reach(life.extended(statement.wire_number) + statement.count - 1)
+            case Opened(at=at):
+                self._begin(at.ends)
+            case Gap(at=at):
+                self._on_gap(at.ends)
+            case Said(at=at, message=message):
+                self._on_said(at, message)
+        self._settle(statement.at.time_ns)
+        self.releases.settle(statement.at.time_ns - SKEW_NS)
+        self.taken += 1
+        if not self.taken % EACH:
+            self._forget()
+
+    def _forget(self) -> None:
+        for table in (self.lives, self.stores, self.processes, self.following, self.consumed, self.kin, self.granted):
+            forget_oldest(table, MAX_KNOWN)
+        forget_oldest(self.holders.grants, MAX_KNOWN)
+
+    def close(self, now_ns: int) -> None:
+        """The capture ends."""
+        self._settle(None)
+        self.releases.close(now_ns)
+
+    def _life(self, incarnation: Incarnation) -> Life:
+        life = self.lives.get(incarnation)
+        if life is None:
+            life = self.lives[incarnation] = Life(incarnation)
+        return life
+
+    def _on_sent(self, sent: Sent) -> None:
+        life, key = self._life(sent.life), (sent.at.ends, sent.life)
+        number, whose = life.extended(sent.wire_number), _name(sent.at.ends[0])
+        last = number + sent.count - 1
+        if sent.stream:
+            expected = self.following.get(key)
+            self.following[key] = last + 1
+            if number == expected and sent.life in self.unproved:
+                for claim in self.unproved.pop(sent.life):
+                    claim.proved |= number <= claim.number
+            if expected in (None, number):
+                self.findings.fine("D1", whose, sent.count)
+            else:
+                self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
+            self._reuse(sent, whose, number, last)
+        self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, last)
+        life.payload += sent.size if life.newest is None or last > life.newest else 0
+        life.first = number if life.first is None else life.first
+        life.reach(last)
+
+    def _reuse(self, sent: Sent, whose: str, first: int, last: int) -> None:
+        """S2: no older life of this source has this number stable."""
+        for key in self.granted.get(sent.life, ()):
+            lives = self.kin.get(key, [])
+            if sent.life not in lives:
+                continue
+            for older in lives[: lives.index(sent.life)]:
+                one = self._life(older)
+                had = [number for held in one.acked.values() for number, _ in held.within(first, last + 1)]
+                if not had:
+                    self.findings.fine("S2", whose, sent.count)
+                    continue
+                sure = [number for number in had if one.stable(number, number + 1) is Standing.FINE]
+                text = f"life {sent.life:#x} sends number {min(sure or had)}, which life {older:#x} had"
+                if sure:
+                    self.findings.broken("S2", whose, sent.at.frame, f"{text} acknowledged by all stores")
+                else:
+                    self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
+
+    def _begin(self, ends: Ends) -> int:
+        """What came there before says nothing of what comes next; returns of how many lives there was something."""
+        streams = [key for key in self.following if key[0] == ends]
+        for key in streams:
+            del self.following[key]
+        for last in [key for key in self.consumed if key[0] == ends]:
+            del self.consumed[last]
+        return len(streams)
+
+    def _on_gap(self, ends: Ends) -> None:
+        """What came there may have been anything."""
+        for _ in range(self._begin(ends)):
+            self.findings.cannot_tell("D1", _name(ends[0]), 0, "some of its stream is not in the capture")
+        for life in self.lives.values():
+            life.doubt(ends)
+
+    def _on_said(self, at: At, message: object) -> None:
+        match message:
+            case SourceInfo():
+                self._on_information(message)
+                for entry in message.stores:
+                    self.stores[message.incarnation, entry.index] = entry.address
+            case Register():
+                self.stores[message.incarnation, message.store_index] = _name(at.ends[1])
+                self.processes[at.ends] = message.reply_to
+            case Registered():
+                self._on_granted(at, message)
+            case Deregistered():
+                store = self._store(message.incarnation, message.store_index)
+                self.holders.forget(store, message.reg_id)
+                self.kin.pop((store, message.reg_id), None)
+            case StableAck(nack=False):
+                self._on_stable(at, message)
+            case ConsumptionAck():
+                self._on_consumed(at, message)
+            case Keepalive():
+                self.holders.use(at, _name(at.ends[1]), message.reg_id, self.processes.get(at.ends))
+            case LateJoinInfo():
+                self._on_retained(at, message)
+
+    def _on_information(self, info: SourceInfo) -> None:
+        life = self._life(info.incarnation)
+        life.inform(info)
+        high = life.extended(info.high)
+        for claim in self.unproved.get(info.incarnation, ()):
+            claim.proved |= high < claim.number
+
+    def _store(self, life: Incarnation, index: int) -> Address:
+        return self.stores.get((life, index), f"store {index} of life {life:#x}")
+
+    def _on_granted(self, at: At, granted: Registered) -> None:
+        store = self._store(granted.incarnation, granted.store_index)
+        life = self._life(granted.incarnation)
+        self.holders.grant(at, store, _name(at.ends[1]), granted, life.extended(granted.low))
+        if granted.role is Role.SOURCE:
+            high = life.extended(granted.high) if granted.low != (granted.high + 1) % serial.MODULUS else None
+            life.answer(at, granted.store_index, high)
+        lives = self.kin.setdefault((store, granted.reg_id), [])
+        if granted.role is Role.SOURCE and granted.incarnation not in lives:
+            lives.append(granted.incarnation)
+            self.granted.setdefault(granted.incarnation, set()).add((store, granted.reg_id))
+
+    def _on_stable(self, at: At, ack: StableAck) -> None:
+        life = self._life(ack.incarnation)
+        first, last = life.extended(ack.first), life.extended(ack.last)
+        store = self._store(ack.incarnation, ack.store_index)
+        self.findings.timeline.add(("store", store), "held", ack.incarnation, at.time_ns, last)
+        self._claim("P1", store, at, life, last)
+        life.acknowledge(at, ack.store_index, first, last)
+
+    def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
+        life = self._life(ack.incarnation)
+        number, key = life.extended(ack.number), (at.ends, ack.receiver_reg_id, ack.incarnation)
+        process = self.processes.get(at.ends)
+        who = "receiver", process or _name(at.ends[0])
+        whose = " ".join(who)
+        before = self.consumed.get(key, number)
+        repeats = ack.first != FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
+        if number < before and not (repeats or ack.flags & _LOOSE):
+            self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
+        self.consumed[key] = max(number, before)
+        self.findings.timeline.add(
+            ("receiver", process or _name(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
+        )
+        self._claim("A1", whose, at, life, number)
+        self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
+
+    def _on_retained(self, at: At, info: LateJoinInfo) -> None:
+        """C1: of what was sent before the capture nobody knows who acknowledged it."""
+        life = self._life(info.incarnation)
+        low = life.extended(info.low)
+        if life.first is not None and low > life.first:
+            self.releases.take(Release(_name(at.ends[0]), at, life, life.first, low, life.payload))
+
+    def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
+        if life.newest is not None and number <= life.newest:
+            self.findings.fine(rule, whose)
+        elif number > self.claimed.get((rule, whose, life.incarnation), number - 1):
+            claim = Claim(rule, whose, at, life, number)
+            self.claims.append(claim)
+            self.unproved.setdefault(life.incarnation, []).append(claim)
+            self.claimed[rule, whose, life.incarnation] = number
+
+    def _settle(self, now: int | None) -> None:
+        """What was claimed long ago, or, at the end, ever."""
+        while self.claims and (now is None or now - self.claims[0].at.time_ns > SKEW_NS):
+            self._conclude(self.claims.popleft())
+
+    def _conclude(self, claim: Claim) -> None:
+        key = claim.rule, claim.whose, claim.life.incarnation
+        if self.claimed.get(key) == claim.number:
+            del self.claimed[key]
+        waiting = self.unproved.get(claim.life.incarnation, [])
+        if waiting and waiting[0] is claim:
+            del waiting[0]
+        if not waiting:
+            self.unproved.pop(claim.life.incarnation, None)
+        newest, text = claim.life.newest, f"number {claim.number} is acknowledged"
+        if newest is None or claim.number > newest:
+            if claim.proved:
+                text += f", and the newest that was sent is {newest}"
+                self.findings.broken(claim.rule, claim.whose, claim.at.frame, text)
+            else:
+                text += ", and the capture does not show whether it was sent"
+                self.findings.cannot_tell(claim.rule, claim.whose, claim.at.frame, text)
+        elif claim.proved:
+            text += " before it is sent, or the capture is of several places"
+            self.findings.cannot_tell(claim.rule, claim.whose, claim.at.frame, text)
+
+
+def forget_oldest(table: dict[Any, Any], most: int) -> None:
+    """Keeps a table within its bound."""
+    if len(table) > most:
+        del table[next(iter(table))]
+
+
+def _name(endpoint: Endpoint) -> Address:
+    return f"{endpoint[0]}:{endpoint[1]}"

@@ -1,0 +1,74 @@
+"""C1: what a source says that it does not keep any more should be stable.
+
+A release looks early where acknowledgements are not in the capture, or not in it yet. So it is judged twice: a second
+later, when what is captured in another order is there, and in the end, when it is known where packets are missing.
+"""
+
+import attrs
+
+from stablecast.core.protocol.messages import Address
+from stablecast.evidence.capture.judge.findings import Findings, Standing
+from stablecast.evidence.capture.judge.lives import RETENTION_BYTES, Life
+from stablecast.evidence.capture.judge.statements import At
+
+MAX_WAITING = 1 << 12
+"""Releases that are remembered to the end; more are not judged."""
+
+
+@attrs.frozen
+class Release:
+    """Numbers from `first` to below `stop` are not kept any more, says `whose`."""
+
+    whose: Address
+    at: At
+    life: Life
+    first: int
+    stop: int
+    payload: int
+
+    @property
+    def text(self) -> str:
+        """What is said."""
+        return f"numbers up to {self.stop - 1} are not kept any more"
+
+
+@attrs.define
+class Releases:
+    """Those that were not stable when they came: `late` may be soon, `early` not even a second later."""
+
+    findings: Findings
+    late: list[Release] = attrs.field(factory=list)
+    early: list[Release] = attrs.field(factory=list)
+
+    def take(self, release: Release) -> None:
+        """The next one."""
+        if release.life.stable(release.first, release.stop) is Standing.FINE:
+            self.findings.fine("C1", release.whose)
+        elif len(self.late) + len(self.early) < MAX_WAITING:
+            self.late.append(release)
+
+    def settle(self, before_ns: int) -> None:
+        """What came before has all the acknowledgements that it had."""
+        while self.late and self.late[0].at.time_ns < before_ns:
+            release = self.late.pop(0)
+            if release.life.stable(release.first, release.stop) is Standing.BROKEN:
+                self.early.append(release)
+            else:
+                self._doubt(release)
+
+    def close(self, now_ns: int) -> None:
+        """The capture ends."""
+        self.settle(now_ns + 1)
+        for release in self.early:
+            life = release.life
+            if life.doubted or release.payload > RETENTION_BYTES or not life.spoken_since(release.at.time_ns):
+                self._doubt(release)
+            else:
+                text = f"{release.text}, and too few stores have acknowledged them"
+                at = release.at.frame, release.at.time_ns
+                self.findings.note("C1", Standing.BROKEN, release.whose, at, text)
+
+    def _doubt(self, release: Release) -> None:
+        text = f"{release.text}, and not all stores have acknowledged them"
+        at = release.at.frame, release.at.time_ns
+        self.findings.note("C1", Standing.CANNOT_TELL, release.whose, at, text)

@@ -1,0 +1,56 @@
+"""The verdicts on a capture in the form of those on traces: the same page shows them, the same table has them.
+
+Each endpoint that a rule was about is a file of its own in it; what cannot be told is a doubt, and breaks nothing.
+"""
+
+from pathlib import Path
+
+from stablecast.evidence.capture.judge.findings import Finding, Findings, Standing
+from stablecast.evidence.trace.report_page import Point
+from stablecast.evidence.trace.reports import FileReport, Summary, Violation
+
+RECEIVER = "receiver "
+"""How receivers are called in verdicts."""
+
+
+def summary_of(path: Path, findings: Findings) -> Summary:
+    """A report for each endpoint, in the order of their names; records are what the rules were applied to."""
+    owners = {whose for _, whose in findings.standings}
+    drawn = {endpoint: role for role, endpoint, _, _ in findings.timeline.lines}
+    summary = Summary([_report(path, whose, drawn, findings) for whose in sorted(owners)])
+    told = [_sentence(path, one) for one in findings.found if one.standing is Standing.CANNOT_TELL]
+    summary.untold += dict.fromkeys(told)
+    return summary
+
+
+def _sentence(path: Path, one: Finding) -> str:
+    where = f"frame {one.frame}" if one.frame else "somewhere"
+    return f"{path}, {where}: {one.rule} of {one.whose}: {one.text}"
+
+
+def points_of(path: Path, findings: Findings) -> list[Point]:
+    """What is drawn of a capture."""
+    return [
+        Point(str(path), role, endpoint, kind, life, time_ns, number)
+        for (role, endpoint, kind, life), line in findings.timeline.lines.items()
+        for time_ns, number in line.drawn()
+    ]
+
+
+def _report(path: Path, whose: str, drawn: dict[str, str], findings: Findings) -> FileReport:
+    endpoint = whose.removeprefix(RECEIVER)
+    role = "session" if whose.startswith(("LBTRM:", "LBTRU:")) else drawn.get(endpoint, "endpoint")
+    standings = {rule: standing for (rule, one), standing in findings.standings.items() if one == whose}
+    return FileReport(
+        path,
+        role,
+        endpoint,
+        records=sum(findings.asked[rule, whose] for rule in standings),
+        closed=True,
+        doubts=[rule for rule, standing in standings.items() if standing is Standing.CANNOT_TELL],
+        violations=[
+            Violation(path, one.frame, one.rule, f"frame {one.frame}: {one.text}", time=one.time_ns)
+            for one in findings.found
+            if one.whose == whose and one.standing is Standing.BROKEN
+        ],
+    )

@@ -1,0 +1,46 @@
+"""How far each endpoint of a capture was at what time, for a page: few points of each line, however many come."""
+
+from collections import defaultdict
+from typing import Final
+
+import attrs
+
+from stablecast.core.protocol.messages import Address, Incarnation
+
+MAX_POINTS: Final = 400
+"""Points of a line; when there are more every second one goes."""
+
+
+@attrs.define
+class Line:
+    """One line. Of so many (`step`) that come one is kept; `last` is the newest."""
+
+    points: list[tuple[int, int]] = attrs.field(factory=list)
+    step: int = 1
+    passed: int = 0
+    last: tuple[int, int] = (0, 0)
+
+    def add(self, time_ns: int, number: int) -> None:
+        """One more point."""
+        self.last = time_ns, number
+        if self.passed % self.step == 0:
+            self.points.append(self.last)
+        self.passed += 1
+        if len(self.points) > MAX_POINTS:
+            del self.points[1::2]
+            self.step *= 2
+
+    def drawn(self) -> list[tuple[int, int]]:
+        """Its points; the newest is among them."""
+        return self.points if self.points[-1:] == [self.last] else [*self.points, self.last]
+
+
+@attrs.define
+class Timeline:
+    """All lines, by role, endpoint, what the numbers are, and the life that they are of."""
+
+    lines: dict[tuple[str, Address, str, Incarnation], Line] = attrs.field(factory=lambda: defaultdict(Line))
+
+    def add(self, who: tuple[str, Address], kind: str, life: Incarnation, time_ns: int, number: int) -> None:
+        """Somebody is at a number."""
+        self.lines[*who, kind, life].add(time_ns, number)

@@ -1,0 +1,338 @@
+"""From the payload of a datagram, or a message of a stream, to its layers, each one decoded.
+
+What is decoded counts as ours only if it keeps the rules of the formats to the letter: versions are those of the
+release, and lengths those of the layouts. `UNKNOWN` is what keeps them and has a code that is listed but has no layout
+here, or that is not listed where others may follow; `MALFORMED` is everything else.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.machine.records import record
+from stablecast.core.protocol.messages import Message as CoreMessage
+from stablecast.evidence.capture import names
+from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.wire import headers as h
+from stablecast.transports.wire import lbmc, lbmr, lbmr_extended, lbmr_gateway, lbtrm, lbtru, properties, rsocket, srs
+from stablecast.transports.wire.errors import WireError
+
+
+@attrs.frozen
+class Large:
+    """A message that was sent in pieces: its topic's index, the numbers of its pieces, its bytes with properties."""
+
+    topic_index: int
+    first: int
+    last: int
+    size: int
+    payload: bytes
+
+
+Record = (
+    lbmr.AnyPacket
+    | lbmr_extended.Packet
+    | lbtrm.Packet
+    | lbtru.Packet
+    | lbmc.Message
+    | Run
+    | Large
+    | properties.Properties
+    | CoreMessage
+    | rsocket.Frame
+    | rsocket.Setup
+    | srs.Message
+)
+
+
+@record
+class Layer:
+    """One layer.
+
+    Attributes:
+        protocol: LBMR, LBT-RM, LBT-RU, LBMC, PROPERTIES, UMP (what a control message means), RSOCKET or SRS.
+        kind: Its kind.
+        record: All that it says.
+        parts: Names of what it carries beside its payload: queries, advertisements, headers.
+    """
+
+    protocol: str
+    kind: str
+    record: Record
+    parts: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> str:
+        """What it is counted as."""
+        return f"{self.protocol} {self.kind}"
+
+
+@record
+class Problem:
+    """What keeps a frame from being decoded."""
+
+    verdict: Verdict
+    text: str
+
+
+@record
+class Decoded:
+    """The layers of some bytes, from the outermost inwards, and what is wrong with them."""
+
+    layers: tuple[Layer, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def checked(self, octets: bytes, encode: Callable[[], bytes]) -> "Decoded":
+        """The same, with a problem if encoding does not give the bytes again."""
+        try:
+            again = encode()
+        except WireError as error:
+            return attrs.evolve(self, problems=(*self.problems, Problem(Verdict.DIFFERENT, str(error))))
+        if again == octets:
+            return self
+        at = next((at for at, (old, new) in enumerate(zip(octets, again, strict=False)) if old != new), len(again))
+        text = f"encoded again it is {len(again)} bytes instead of {len(octets)}, the first difference at {at}"
+        return attrs.evolve(self, problems=(*self.problems, Problem(Verdict.DIFFERENT, text)))
+
+
+def malformed(error: WireError) -> Decoded:
+    """Nothing but a problem."""
+    return Decoded(problems=(Problem(Verdict.MALFORMED, str(error)),))
+
+
+# Topic resolution.
+
+
+def resolution(octets: bytes, roundtrip: bool) -> Decoded:
+    """A datagram of topic resolution."""
+    try:
+        if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
+            return Decoded(problems=(Problem(Verdict.UNKNOWN, "topic resolution of queues"),))
+        if len(octets) >= 2 and lbmr_extended.is_extended(octets):
+            return _extended(octets, roundtrip)
+        packet = lbmr.decode(octets)
+    except WireError as error:
+        return malformed(error)
+    decoded = Decoded((_lbmr_layer(packet),), (*_versions(packet.version), *_unknown_options(packet)))
+    return decoded.checked(octets, lambda: lbmr.encode(packet)) if roundtrip else decoded
+
+
+def _extended(octets: bytes, roundtrip: bool) -> Decoded:
+    packet = lbmr_extended.decode(octets)
+    parts = tuple("TMR" for _ in packet.body.records) if isinstance(packet.body, lbmr_extended.Management) else ()
+    layer = Layer("LBMR", names.LBMR_BODIES[type(packet.body)], packet, parts)
+    unknown = _unknown_message(packet.body) + _unknown_trailer(packet.options)
+    decoded = Decoded((layer,), (*_versions(packet.version), *unknown))
+    return decoded.checked(octets, lambda: lbmr_extended.encode(packet)) if roundtrip else decoded
+
+
+def _unknown_message(body: lbmr_extended.Body) -> list[Problem]:
+    """A gateway's message of a type that is not listed, or with options that are not."""
+    match body:
+        case lbmr_gateway.Gateway(body=lbmr_gateway.UnknownMessage(type=kind)):
+            return [Problem(Verdict.UNKNOWN, f"message {kind} of gateways")]
+        case lbmr_gateway.Gateway(body=lbmr_gateway.GatewayContext(options=options)):
+            unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
+            return [Problem(Verdict.UNKNOWN, f"option {code} of gateways") for code in unknown]
+        case _:
+            return []
+
+
+def _versions(version: int) -> tuple[Problem, ...]:
+    if version == lbmr.VERSION:
+        return ()
+    return (Problem(Verdict.MALFORMED, f"topic resolution of version {version}, not {lbmr.VERSION}"),)
+
+
+def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
+    match packet:
+        case lbmr.ContextInfo():
+            return Layer("LBMR", "CONTEXT_INFO", packet)
+        case lbmr.ResolutionRequest():
+            return Layer("LBMR", "RESOLUTION_REQUEST", packet)
+        case lbmr.Packet():
+            query = "WC-TQR" if packet.kind is lbmr.PacketKind.WILDCARD else "TQR"
+            parts = (query,) * len(packet.queries) + ("TIR",) * len(packet.advertisements)
+            return Layer("LBMR", packet.kind.name, packet, parts)
+        case _:
+            assert_never(packet)
+
+
+def _unknown_options(packet: lbmr.AnyPacket) -> list[Problem]:
+    found = _unknown_trailer(packet.options)
+    for tir in packet.advertisements if isinstance(packet, lbmr.Packet) else ():
+        for option in tir.options:
+            if isinstance(option, lbmr.UnknownOption):
+                found += _listed("option", option.code, len(option.body) + 2, names.TIR_OPTIONS)
+        if isinstance(tir.transport, lbmr.UnknownTransport):
+            found += _listed("transport", tir.transport.code, len(tir.transport.body), names.TIR_TRANSPORTS)
+    return found
+
+
+def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) -> list[Problem]:
+    """What is wrong with a part of an advertisement that is kept by its bytes."""
+    if code not in sizes:
+        return [Problem(Verdict.UNKNOWN, f"{what} {code} of an advertisement")]
+    if sizes[code] not in {None, length}:
+        return [Problem(Verdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}")]
+    return []
+
+
+def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[Problem]:
+    unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
+    return [Problem(Verdict.UNKNOWN, f"packet option {code}") for code in unknown]
+
+
+# The reliable transports.
+
+
+Inside = Callable[[bytes, bool], Decoded]
+"""Reads the messages of a datagram."""
+
+
+def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
+    """A datagram of LBT-RM with its messages."""
+    try:
+        packet = lbtrm.decode(octets)
+    except WireError as error:
+        return malformed(error)
+    options = tuple(Problem(Verdict.UNKNOWN, f"option {option.code} of LBT-RM") for option in packet.options)
+    inner = (inside or messages)(packet.payload, roundtrip) if isinstance(packet, lbtrm.Data) else Decoded()
+    layer = Layer("LBT-RM", names.LBTRM[type(packet)], packet)
+    decoded = Decoded((layer, *inner.layers), options + inner.problems)
+    return decoded.checked(octets, lambda: lbtrm.encode(packet)) if roundtrip else decoded
+
+
+def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
+    """A datagram of LBT-RU with its messages."""
+    try:
+        packet = lbtru.decode(octets)
+    except WireError as error:
+        return malformed(error)
+    inner = (inside or messages)(packet.payload, roundtrip) if isinstance(packet, lbtru.Data) else Decoded()
+    decoded = Decoded((Layer("LBT-RU", names.LBTRU[type(packet)], packet), *inner.layers), inner.problems)
+    return decoded.checked(octets, lambda: lbtru.encode(packet)) if roundtrip else decoded
+
+
+# Messages.
+
+
+def messages(octets: bytes, roundtrip: bool) -> Decoded:
+    """LBMC messages back to back; behind a malformed one of known length the next one is tried."""
+    found = Decoded()
+    at = 0
+    while at < len(octets):
+        one, at = first_of(octets, at, roundtrip)
+        found = Decoded(found.layers + one.layers, found.problems + one.problems)
+    return found
+
+
+def first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:
+    """The message that begins at `at` in a datagram, and where the next one is tried."""
+    try:
+        end = min(at + _length(octets, at), len(octets))
+    except WireError as error:
+        return malformed(error), len(octets)
+    return message(octets[at:end], roundtrip), end
+
+
+def _length(octets: bytes, at: int) -> int:
+    if len(octets) - at < lbmc.PREFIX.size:
+        raise WireError(f"{len(octets) - at} bytes are no message")
+    return lbmc.frame(octets, at)[1]
+
+
+_BARE = {
+    lbmc.PREFIX.pack(kind, lbmc.NOTHING_FOLLOWS, lbmc.PREFIX.size): Layer("LBMC", kind.name, lbmc.Message(kind))
+    for kind in (lbmc.MessageKind.EOT, lbmc.MessageKind.CONTROL)
+}
+"""Messages without any header, which `lbmc` does not let through: they say nothing, but they are no mistake."""
+
+
+def message(octets: bytes, roundtrip: bool = False) -> Decoded:
+    """One LBMC message, its properties, and what it means if it is a control message."""
+    if octets in _BARE:
+        return Decoded((_BARE[octets],))
+    try:
+        decoded, _ = lbmc.decode(octets)
+        layers = [Layer("LBMC", decoded.kind.name, decoded, tuple(map(names.header, decoded.headers)))]
+        problems = [problem for header in decoded.headers for problem in _header_problems(header, decoded)]
+        block = _properties(decoded)
+    except WireError as error:
+        return malformed(error)
+    if block is not None:
+        layers.append(Layer("PROPERTIES", "BLOCK", block))
+    layers += _meaning(decoded)
+    found = Decoded(tuple(layers), tuple(problems))
+    return found.checked(octets, lambda: lbmc.encode(_with_properties(decoded, block))) if roundtrip else found
+
+
+def _header_problems(header: h.Header, carrier: lbmc.Message) -> list[Problem]:
+    match header:
+        case h.UnknownHeader(code=code):
+            known = code in names.HEADERS
+            text = f"header {names.HEADERS[code]}" if known else f"there is no header of code {code}"
+            return [Problem(Verdict.UNKNOWN if known else Verdict.MALFORMED, text)]
+        case h.Fragment(offset=offset, len=length) if offset + len(carrier.payload) > length:
+            text = f"a fragment of {len(carrier.payload)} bytes at {offset} of a message of {length}"
+            return [Problem(Verdict.MALFORMED, text)]
+        case h.ApplicationHeader(data=b""):
+            return [Problem(Verdict.MALFORMED, "an application header without data")]
+        case _:
+            return []
+
+
+def _properties(carrier: lbmc.Message) -> properties.Properties | None:
+    """The properties at the end of the payload; those of a fragmented message stand in its last pieces."""
+    chains = [header for header in carrier.headers if isinstance(header, h.ApplicationChain)]
+    length = chains[0].properties_length() if chains else 0
+    if not length or any(isinstance(header, h.Fragment) for header in carrier.headers):
+        return None
+    if length > len(carrier.payload):
+        raise WireError(f"message properties of {length} bytes in a payload of {len(carrier.payload)}")
+    return properties.decode(carrier.payload[-length:])
+
+
+def _with_properties(carrier: lbmc.Message, block: properties.Properties | None) -> lbmc.Message:
+    if block is None:
+        return carrier
+    octets = properties.encode(block)
+    return attrs.evolve(carrier, payload=carrier.payload[: -len(octets)] + octets)
+
+
+def _meaning(carrier: lbmc.Message) -> list[Layer]:
+    """What stablecast understands of a control message; others may chain other headers and are not wrong."""
+    if carrier.kind is not lbmc.MessageKind.CONTROL:
+        return []
+    try:
+        meant = codec.decode(carrier)
+    except WireError:
+        return []
+    return [Layer("UMP", type(meant).__name__, meant)]
+
+
+# Topic resolution over TCP.
+
+
+def resolution_frame(octets: bytes, frame: rsocket.Frame, payload: bytes, roundtrip: bool) -> Decoded:
+    """An RSocket frame with its length; `payload` is what it carries, and the frames before that it continues."""
+    layers = [Layer("RSOCKET", frame.kind.name, frame)]
+    try:
+        if frame.kind is rsocket.FrameKind.SETUP:
+            layers.append(Layer("RSOCKET", "PARAMETERS", rsocket.parse_setup(frame)))
+        said = srs.decode(payload)
+    except WireError as error:
+        return Decoded(tuple(layers), malformed(error).problems)
+    decoded = Decoded((*layers, *(Layer("SRS", names.SRS[type(one)], one) for one in said)))
+    if not roundtrip:
+        return decoded
+
+    def encode() -> bytes:
+        if said and payload == frame.payload:
+            return rsocket.encode(attrs.evolve(frame, payload=b"".join(map(srs.encode, said))))
+        return rsocket.encode(frame)
+
+    return decoded.checked(octets, encode)

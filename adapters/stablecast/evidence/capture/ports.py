@@ -1,0 +1,177 @@
+"""Which traffic is ours: what the caller says, what advertisements say, what flows look like, and the default ports."""
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+import attrs
+
+from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
+from stablecast.transports.wire import lbmr
+
+MAX_LEARNED = 1 << 20
+"""Endpoints, flows and topics of a capture that are remembered."""
+MAX_PORT = 65_535
+
+
+class Kind(Enum):
+    """What an endpoint speaks. A store and a request port speak the same as a source over TCP."""
+
+    LBMR = "lbmr"
+    LBTRM = "lbtrm"
+    LBTRU = "lbtru"
+    LBTTCP = "lbttcp"
+    STORE = "store"
+    SRS = "srs"
+
+
+PROTOCOLS = {Kind.LBMR: UDP, Kind.LBTRM: UDP, Kind.LBTRU: UDP, Kind.LBTTCP: TCP, Kind.STORE: TCP, Kind.SRS: TCP}
+
+_DEFAULTS = (
+    (Kind.LBMR, (12_965, 12_965)),
+    (Kind.LBMR, (15_380, 15_380)),
+    (Kind.LBMR, (14_402, 14_406)),
+    (Kind.LBTRM, (14_390, 14_401)),
+    (Kind.LBTRU, (14_360, 14_389)),
+    (Kind.LBTTCP, (14_371, 14_395)),
+    (Kind.STORE, (14_567, 14_567)),
+    (Kind.SRS, (27_000, 27_000)),
+)
+
+
+def _table(entries: Iterable[tuple[Kind, tuple[int, int]]]) -> dict[tuple[int, int], Kind]:
+    return {(PROTOCOLS[kind], port): kind for kind, (low, high) in entries for port in range(low, high + 1)}
+
+
+DEFAULTS = _table(_DEFAULTS)
+"""Kinds by protocol and port, from the tables of the formats."""
+
+
+_TOLD = re.compile(rf"({'|'.join(kind.value for kind in Kind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE)
+
+
+def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], Kind]:
+    """`kind=port` and `kind=low-high` texts as a table. Raises CaptureError for any other."""
+    told = []
+    for text in texts:
+        match = _TOLD.fullmatch(text)
+        low, high = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+        if match is None or not 0 < low <= high <= MAX_PORT:
+            kinds = ", ".join(kind.value for kind in Kind)
+            raise CaptureError(f"'{text}' is not kind=port or kind=low-high with one of the kinds {kinds}")
+        told.append((Kind(match[1].lower()), (low, high)))
+    return _table(told)
+
+
+TransportKey = tuple[str, int, int | None]
+"""Address and port of a source, for LBT-RM the one for NAKs, and its session where it is known."""
+
+
+@attrs.define
+class Plan:
+    """Who speaks what in a capture, and the names of topics; small enough to be sent to others that read a part of it.
+
+    Attributes:
+        told: From the caller: kinds by protocol and port.
+        endpoints: From advertisements: kinds by protocol and endpoint.
+        flows: From what was seen: kinds by protocol and pair of endpoints.
+        topics: Names by transport and topic index.
+        groups: Group and port of an LBT-RM session by its transport.
+        starts: First sequence number of a direction of a TCP connection whose SYN was not captured; the segment that is
+            captured first is not always the first one.
+        checking: Addresses whose packets have checksums: most of the first ones have right ones.
+    """
+
+    told: dict[tuple[int, int], Kind] = attrs.field(factory=dict)
+    endpoints: dict[tuple[int, Endpoint], Kind] = attrs.field(factory=dict)
+    flows: dict[tuple[int, Endpoint, Endpoint], Kind] = attrs.field(factory=dict)
+    topics: dict[tuple[TransportKey, int], str] = attrs.field(factory=dict)
+    groups: dict[TransportKey, Endpoint] = attrs.field(factory=dict)
+    starts: dict[tuple[Endpoint, Endpoint], int] = attrs.field(factory=dict)
+    checking: set[str] = attrs.field(factory=set)
+
+    def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
+        """What is spoken between two endpoints; None if it is not ours."""
+        return (
+            self.told.get((protocol, target[1]))
+            or self.told.get((protocol, source[1]))
+            or self.endpoints.get((protocol, target))
+            or self.endpoints.get((protocol, source))
+            or self.flows.get((protocol, min(source, target), max(source, target)))
+            or DEFAULTS.get((protocol, target[1]))
+            or DEFAULTS.get((protocol, source[1]))
+        )
+
+    def learn_endpoint(self, kind: Kind, endpoint: Endpoint) -> None:
+        """Somebody said that an endpoint speaks this."""
+        if endpoint[1] and len(self.endpoints) < MAX_LEARNED:
+            self.endpoints.setdefault((PROTOCOLS[kind], endpoint), kind)
+
+    def learn_flow(self, kind: Kind, source: Endpoint, target: Endpoint) -> None:
+        """What two endpoints say looks like this."""
+        if len(self.flows) < MAX_LEARNED:
+            self.flows[PROTOCOLS[kind], min(source, target), max(source, target)] = kind
+
+    def learn(self, packet: lbmr.AnyPacket) -> None:
+        """Takes what a packet of topic resolution says about sources and stores."""
+        match packet:
+            case lbmr.Packet():
+                for tir in packet.advertisements:
+                    self._learn_source(tir)
+            case lbmr.ContextInfo() if packet.flags & lbmr.ContextInfo.ADDRESS and packet.name is not None:
+                self.learn_endpoint(Kind.STORE, (packet.address, packet.port))
+            case _:
+                pass
+
+    def _learn_source(self, tir: lbmr.Advertisement) -> None:
+        match tir.transport:
+            case lbmr.LbtrmTransport() as rm:
+                key: TransportKey = (rm.source_address, rm.nak_port, rm.session_id)
+                self.learn_endpoint(Kind.LBTRM, (rm.group, rm.destination_port))
+                self.learn_endpoint(Kind.LBTRM, (rm.source_address, rm.nak_port))
+                if len(self.groups) < MAX_LEARNED:
+                    self.groups[key] = (rm.group, rm.destination_port)
+            case lbmr.LbtruTransport() as ru:
+                key = (ru.address, ru.port, ru.session_id)
+                self.learn_endpoint(Kind.LBTRU, (ru.address, ru.port))
+            case lbmr.TcpTransport() as tcp:
+                key = (tcp.address, tcp.port, None)
+                self.learn_endpoint(Kind.LBTTCP, (tcp.address, tcp.port))
+            case _:
+                return
+        for option in tir.options:
+            self._learn_option(option)
+        if len(self.topics) < MAX_LEARNED:
+            self.topics[key, tir.index] = tir.name
+
+    def _learn_option(self, option: lbmr.TirOption) -> None:
+        match option:
+            case lbmr.Ume():
+                self.learn_endpoint(Kind.STORE, (option.store_address, option.store_port))
+            case lbmr.UmeStore():
+                self.learn_endpoint(Kind.STORE, (option.store_address, option.store_port))
+            case lbmr.LateJoin() | lbmr.ExtendedFunctionality():
+                self.learn_endpoint(Kind.LBTTCP, (option.source_address, option.source_port))
+            case _:
+                pass
+
+    def learn_session(self, address: str, nak_port: int, session_id: int, target: Endpoint) -> None:
+        """Data or a session message of a multicast session was seen."""
+        if len(self.groups) < MAX_LEARNED and (address, nak_port, session_id) not in self.groups:
+            self.groups[address, nak_port, session_id] = target
+            self.learn_endpoint(Kind.LBTRM, (address, nak_port))
+
+    def listener(self, kind: Kind, source: Endpoint, target: Endpoint) -> Endpoint:
+        """The end of a connection that is known to listen; else the one with the lower port."""
+        protocol = PROTOCOLS[kind]
+        for known in (self.told, DEFAULTS):
+            for end in (target, source):
+                if (protocol, end) in self.endpoints or (protocol, end[1]) in known:
+                    return end
+        return min(source, target, key=lambda end: end[1])
+
+    def topic(self, transport: TransportKey, index: int) -> str | None:
+        """The name of a topic, if an advertisement told it."""
+        address, port, _ = transport
+        return self.topics.get((transport, index)) or self.topics.get(((address, port, None), index))

@@ -1,0 +1,305 @@
+"""One direction of a connection: bytes in order to messages, wherever the capture begins and whatever it misses.
+
+A reader is *aligned* while it knows where the next message begins. It loses that with bytes that were not captured and
+with a message whose length cannot be believed; then it looks for a place from which on everything reads as messages.
+A capture that begins in the middle of a stream begins like that, too.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable
+
+import attrs
+
+from stablecast.core.machine.records import record
+from stablecast.evidence.capture import layers, names
+from stablecast.evidence.capture.layers import Decoded, Problem
+from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.transports.wire import lbmc, rsocket
+from stablecast.transports.wire.errors import WireError
+
+MAX_STREAMS = 64
+"""RSocket streams of a connection whose payload is awaited in pieces."""
+MAX_PIECES = 1 << 20
+"""Bytes of such a payload."""
+MAX_STRAYS = 1024
+"""Frames in the middle of messages that wait for a place where one begins; older ones are settled."""
+LENGTH = 3
+"""Bytes of the length before a frame."""
+HEAD = 6
+"""Bytes of the shortest frame."""
+FOLLOWS = 0x80
+"""Flag of a frame whose payload goes on in the next one of its stream."""
+_CARRIERS = frozenset(
+    {
+        rsocket.FrameKind.REQUEST_RESPONSE,
+        rsocket.FrameKind.REQUEST_FNF,
+        rsocket.FrameKind.REQUEST_STREAM,
+        rsocket.FrameKind.REQUEST_CHANNEL,
+        rsocket.FrameKind.PAYLOAD,
+    }
+)
+_KINDS = frozenset(map(int, rsocket.FrameKind))
+_FIRST = names.HEADERS.keys() | {lbmc.PAYLOAD_FOLLOWS, lbmc.NOTHING_FOLLOWS}
+_KIND, _CODE = (
+    b"[" + b"".join(re.escape(bytes((one,))) for one in sorted(some)) + b"]"
+    for some in (set(map(int, lbmc.MessageKind)), _FIRST)
+)
+_PLACES = re.compile(b"(?=" + _KIND + _CODE + rb"(?!\x00[\x00-\x03]))", re.DOTALL)
+"""The first bytes of any message: kind, code, and a length that is not shorter than these."""
+TLS = b"\x16\x03"
+"""What a stream begins with that is encrypted: a handshake of any version."""
+_SURE = 2
+"""Whole messages that make a place believable in the middle of a frame."""
+
+
+@record
+class Item:
+    """Something that was found.
+
+    Attributes:
+        decoded: Its layers and problems.
+        frames: The frames whose bytes it is made of.
+    """
+
+    decoded: Decoded
+    frames: tuple[int, ...]
+
+
+@attrs.frozen
+class Scan:
+    """How many whole messages follow each other, where they end, and whether something else stands there."""
+
+    count: int
+    end: int
+    broken: bool
+
+
+class Reader(ABC):
+    """Splits a direction into messages."""
+
+    def __init__(self, whole: bool, roundtrip: bool) -> None:
+        self._roundtrip = roundtrip
+        self._aligned = whole
+        self._pending = b""
+        self._frames: deque[tuple[int, int]] = deque()  # frames of the pending bytes, and how many each brought
+        self._strays: list[int] = []
+        self._ever = whole
+        self._fresh, self._encrypted = True, False
+
+    @abstractmethod
+    def size(self, octets: bytes, at: int) -> int | None:
+        """Bytes of the message that begins at `at`, or None if that cannot be told yet; WireError if none does."""
+
+    @abstractmethod
+    def believe(self, octets: bytes, at: int) -> int | None:
+        """The same where nothing says that a message begins here."""
+
+    @abstractmethod
+    def decode(self, octets: bytes) -> Decoded:
+        """The layers of one whole message."""
+
+    def places(self, octets: bytes) -> Iterable[int]:
+        """Where a message may begin behind the start; `scan` looks closer."""
+        return range(1, len(octets))
+
+    def one(self, octets: bytes, at: int) -> tuple[Decoded, int] | None:
+        """The layers of what begins at `at`, and where that ends; None if it is not whole, WireError if it is none."""
+        size = self.size(octets, at)
+        return None if size is None or at + size > len(octets) else (self.decode(octets[at : at + size]), at + size)
+
+    @property
+    def frames(self) -> set[int]:
+        """The frames that what comes later settles."""
+        return {frame for frame, _ in self._frames}.union(self._strays)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there are none."""
+        return not self._frames and not self._strays
+
+    def feed(self, octets: bytes, frame: int) -> list[Item]:
+        """Takes bytes in order; returns what they complete."""
+        if self._fresh:
+            self._fresh = False
+            self._encrypted = octets.startswith(TLS)
+        if self._encrypted:
+            return [_problem((frame,), Verdict.UNKNOWN, "encrypted by TLS")]
+        if not self._aligned:
+            start = self._find(octets)
+            if start is None:
+                return self._stray(frame)
+            found = self._settle(Verdict.INCOMPLETE, "the message that it continues was not captured from its start")
+            self._aligned = self._ever = True
+            if start:
+                found.append(_problem((frame,), Verdict.INCOMPLETE, f"{start} bytes of a message that began before"))
+            return found + self._read(octets[start:], frame)
+        return self._read(octets, frame)
+
+    def lose(self, count: int) -> list[Item]:
+        """Some bytes were not captured."""
+        text = f"{count} bytes of the stream were not captured"
+        found = [_problem(self._drop(), Verdict.INCOMPLETE, text)] if self._frames else []
+        self._aligned = False
+        return found
+
+    def close(self) -> list[Item]:
+        """The stream ends here, or the capture."""
+        if self._frames:
+            size = len(self._pending)
+            return [_problem(self._drop(), Verdict.INCOMPLETE, f"{size} bytes of a message that does not end")]
+        if self._ever:
+            return self._settle(Verdict.INCOMPLETE, "no message begins in what follows")
+        return self._settle(Verdict.MALFORMED, "no message begins anywhere in this stream")
+
+    def _read(self, octets: bytes, frame: int) -> list[Item]:
+        self._pending += octets
+        self._frames.append((frame, len(octets)))
+        found: list[Item] = []
+        at = 0
+        while at < len(self._pending):
+            try:
+                one = self.one(self._pending, at)
+            except WireError as error:
+                self._pending = self._pending[at:]
+                self._aligned = False
+                return [*found, Item(layers.malformed(error), self._drop())]
+            if one is None:
+                break
+            decoded, end = one
+            found.append(Item(decoded, self._take(end - at)))
+            at = end
+        self._pending = self._pending[at:]
+        return found
+
+    def _take(self, size: int) -> tuple[int, ...]:
+        """The frames of the next `size` pending bytes."""
+        frame, there = self._frames[0]
+        if size < there:  # as a rule: a frame has many messages
+            self._frames[0] = frame, there - size
+            return (frame,)
+        taken = []
+        while size:
+            frame, there = self._frames.popleft()
+            taken.append(frame)
+            if there > size:
+                self._frames.appendleft((frame, there - size))
+            size -= min(size, there)
+        return tuple(taken)
+
+    def _drop(self) -> tuple[int, ...]:
+        frames = tuple(frame for frame, _ in self._frames)
+        self._frames.clear()
+        self._pending = b""
+        return frames
+
+    def _stray(self, frame: int) -> list[Item]:
+        self._strays.append(frame)
+        if len(self._strays) <= MAX_STRAYS:
+            return []
+        self._ever = True  # too much to be called malformed: most likely a capture that begins in the middle
+        return self._settle(Verdict.INCOMPLETE, "no message begins in any of many frames")
+
+    def _settle(self, verdict: Verdict, text: str) -> list[Item]:
+        strays, self._strays = tuple(self._strays), []
+        return [_problem(strays, verdict, text)] if strays else []
+
+    def scan(self, octets: bytes, at: int = 0) -> Scan:
+        """What stands from `at` on, if a message begins there."""
+        count = 0
+        while at < len(octets):
+            try:
+                size = self.believe(octets, at)
+            except WireError:
+                return Scan(count, at, broken=True)
+            if size is None or at + size > len(octets):
+                break
+            count += 1
+            at += size
+        return Scan(count, at, broken=False)
+
+    def _find(self, octets: bytes) -> int | None:
+        """Where the first message begins: at the start, or where only messages follow."""
+        first = self.scan(octets)
+        if first.count or not first.broken:
+            return 0
+        for start in self.places(octets):
+            inner = self.scan(octets, start)
+            if inner.count >= _SURE and not inner.broken:
+                return start
+        return None
+
+
+def _problem(frames: tuple[int, ...], verdict: Verdict, text: str) -> Item:
+    return Item(Decoded(problems=(Problem(verdict, text),)), frames)
+
+
+class MessageReader(Reader):
+    """LBT-TCP: LBMC messages."""
+
+    def size(self, octets: bytes, at: int) -> int | None:
+        """See `Reader`."""
+        return lbmc.frame(octets, at)[1] if len(octets) - at >= lbmc.PREFIX.size else None
+
+    def believe(self, octets: bytes, at: int) -> int | None:
+        """See `Reader`: the first header must be one that is listed."""
+        size = self.size(octets, at)
+        if size is not None and octets[at + 1] not in _FIRST:
+            raise WireError(f"there is no header of code {octets[at + 1]}")
+        return size
+
+    def decode(self, octets: bytes) -> Decoded:
+        """See `Reader`."""
+        return layers.message(octets, self._roundtrip)
+
+    def places(self, octets: bytes) -> Iterable[int]:
+        """See `Reader`: of some ten thousand bytes few may be a kind, the code of a first header and a length."""
+        return (found.start() for found in _PLACES.finditer(octets, 1))
+
+
+class FrameReader(Reader):
+    """SRS: RSocket frames, whose payload may come in pieces."""
+
+    def __init__(self, whole: bool, roundtrip: bool) -> None:
+        super().__init__(whole, roundtrip)
+        self._pieces: dict[int, bytes] = {}
+
+    def size(self, octets: bytes, at: int) -> int | None:
+        """See `Reader`."""
+        if len(octets) - at < LENGTH:
+            return None
+        size = int.from_bytes(octets[at : at + LENGTH])
+        if size > rsocket.MAX_FRAME:
+            raise WireError(f"a frame of {size} bytes exceeds {rsocket.MAX_FRAME}")
+        return LENGTH + size
+
+    def believe(self, octets: bytes, at: int) -> int | None:
+        """See `Reader`: the kind must be known and fit its stream."""
+        size = self.size(octets, at)
+        if size is None or len(octets) - at < LENGTH + HEAD:
+            return None
+        stream = int.from_bytes(octets[at + LENGTH : at + LENGTH + 4])
+        kind = octets[at + LENGTH + 4] >> 2
+        if size < LENGTH + HEAD or stream > rsocket.FOREVER or kind not in _KINDS or (not stream and kind in _CARRIERS):
+            raise WireError(f"there is no frame of kind {kind} on the stream {stream}")
+        return size
+
+    def decode(self, octets: bytes) -> Decoded:
+        """See `Reader`."""
+        try:
+            frame = rsocket.decode(octets[LENGTH:])
+            payload = self._payload(frame) if frame.kind in _CARRIERS else b""
+        except WireError as error:
+            return layers.malformed(error)
+        return layers.resolution_frame(octets, frame, payload, self._roundtrip)
+
+    def _payload(self, frame: rsocket.Frame) -> bytes:
+        """What the frame and those that it continues carry; nothing if it is continued itself."""
+        payload = self._pieces.pop(frame.stream, b"") + frame.payload
+        if not frame.flags & FOLLOWS:
+            return payload
+        if len(self._pieces) >= MAX_STREAMS or len(payload) > MAX_PIECES:
+            raise WireError("too much is continued")
+        self._pieces[frame.stream] = payload
+        return b""

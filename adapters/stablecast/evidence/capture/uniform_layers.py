@@ -1,0 +1,72 @@
+"""Messages for who judges: what is alike makes one layer, however many messages it is.
+
+Everything else is read as by `layers`, and so is everything that breaks a rule of the formats: nothing is passed over.
+Pieces of large messages stay pieces.
+"""
+
+from stablecast.evidence.capture import layers
+from stablecast.evidence.capture.layers import Decoded, Layer
+from stablecast.evidence.capture.streams import MessageReader
+from stablecast.transports import codec
+from stablecast.transports.codec import lbttcp
+from stablecast.transports.wire import common_messages, lbmc
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import Ack, CtxInst, CtxInstD
+
+_DATA = lbmc.MessageKind.DATA.name
+_NAMES = CtxInstD, CtxInst
+
+
+def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
+    """The layer of what begins here, and where that ends; None if it has to be read message by message.
+
+    Raises:
+        WireError: If a retransmission stands here that is malformed.
+    """
+    if len(octets) - at < lbmc.DATA_HEADER.size:
+        return None
+    kind, code = octets[at], octets[at + 1]
+    if kind == code == 0:
+        topic, first, count, end = lbttcp.plain_run(octets, at)
+        payload = end - at - count * lbmc.DATA_HEADER.size
+        record = lbttcp.Run(topic, first, count, payload, b"")
+        return (Decoded((Layer("LBMC", _DATA, record),)), end) if count else None
+    if kind == lbmc.MessageKind.CONTROL and code == Ack.CODE:
+        known = common_messages.shaped(octets, at)
+        if known is None:
+            return None
+        meant = codec.decode(known)
+        return Decoded((Layer("UMP", type(meant).__name__, meant),)), at + known.size
+    if kind in codec.RECOVERED_KINDS:
+        item, end = lbttcp.retransmissions(octets, at)
+        if isinstance(item, lbttcp.Series) and tuple(map(type, item.headers)) == _NAMES:
+            return Decoded((Layer("LBMC", item.kind.name, item),)), end
+    return None
+
+
+def messages(octets: bytes, roundtrip: bool) -> Decoded:
+    """See `layers.messages`."""
+    found, problems, at = list[Layer](), list[layers.Problem](), 0
+    while at < len(octets):
+        one = _tried(octets, at)
+        if one is None:
+            one = layers.first_of(octets, at, roundtrip)
+        decoded, at = one
+        found += decoded.layers
+        problems += decoded.problems
+    return Decoded(tuple(found), tuple(problems))
+
+
+def _tried(octets: bytes, at: int) -> tuple[Decoded, int] | None:
+    try:
+        return start_of(octets, at)
+    except WireError:
+        return None  # whoever reads it message by message says what is wrong
+
+
+class BriefReader(MessageReader):
+    """LBT-TCP, what is alike at once."""
+
+    def one(self, octets: bytes, at: int) -> tuple[Decoded, int] | None:
+        """See `Reader`."""
+        return _tried(octets, at) or super().one(octets, at)

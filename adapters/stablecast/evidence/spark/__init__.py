@@ -1,0 +1,16 @@
+"""Traces and captures on Spark: data sources, and the jobs that judge them on a cluster.
+
+`register(spark)` makes `spark.read.format("stablecast")`, `spark.readStream.format("stablecast")` and
+`spark.read.format("stablecast-capture")` known; `connect` starts a session for this machine or finds the cluster's;
+`verify_on` judges traces in it, `judge_on` captures. `source` and `captures` are the data sources, `rows` the columns
+of traces, `pieces` what a task does with a run of frames, `sql` the rules, `job` puts them together.
+
+This package needs the spark extra and a Java; nothing else imports it before it is asked for.
+"""
+
+from stablecast.evidence.spark.capture_judge import judge_on
+from stablecast.evidence.spark.formats import register
+from stablecast.evidence.spark.spark_session import SparkError, connect
+from stablecast.evidence.spark.verification_job import Outcome, verify_on
+
+__all__ = ["Outcome", "SparkError", "connect", "judge_on", "register", "verify_on"]

@@ -1,0 +1,169 @@
+"""`spark.read.format("stablecast-capture")`: packets of captures as a table.
+
+    register(spark)
+    spark.read.format("stablecast-capture").load("traffic.pcapng").where("verdict = 'malformed'")
+
+A path is a file, a directory (of `*.pcap`, `*.pcapng` and `*.cap`, compressed or not) or a pattern. The driver surveys
+each file once (who speaks what, topics by their names) and cuts it into parts, one partition each; workers decode them.
+A part that begins in the middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by
+default; streams of many packets are told whole only in one part. The option `ports` tells ports, as `kind=port`,
+separated by commas.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
+from pyspark.sql.types import StructType
+
+from stablecast.evidence.capture import CaptureError, Mark, Packet, marks, packets, survey
+from stablecast.evidence.capture.capture_paths import files_of
+from stablecast.evidence.capture.packet_text import record
+from stablecast.evidence.capture.ports import Plan
+from stablecast.runtime import garbage_collection
+
+FORMAT: Final = "stablecast-capture"
+
+PART_BYTES: Final = 64 << 20
+"""Bytes of a file that are one partition."""
+
+BATCH: Final = 4096
+"""Packets that are handed on together."""
+
+COLUMNS: Final = {
+    "path": pa.string(),
+    "frame": pa.int64(),
+    "offset": pa.int64(),
+    "time": pa.int64(),
+    "source": pa.string(),
+    "target": pa.string(),
+    "kind": pa.string(),
+    "session": pa.string(),
+    "verdict": pa.string(),
+    "types": pa.list_(pa.string()),
+    "problems": pa.list_(pa.string()),
+    "packet": pa.string(),
+}
+"""Name and type of each column, in order.
+
+`frame` counts from 1, 0 is what is left at the end of a stream; `offset` is in bytes, `time` in ns since 1970; `types`
+are the layers that came whole with it; `packet` is all of it as JSON (`stablecast capture decode --json`).
+"""
+
+SCHEMA: Final = (
+    "path string, frame bigint, offset bigint, time bigint, source string, target string, kind string, session string, "
+    "verdict string, types array<string>, problems array<string>, packet string"
+)
+
+
+@attrs.frozen
+class Part:
+    """A part of a file: from a frame to the frame that begins at `stop`, or to the end; and who speaks what there."""
+
+    path: str
+    start: Mark
+    stop: int | None
+    plan: Plan
+
+
+class PartPartition(InputPartition):
+    """A part, as Spark hands it to a task."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class CaptureSource(DataSource):
+    """Captures of traffic."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        named = options.get("paths") or options.get("path")
+        if not named:
+            raise CaptureError('name the captures: .load("FILE"), or the option "paths" for several')
+        size = options.get("pieceBytes", str(PART_BYTES))
+        if not size.isdecimal() or not int(size):
+            raise CaptureError(f"the option pieceBytes is a number of bytes, not {size!r}")
+        self.paths = [Path(name) for name in named.split(",")]
+        self.size = int(size)
+        self.told = [one for one in options.get("ports", "").split(",") if one]
+
+    @classmethod
+    def name(cls) -> str:
+        """What users call it."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """All columns."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "CaptureReader":
+        """For a query that ends."""
+        unknown = [name for name in schema.names if name not in COLUMNS]
+        if unknown:
+            raise CaptureError(f"captures have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
+        return CaptureReader(files_of(self.paths), list(schema.names), self.size, self.told)
+
+
+class CaptureReader(DataSourceReader):
+    """Reads captures."""
+
+    def __init__(self, paths: list[Path], names: list[str], size: int, told: list[str]) -> None:
+        self.paths = paths
+        self.names = names
+        self.size = size
+        self.told = told
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Leaves out files that are not asked for, and the judgement of rows to Spark."""
+        for one in filters:
+            match one:
+                case EqualTo(attribute=("path",), value=value):
+                    self.paths = [path for path in self.paths if str(path) == value]
+                case In(attribute=("path",), value=values):
+                    self.paths = [path for path in self.paths if str(path) in values]
+            yield one
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each part of each file."""
+        return [PartPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The packets of a part."""
+        assert isinstance(partition, PartPartition)
+        part = partition.part
+        garbage_collection.keep_worker()
+        schema = pa.schema([(name, COLUMNS[name]) for name in self.names])
+        found = packets(Path(part.path), part.plan, part.start, part.stop)
+        while some := [_row(part.path, packet) for packet in islice(found, BATCH)]:
+            yield pa.RecordBatch.from_pylist([{name: row[name] for name in self.names} for row in some], schema=schema)
+
+
+def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:
+    """The parts of a file, of `size` bytes or a bit more. Raises CaptureError if it cannot be read to its end."""
+    plan, begins = survey(path, told), marks(path, size)
+    ends = [*(mark.offset for mark in begins[1:]), None]
+    return [Part(str(path), begin, end, plan) for begin, end in zip(begins, ends, strict=False)]
+
+
+def _row(path: str, packet: Packet) -> dict[str, Any]:
+    return {
+        "path": path,
+        "frame": packet.number,
+        "offset": packet.offset,
+        "time": packet.time_ns,
+        "source": None if packet.source is None else f"{packet.source[0]}:{packet.source[1]}",
+        "target": None if packet.target is None else f"{packet.target[0]}:{packet.target[1]}",
+        "kind": None if packet.kind is None else packet.kind.value,
+        "session": packet.session,
+        "verdict": packet.verdict.value,
+        "types": [layer.type for layer in packet.layers],
+        "problems": [problem.text for problem in packet.problems],
+        "packet": json.dumps(record(packet)),
+    }

@@ -1,0 +1,156 @@
+"""What a task does with a piece of a trace: it judges each frame by itself and says what the frame tells of others.
+
+All kinds of rows share one table, told apart by `what`:
+
+| what | is |
+|---|---|
+| frame | how a frame begins and ends, whose it is, what it is worth as evidence |
+| fact | a row of `stablecast.evidence.trace.facts` |
+| violation | a broken rule (`stablecast.evidence.trace.frame_judge`) |
+| error | why the piece cannot be read to its end |
+
+A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with which anything is wrong
+is decoded whole: about 100 bytes of JSON text are 1 kB there, so 1 MiB takes some 20 MB beside the 100 MB of the
+Python worker itself.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from stablecast.evidence.spark.piece_plan import Piece
+from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from stablecast.evidence.trace.file_names import part_of
+from stablecast.evidence.trace.frame_judge import FrameJudge, Known
+from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.trace_judge import Link
+from stablecast.runtime import garbage_collection
+
+TYPES: Final = {
+    "what": pa.string(),
+    "trace": pa.string(),
+    "path": pa.string(),
+    "part": pa.int64(),
+    "offset": pa.int64(),
+    "role": pa.string(),
+    "endpoint": pa.string(),
+    "address": pa.string(),
+    "life": pa.string(),
+    "peer": pa.string(),
+    "kind": pa.string(),
+    "frame": pa.int64(),
+    "record": pa.int64(),
+    "time": pa.int64(),
+    "first": pa.int64(),
+    "last": pa.int64(),
+    "count": pa.int64(),
+    "gap": pa.int64(),
+    "ended": pa.int64(),
+    "patience": pa.int64(),
+    "started_as": pa.string(),
+    "ended_as": pa.string(),
+    "closed": pa.bool_(),
+    "truncated": pa.bool_(),
+    "rule": pa.string(),
+    "text": pa.string(),
+    "expected": pa.string(),
+    "found": pa.string(),
+}
+"""Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are
+hexadecimal."""
+
+SCHEMA: Final = ", ".join(
+    f"{name} {'bigint' if kind == pa.int64() else 'boolean' if kind == pa.bool_() else 'string'}"
+    for name, kind in TYPES.items()
+)
+
+_ARROW: Final = pa.schema(list(TYPES.items()))
+
+Row = dict[str, Any]
+
+
+def judge_with(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What `mapInArrow` calls: it is given numbers of pieces."""
+
+    def judge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        garbage_collection.keep_worker()
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for rows in judge_piece(pieces[number]):
+                    yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+    return judge
+
+
+def judge_piece(piece: Piece) -> Iterator[list[Row]]:
+    """The rows of each frame."""
+    path = Path(piece.path)
+    trace, part = part_of(path)
+    same: Row = {"trace": trace, "path": piece.path, "part": part}
+    offset, known = piece.start, Known()
+    try:
+        for frame, offset in unread_frames(path, piece.start):
+            if offset >= piece.stop:
+                return
+            yield [{**same, "offset": offset, **row} for row in _judge(path, frame, offset, known)]
+    except TraceError as error:
+        truncated = isinstance(error, TruncatedError)
+        yield [{**same, "what": "error", "offset": offset, "text": str(error), "truncated": truncated}]
+
+
+def _judge(path: Path, frame: Frame, offset: int, known: Known) -> Iterator[Row]:
+    head = frame.head
+    judge = FrameJudge(path, frame, offset == 0 or head.gap > 0, known=known)
+    judge.run(None)
+    begin, behind = Link.before(frame), Link.behind(frame)
+    yield {
+        "what": "frame",
+        "role": begin.role,
+        "endpoint": begin.endpoint,
+        "address": judge.address,
+        "life": f"{judge.life:#x}",
+        "frame": head.frame,
+        "record": head.first,
+        "count": frame.count,
+        "gap": head.gap,
+        "time": head.time,
+        "ended": behind.time,
+        "patience": judge.patience,
+        "started_as": begin.digest,
+        "ended_as": behind.digest,
+        "closed": frame.foot.closed,
+    }
+    for fact in judge.book.facts:
+        yield {
+            "what": "fact",
+            "kind": fact.kind,
+            "record": fact.record,
+            "time": fact.time,
+            "life": f"{fact.life:#x}",
+            "peer": fact.peer,
+            "first": fact.first,
+            "last": fact.last,
+        }
+    for one in judge.found.values():
+        yield {
+            "what": "violation",
+            "record": one.record,
+            "time": one.time,
+            "rule": one.rule,
+            "text": one.text,
+            "expected": dumps(one.expected),
+            "found": dumps(one.found),
+        }
+
+
+def dumps(value: Any) -> str | None:
+    """What a violation expected or found, as the text of a column."""
+    return None if value is None else json.dumps(value)
+
+
+def loads(text: str | None) -> Any:
+    """The other way."""
+    return None if text is None else json.loads(text)

@@ -1,0 +1,165 @@
+"""The columns of the data source: what a record says, without the knowledge of any rule."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.file_names import part_of
+from stablecast.evidence.trace.frames import Frame, unread_frames
+
+COLUMNS: Final = {
+    "trace": pa.string(),
+    "path": pa.string(),
+    "role": pa.string(),
+    "endpoint": pa.string(),
+    "frame": pa.int64(),
+    "offset": pa.int64(),
+    "record": pa.int64(),
+    "time": pa.int64(),
+    "kind": pa.string(),
+    "message": pa.string(),
+    "life": pa.string(),
+    "first": pa.int64(),
+    "last": pa.int64(),
+    "effects": pa.list_(pa.string()),
+    "input": pa.string(),
+    "output": pa.string(),
+}
+"""Name and type of each column, in order.
+
+`trace` is the first part's path, `path` the file's; `offset` is where the frame begins in it, in bytes. `record` and
+`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` what arrived with it; `life` is an
+incarnation in hexadecimal digits, `first` and `last` the numbers that the input speaks of, as they stand there.
+`effects` names what came of it; `input` and `output` are the record's own JSON.
+"""
+
+SCHEMA: Final = (
+    "trace string, path string, role string, endpoint string, frame bigint, offset bigint, record bigint, time bigint, "
+    "kind string, message string, life string, first bigint, last bigint, effects array<string>, "
+    "input string, output string"
+)
+
+BATCH: Final = 4096
+"""Records that are decoded at a time."""
+
+CHEAP: Final = ("trace", "path", "role", "endpoint", "frame", "offset")
+"""Columns that are the same in a whole frame."""
+
+_BIGGEST: Final = 1 << 63
+
+
+@attrs.frozen
+class Bounds:
+    """What records are asked for: a column lies within `low`..`high`, or is one of `values`."""
+
+    low: dict[str, int] = attrs.field(factory=dict)
+    high: dict[str, int] = attrs.field(factory=dict)
+    values: dict[str, list[Any]] = attrs.field(factory=dict)
+
+    def allow(self, column: str, value: Any) -> bool:
+        """Whether a row with this value can be asked for."""
+        if column in self.values and value not in self.values[column]:
+            return False
+        return bool(self.low.get(column, value) <= value <= self.high.get(column, value))
+
+    def allow_frame(self, path: str, frame: Frame, offset: int) -> bool:
+        """Whether a frame can have records that are asked for."""
+        head, count = frame.head, frame.count
+        same = zip(CHEAP, (part_of(Path(path))[0], path, *_owner(frame), head.frame, offset), strict=True)
+        first, last = self.low.get("record", head.first), self.high.get("record", head.first)
+        return all(self.allow(*one) for one in same) and first < head.first + count and last >= head.first
+
+
+def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    """Yields the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
+
+    Raises:
+        TraceError: If the file cannot be read that far.
+    """
+    schema = pa.schema([(name, COLUMNS[name]) for name in names])
+    for frame, offset in unread_frames(Path(path), start):
+        if offset >= stop:
+            return
+        if bounds.allow_frame(path, frame, offset):
+            same = (part_of(Path(path))[0], path, *_owner(frame), frame.head.frame, offset)
+            for records in frame.portions(BATCH):
+                table = _table(records, dict(zip(CHEAP, same, strict=True)), names)
+                columns = [pa.array(table[name], COLUMNS[name]) for name in names]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _table(records: list[Json], same: dict[str, Any], names: list[str]) -> dict[str, list[Any]]:
+    return {
+        name: [same[name]] * len(records) if name in same else [_READ[name](record) for record in records]
+        for name in names
+    }
+
+
+def _owner(frame: Frame) -> tuple[str, str]:
+    return frame.head.role.name.lower(), frame.head.endpoint
+
+
+def _object(record: Json, key: str) -> Json:
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _said(record: Json) -> Json:
+    """The message that arrived, or the input itself."""
+    event = _object(record, "in")
+    return _object(event, "message") or event
+
+
+def _number(value: object) -> int | None:
+    return value if type(value) is int and -_BIGGEST <= value < _BIGGEST else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _first(record: Json) -> int | None:
+    said = _said(record)
+    found = (_number(said.get(key)) for key in ("first", "wire_first", "number"))
+    return next((number for number in found if number is not None), None)
+
+
+def _last(record: Json) -> int | None:
+    said = _said(record)
+    last, count, first = _number(said.get("last")), _number(said.get("count")), _first(record)
+    if last is None and count is not None and first is not None:
+        return _number(first + count - 1)
+    return first if last is None else last
+
+
+def _life(record: Json) -> str | None:
+    life = _said(record).get("incarnation")
+    return f"{life:#x}" if type(life) is int else None
+
+
+def _effects(record: Json) -> list[str | None]:
+    out = record.get("out")
+    return [_text(one.get("_")) if isinstance(one, dict) else None for one in out] if isinstance(out, list) else []
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+_READ: Final[dict[str, Callable[[Json], Any]]] = {
+    "record": lambda record: _number(record.get("n")),
+    "time": lambda record: _number(record.get("t")),
+    "kind": lambda record: _text(_object(record, "in").get("_")),
+    "message": lambda record: _text(_object(_object(record, "in"), "message").get("_")),
+    "life": _life,
+    "first": _first,
+    "last": _last,
+    "effects": _effects,
+    "input": lambda record: _dump(record.get("in")),
+    "output": lambda record: _dump(record.get("out")),
+}

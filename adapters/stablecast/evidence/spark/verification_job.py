@@ -1,0 +1,304 @@
+# ruff: noqa: S608 - the queries are put together from constants of this package
+"""The verification job: every frame replayed by some task, everything between frames and traces judged in SQL.
+
+The pieces are judged once and what they say is kept; all else are small queries on it. What comes back to the driver is
+bounded for each file, so a flood of violations does no harm. The outcome is the very `Summary` of the judge in process.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from stablecast.evidence.spark import cross_rules_sql
+from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with, loads
+from stablecast.evidence.spark.piece_plan import PIECE_BYTES, Piece, plan
+from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
+from stablecast.evidence.trace.facts import Fact
+from stablecast.evidence.trace.file_names import traces_of
+from stablecast.evidence.trace.frames import ROLES
+from stablecast.evidence.trace.record_search import violation
+from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, TABLE, FileReport, Summary, Violation, rows_of
+from stablecast.evidence.trace.trace_judge import Link, broken_beginning
+
+ARROW: Final = {"string": pa.string(), "bigint": pa.int64(), "int64": pa.int64()}
+"""Types of columns by their names, in SQL and in tables of violations."""
+
+FEW: Final = 200_000
+"""Rows below which it costs more to compile queries than to run them."""
+
+LIGHT: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""What a session is told while it works on few rows."""
+
+LEAST_TASKS: Final = 8
+"""Tasks that share even little work: more than most local sessions have cores."""
+
+MAX_UNTOLD: Final = 1000
+"""Things that cannot be told, of which the outcome speaks."""
+
+
+def _of(kinds: Iterable[str]) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds)
+
+
+_ERRORS: Final = """
+    SELECT path, min(offset) AS stop, min_by(text, offset) AS text, min_by(truncated, offset) AS truncated
+    FROM judged WHERE what = 'error' GROUP BY path"""
+
+_USABLE: Final = """
+    SELECT j.* FROM judged j LEFT JOIN damage d ON j.path = d.path WHERE d.stop IS NULL OR j.offset <= d.stop"""
+
+_TOLD: Final = "SELECT trace, path, offset, kind, record, time, life, peer, first, last FROM usable WHERE what = 'fact'"
+
+_SMALL: Final = f"""
+    SELECT * FROM told WHERE kind IN ({_of(SMALL)})
+    UNION ALL SELECT trace, min(path) AS path, min(offset) AS offset, kind, min(record) AS record, min(time) AS time,
+                     life, peer, min(first) AS first, max(last) AS last
+              FROM told WHERE kind IN ({_of(BOUNDED)}) GROUP BY trace, kind, life, peer"""
+
+_FRAMES: Final = """
+    SELECT *, lag(frame) OVER following AS frame_before, lag(record) OVER following AS record_before,
+           lag(count) OVER following AS count_before, lag(ended) OVER following AS ended_before,
+           lag(ended_as) OVER following AS ended_as_before, lag(role) OVER following AS role_before,
+           lag(endpoint) OVER following AS endpoint_before
+    FROM usable WHERE what = 'frame' WINDOW following AS (PARTITION BY trace ORDER BY part, offset)"""
+
+_LINKS: Final = """
+    SELECT *, CASE WHEN frame_before IS NULL THEN part = 0 AND (frame <> 0 OR record <> gap)
+                   ELSE frame <> frame_before + 1 OR record <> record_before + count_before + gap
+                        OR role <> role_before OR endpoint <> endpoint_before
+                        OR (gap = 0 AND started_as <> ended_as_before) END AS parted,
+           frame_before IS NOT NULL AND time < ended_before AS turned
+    FROM frames"""
+
+_WITNESS: Final = """
+    SELECT l.trace, max_by(l.role, struct(l.part, l.offset)) AS role,
+           max_by(l.address, struct(l.part, l.offset)) AS address, max_by(l.life, struct(l.part, l.offset)) AS life,
+           min(l.part) = 0 AND max_by(l.closed, struct(l.part, l.offset)) AND NOT bool_or(l.gap > 0 OR l.parted)
+               AND NOT coalesce(bool_or(b.trace IS NOT NULL), false) AS complete,
+           max_by(l.ended, struct(l.part, l.offset)) AS ended, max_by(l.patience, struct(l.part, l.offset)) AS patience
+    FROM links l LEFT JOIN (
+        SELECT DISTINCT trace FROM judged
+        WHERE what = 'error' OR (what = 'violation' AND rule IN ('numbering', 'schema'))) b ON l.trace = b.trace
+    GROUP BY l.trace"""
+
+_FILES: Final = """
+    SELECT path, max_by(role, offset) AS role, max_by(endpoint, offset) AS endpoint, count(*) AS frames,
+           sum(count) AS records, sum(gap) AS gaps, max_by(closed, offset) AS closed,
+           sum(CASE WHEN frame_before IS NULL AND part > 0 THEN record - gap ELSE 0 END) AS missing
+    FROM frames GROUP BY path"""
+
+_POINTS: Final = f"""
+    SELECT f.trace, l.role, l.endpoint, f.kind, f.life, f.time, f.last FROM (
+        SELECT *, row_number() OVER (PARTITION BY trace, kind, life ORDER BY part, offset, record) AS place,
+               count(*) OVER (PARTITION BY trace, kind, life) AS points
+        FROM usable WHERE what = 'fact' AND kind IN ({_of(DRAWN)})) f
+    JOIN (SELECT trace, max_by(role, offset) AS role, max_by(endpoint, offset) AS endpoint FROM frames GROUP BY trace) l
+         ON f.trace = l.trace
+    WHERE f.place = f.points OR f.place % (1 + points DIV {MAX_POINTS}) = 0
+    ORDER BY f.trace, f.kind, f.life, f.time"""
+
+
+@attrs.frozen
+class Outcome:
+    """What the job found, for people and programs: `violations` has the columns of `TABLE`."""
+
+    summary: Summary
+    violations: DataFrame
+    points: list[Point]
+
+
+def verify_on(
+    spark: SparkSession, paths: Iterable[Path], *, piece_bytes: int = PIECE_BYTES, timeline: bool = False
+) -> Outcome:
+    """Judges traces on Spark.
+
+    Args:
+        spark: The session; its workers must have stablecast, and see the same files.
+        paths: The files.
+        piece_bytes: Compressed bytes that one task judges, at least one frame.
+        timeline: Whether to collect what a report draws.
+    """
+    files = [path for parts in traces_of(paths) for path in parts]
+    pieces = plan(files, piece_bytes)
+    tasks = tasks_for(pieces)
+    judged = spark.range(0, len(pieces), 1, tasks).mapInArrow(judge_with(pieces), SCHEMA).persist()
+    try:
+        with at_ease(judged) as rows:
+            summary = summarize(spark, rows, files)
+            points = [_point(row) for row in spark.sql(_POINTS).collect()] if timeline else []
+    finally:
+        judged.unpersist()
+    return Outcome(summary, violations_table(spark, summary), points)
+
+
+@contextmanager
+def at_ease(judged: DataFrame) -> Iterator[DataFrame]:
+    """What was judged as the queries do best with it, and the session's settings so: few rows are one partition.
+
+    A partition is a task in every scan of every query, and replay leaves as many as it had; from one there is nothing
+    to shuffle either.
+    """
+    few = judged.count() < FEW
+    with tuned(judged.sparkSession, LIGHT if few else {}):
+        yield judged.coalesce(1) if few else judged
+
+
+@contextmanager
+def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """With these settings of the session; then it is as it was."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+def tasks_for(pieces: list[Piece]) -> int:
+    """How many tasks share the pieces: one for each `PIECE_BYTES`, some more for little, never more than pieces.
+
+    >>> tasks_for([]), tasks_for([Piece("a", 0, 9)]), tasks_for([Piece("a", 0, 1 << 20)] * 99)
+    (1, 1, 99)
+    """
+    size = sum(min(piece.stop - piece.start, PIECE_BYTES) for piece in pieces)
+    return max(1, min(len(pieces), max(LEAST_TASKS, size // PIECE_BYTES)))
+
+
+def prepare(judged: DataFrame) -> list[Suspect]:
+    """Makes the views that all queries are about; returns the suspects of E1."""
+    spark = judged.sparkSession
+    judged.createOrReplaceTempView("judged")
+    damaged = spark.sql(_ERRORS).collect()
+    _view(spark, "damage", "path string, stop bigint", [(row.path, row.stop) for row in damaged])
+    spark.sql(_USABLE if damaged else "SELECT * FROM judged").createOrReplaceTempView("usable")
+    for name, query in {"frames": _FRAMES, "links": _LINKS, "told": _TOLD}.items():
+        spark.sql(query).createOrReplaceTempView(name)
+    witnesses = [_witness(row) for row in spark.sql(_WITNESS).collect()]
+    ground = Ground(witnesses, by_kind(_told(row) for row in spark.sql(_SMALL).collect()))
+    for name, rows in small_views(ground).items():
+        _view(spark, name, cross_rules_sql.SMALL[name], rows)
+    for name, query in cross_rules_sql.VIEWS.items():
+        spark.sql(query).createOrReplaceTempView(name)
+    return ground.proxies()
+
+
+def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the small views (`stablecast.evidence.spark.cross_rules_sql`)."""
+    needs, enough = ground.needs()
+    known = [
+        *(("S1", f"{life:#x}") for life in enough),
+        *(("P1", address) for address in ground.stores()),
+        *(("D1", f"{life:#x}") for life in ground.sources()),
+        *(("A1", f"{life:#x} {peer}") for life, peer in ground.readers()),
+    ]
+    return {
+        "known": known,
+        "part": [
+            (f"{need.life:#x}", need.group, index, address)
+            for need in needs
+            for index, store in enumerate(need.stores)
+            for address in store
+        ],
+        "need": [(f"{need.life:#x}", need.group, need.needed) for need in needs],
+        "enough": [(f"{life:#x}", count) for life, count in enough.items()],
+        "kin": [(f"{life:#x}", f"{other:#x}") for life, other in ground.kin()],
+        "lost": [(f"{life:#x}", number) for life, number in ground.lost().items()],
+    }
+
+
+def _view(spark: SparkSession, name: str, schema: str, rows: list[tuple[Any, ...]]) -> None:
+    """A view of a few rows, known to the planner as such."""
+    columns = [column.split(" ") for column in schema.split(", ")]
+    arrays = [pa.array([row[at] for row in rows], ARROW[kind]) for at, (_, kind) in enumerate(columns)]
+    table = pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
+    spark.createDataFrame(table).createOrReplaceTempView(name)
+
+
+def _witness(row: Row) -> Witness:
+    return Witness(row.trace, ROLES[row.role], row.address, int(row.life, 16), row.complete, row.ended, row.patience)
+
+
+def _told(row: Row) -> Told:
+    fact = Fact(row.kind, row.record, row.time, int(row.life, 16), row.peer, row.first, row.last)
+    return Told(row.trace, row.path, row.offset, fact)
+
+
+def violations_table(spark: SparkSession, summary: Summary) -> DataFrame:
+    """The violations as a table."""
+    columns = [(name, ARROW[kind]) for name, kind in TABLE.items()]
+    return spark.createDataFrame(pa.Table.from_pylist(rows_of(summary), schema=pa.schema(columns)))
+
+
+def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Summary:
+    """Judges what lies between frames and between traces, and puts together what was found."""
+    proxies = prepare(judged)
+    reports = {str(path): FileReport(path) for path in files}
+    for row in spark.sql(_FILES).collect():
+        report = reports[row.path]
+        report.role, report.endpoint, report.closed = row.role, row.endpoint, row.closed
+        report.frames, report.records, report.gaps = row.frames, row.records, row.gaps
+        report.missing = row.missing
+    for row in spark.sql(_ERRORS).collect():
+        reports[row.path].error, reports[row.path].truncated = row.text, row.truncated
+    for parts in traces_of(files):
+        for path in parts[:-1]:
+            reports[str(path)].closed = True
+    found = [_own(row) for row in _bounded(spark, "usable WHERE what = 'violation'")]
+    found += [one for row in _bounded(spark, "links WHERE parted OR turned") for one in _between(row)]
+    suspects = [_suspect(row) for row in _bounded(spark, f"({cross_rules_sql.SUSPECTS})")] + proxies
+    summary = Summary([reports[str(path)] for path in files], _untold(spark))
+    summary.add(found)
+    summary.add(violation(one) for one in sorted(suspects))
+    return summary
+
+
+def _bounded(spark: SparkSession, source: str) -> list[Row]:
+    """The first rows of each file."""
+    query = f"SELECT *, row_number() OVER (PARTITION BY path ORDER BY record) AS place FROM {source}"
+    return spark.sql(f"SELECT * FROM ({query}) WHERE place <= {MAX_VIOLATIONS} ORDER BY path, place").collect()
+
+
+def _own(row: Row) -> Violation:
+    return Violation(Path(row.path), row.record, row.rule, row.text, loads(row.expected), loads(row.found), row.time)
+
+
+def _between(row: Row) -> list[Violation]:
+    begin = Link(row.frame, row.record, row.started_as, row.time, row.role, row.endpoint)
+    if row.frame_before is None:
+        broken = broken_beginning(begin, row.gap)
+    else:
+        next_record = row.record_before + row.count_before
+        before = (row.ended_as_before, row.ended_before, row.role_before, row.endpoint_before)
+        broken = Link(row.frame_before + 1, next_record, *before).broken_by(begin, row.gap)
+    return [Violation(Path(row.path), *one, row.time) for one in broken]
+
+
+def _suspect(row: Row) -> Suspect:
+    return Suspect(row.path, row.record, row.rule, row.number, row.kind, int(row.life, 16), row.peer, row.offset)
+
+
+def _untold(spark: SparkSession) -> list[str]:
+    rows = spark.sql(
+        f"SELECT * FROM ({cross_rules_sql.UNTOLD}) ORDER BY rule, kind, life, peer LIMIT {MAX_UNTOLD}"
+    ).collect()
+    return sorted(untold(row.rule, row.kind, int(row.life, 16), row.peer) for row in rows)
+
+
+def _point(row: Row) -> Point:
+    return Point(row.trace, row.role, row.endpoint, row.kind, int(row.life, 16), row.time, row.last)

@@ -1,0 +1,28 @@
+"""Whether an endpoint is traced at all: most are not, and need not load what recording takes."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from stablecast.core.protocol.messages import Role
+
+if TYPE_CHECKING:
+    from stablecast.evidence.trace.converter import Endpoint
+    from stablecast.evidence.trace.trace_recorder import Recorder
+
+VARIABLE: Final = "STABLECAST_TRACE"
+"""The environment variable that names the directory for traces."""
+
+
+def recorder(role: Role, name: str, machine: "Endpoint", directory: Path | None = None) -> "Recorder | None":
+    """Returns a recorder in `directory`, without one in that of STABLECAST_TRACE, None if neither is given.
+
+    Raises:
+        TraceError: If the file cannot be made.
+    """
+    named = directory or os.environ.get(VARIABLE)
+    if not named:
+        return None
+    from stablecast.evidence.trace.trace_recorder import Recorder, rolling  # noqa: PLC0415  # see above
+
+    return Recorder(Path(named), role, name, machine, rolling=rolling())

@@ -1,0 +1,243 @@
+"""The bytes of a trace file: a sequence of independent zstd frames that `zstdcat` prints as lines of JSON.
+
+Before each zstd frame stands a *skippable* zstd frame of 16 bytes, its head: magic, 8, length and crc32 of the zstd
+frame that follows. Whoever wants one frame of a large file walks over the heads.
+
+**Growing.** A frame is one stream of zstd that is written in pieces. Each piece ends a block, so a reader can decode
+all pieces that are in the file before the frame is finished.
+
+**What a killed process leaves.** A write of several pages may be cut short by SIGKILL. So the body is written first,
+behind 16 bytes that stay zero, and its head last. A head of zeros therefore says: this frame was never finished. It is
+the last one of its file; its pieces count, up to the last whole line. A head with too few bytes behind it, or half a
+head, says that a finished frame was cut or damaged afterwards. (No promise is made about a power cut: traces are not
+synced.)
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import zstandard
+
+from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from stablecast.text import unread
+
+MAGIC: Final = 0x184D2A5C
+"""One of the sixteen magic numbers of skippable zstd frames."""
+
+HEAD: Final = struct.Struct("<IIII")
+"""Magic, bytes that follow in the skippable frame, length in bytes and crc32 of the zstd frame."""
+
+MAX_BODY_BYTES: Final = 64 << 20
+"""Bytes of one compressed frame."""
+
+MAX_TEXT_BYTES: Final = 512 << 20
+"""Bytes of one frame's lines."""
+
+WINDOW_LOG: Final = 16
+"""Size of zstd's window as a power of two, in bytes. Each trace that is recorded holds one all the time, and its
+tables: 165 KiB. In pieces, higher levels and larger windows take up to 870 KiB and compress no better."""
+
+_MAGIC: Final = HEAD.pack(MAGIC, 0, 0, 0)[:4]
+_FOLLOWING: Final = HEAD.size - 8
+_LEVEL: Final = 1
+_SLICE: Final = 1 << 20
+_REMEDY: Final = "copy it again from where it was recorded"
+
+
+class Growing:
+    """A frame that is written piece by piece; `end` is where its file ends now."""
+
+    def __init__(self, descriptor: int, offset: int) -> None:
+        """Begins at `offset`, the end of the file; nothing is written yet."""
+        settings = zstandard.ZstdCompressionParameters.from_level(_LEVEL, window_log=WINDOW_LOG)
+        self._stream = zstandard.ZstdCompressor(compression_params=settings).compressobj()
+        self._descriptor = descriptor
+        self._offset = offset
+        self._text = 0
+        self._checksum = 0
+        self.end = offset + HEAD.size
+
+    def add(self, text: bytes) -> None:
+        """Writes more of the frame, so that a reader finds it. Raises as `finish`."""
+        self._put(text, zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+    def finish(self, text: bytes) -> int:
+        """Writes the last of the frame and its head, and returns the new end of the file.
+
+        Raises:
+            OSError: If it could not be written; then the file ends with the piece before.
+            TraceError: If the frame is longer than a reader would take; nothing of this piece is written.
+        """
+        self._put(text, zstandard.COMPRESSOBJ_FLUSH_FINISH)
+        length = self.end - self._offset - HEAD.size
+        _write(self._descriptor, HEAD.pack(MAGIC, _FOLLOWING, length, self._checksum), self._offset)
+        return self.end
+
+    def _put(self, text: bytes, mode: int) -> None:
+        self._text += len(text)
+        data = self._stream.compress(text) + self._stream.flush(mode)
+        if self._text > MAX_TEXT_BYTES or self.end + len(data) - self._offset - HEAD.size > MAX_BODY_BYTES:
+            raise TraceError(f"a frame of {self._text} bytes is too long for a trace")
+        try:
+            _write(self._descriptor, data, self.end)
+        except OSError:
+            os.ftruncate(self._descriptor, self.end if self.end > self._offset + HEAD.size else self._offset)
+            raise
+        self.end += len(data)
+        self._checksum = zlib.crc32(data, self._checksum)
+
+
+def append(descriptor: int, offset: int, text: bytes) -> int:
+    """Writes one frame at `offset`, the end of the file, and returns the new end.
+
+    Raises:
+        OSError: If it could not be written; then the file ends at `offset` again.
+        TraceError: If it is longer than a reader would take; nothing is written.
+    """
+    try:
+        return Growing(descriptor, offset).finish(text)
+    except OSError:
+        os.ftruncate(descriptor, offset)
+        raise
+
+
+def _write(descriptor: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[written:], offset + written
+
+
+def texts(path: Path) -> Iterator[bytes]:
+    """Yields the lines of each finished frame, frame by frame.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read, is no trace, or is damaged.
+    """
+    for _, text, finished in texts_from(path):
+        if finished:
+            yield text
+
+
+def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]:
+    """Yields where each frame begins, its lines, and whether it was finished, from the frame at `offset` on.
+
+    Only the last frame of a file may be unfinished; it is left out if not one line of it was written.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read, is no trace, or is damaged; or if no frame begins at `offset`.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            while (length := _length(file, path, offset)) is not None:
+                body = _body(file, path, offset, *length)
+                yield offset, _text(body, path, offset), True
+                offset += HEAD.size + len(body)
+            if text := _written(file, offset):
+                yield offset, text, False
+    except OSError as error:
+        raise TraceError(unread(path, error)) from error
+
+
+def offsets(path: Path, start: int = 0) -> list[int]:
+    """Where frames begin, from the one at `start` on, and behind them the end of what was finished.
+
+    This is the index of a trace: it costs a read of 16 bytes for each frame.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read or is no trace.
+    """
+    try:
+        with path.open("rb") as file:
+            size, found = os.fstat(file.fileno()).st_size, [start]
+            file.seek(start)
+            while (head := _length(file, path, found[-1])) is not None:
+                end = found[-1] + HEAD.size + head[0]
+                if end > size:
+                    raise _truncated(path, size, f"a frame of {head[0]} bytes")
+                found.append(end)
+                file.seek(end)
+            return found
+    except OSError as error:
+        raise TraceError(unread(path, error)) from error
+
+
+def _length(file: BinaryIO, path: Path, offset: int) -> tuple[int, int] | None:
+    """Length and checksum of the frame whose head stands here; None at the end of what was finished."""
+    head = file.read(HEAD.size)
+    if not head and offset == 0:
+        raise TraceError(f"{path} is empty, it holds no trace: leave it out")
+    if not any(head):  # The end of the file, or a frame that was never finished.
+        return None
+    if head[:4] != _MAGIC[: len(head)]:
+        if not offset:
+            raise TraceError(f"{path} is not a trace file: name what was recorded, *.sct")
+        raise _damaged(path, offset, "no frame begins there")
+    if len(head) < HEAD.size:
+        raise _truncated(path, offset + len(head), "the head of a frame")
+    _, following, length, checksum = HEAD.unpack(head)
+    if following != _FOLLOWING or not 0 < length <= MAX_BODY_BYTES:
+        raise _damaged(path, offset, "the head of a frame makes no sense")
+    return length, checksum
+
+
+def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -> bytes:
+    """The compressed frame whose head was read."""
+    body = file.read(length)
+    if len(body) < length:
+        raise _truncated(path, offset + HEAD.size + len(body), f"a frame of {length} bytes")
+    if zlib.crc32(body) != checksum:
+        raise _damaged(path, offset, "the checksum of the frame is wrong")
+    return body
+
+
+def _text(body: bytes, path: Path, offset: int) -> bytes:
+    try:
+        size = zstandard.frame_content_size(body)
+        if size < 0:  # A frame that grew does not say its size.
+            text = b"".join(_slices(BytesIO(body)))
+        elif size <= MAX_TEXT_BYTES:
+            text = zstandard.ZstdDecompressor().decompress(body)
+        else:
+            text = b""
+        if max(size, len(text)) > MAX_TEXT_BYTES:
+            raise _damaged(path, offset, "the frame is too long")
+        return text
+    except zstandard.ZstdError as error:
+        raise _damaged(path, offset, str(error)) from error
+
+
+def _slices(source: BinaryIO) -> Iterator[bytes]:
+    """Decodes one zstd frame, little more than `MAX_TEXT_BYTES` of it: nobody knows how long it is."""
+    reader, left = zstandard.ZstdDecompressor().stream_reader(source), MAX_TEXT_BYTES
+    while left >= 0 and (text := reader.read(_SLICE)):
+        left -= len(text)
+        yield text
+
+
+def _written(file: BinaryIO, offset: int) -> bytes:
+    """The whole lines of a frame that was begun at `offset` and not finished."""
+    file.seek(offset + HEAD.size)
+    text = bytearray()
+    with suppress(zstandard.ZstdError):  # As far as it can be decoded: a killed process left half a block.
+        for piece in _slices(file):
+            text += piece
+    return bytes(text[: text.rfind(b"\n") + 1])
+
+
+def _truncated(path: Path, end: int, where: str) -> TruncatedError:
+    return TruncatedError(f"{path} is truncated at byte {end}, in {where}; {_REMEDY}")
+
+
+def _damaged(path: Path, offset: int, why: str) -> TraceError:
+    return TraceError(f"{path} is damaged at byte {offset}: {why}; {_REMEDY}")

@@ -1,0 +1,372 @@
+"""Rules across endpoints: what one trace says must be borne out by those of the others.
+
+| rule | of | says |
+|---|---|---|
+| S1 | source | what is reported stable is held by as many stores as the groups ask for, by their own traces |
+| S2 | source | no two lives of a source call the same number stable |
+| S3 | store | what is cut as the tail of an older life was never called stable |
+| P1 | source | an acknowledgement that came is one that the store gave |
+| D1 | receiver | what is delivered was sent by the life that it is ascribed to |
+| A1 | store | an acknowledgement that came is one that the receiver gave |
+| E1 | store | no two proxies stand in for a source for long |
+
+S2 and S3 do not speak of numbers that a store had and began again without (a disk that was lost or went bad, a memory):
+where no quorum survives they are not promised any more, and how many stores survived is not always told.
+
+Nothing here compares clocks of different hosts. A rule speaks only where the traces of those who must bear it out are
+there and complete; elsewhere it says that it cannot tell. Violations are *suspects* first, which point to a frame;
+`locate` finds the record. `stablecast.evidence.spark.cross_rules_sql` says the same in SQL.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.messages import Address, Incarnation, Role
+from stablecast.evidence.trace.facts import ALL_GROUPS, Fact
+from stablecast.evidence.trace.frames import LIMIT
+
+SMALL: Final = ("asks", "member", "holds", "forgot", "proxy", "retired", "kept")
+"""Kinds of facts of which there are few, however long traces are."""
+
+BOUNDED: Final = ("held", "cut")
+"""Kinds of facts of which `Ground` asks only for the first and the last number of each trace and life."""
+
+LOSSES: Final = ("S2", "S3")
+"""Rules that do not speak of what a store lost."""
+
+Key = tuple[Incarnation, str]
+
+
+@attrs.frozen
+class Told:
+    """A fact, and which frame of which part of a trace tells it: `offset` is where the frame begins, in bytes."""
+
+    trace: str
+    path: str
+    offset: int
+    fact: Fact
+
+
+@attrs.frozen
+class Witness:
+    """What a trace is worth as evidence.
+
+    Attributes:
+        trace: The trace, by its first part.
+        role: What its endpoint is.
+        address: Where others find the endpoint.
+        life: Of a source or of the source of a receiver.
+        complete: Whether nothing is missing, from the first record to a proper end.
+        ended: The clock at the last record, ns.
+        patience: How long two proxies may overlap by this endpoint's clock, ns.
+    """
+
+    trace: str
+    role: Role
+    address: Address
+    life: Incarnation
+    complete: bool
+    ended: int
+    patience: int
+
+
+@attrs.frozen(order=True)
+class Suspect:
+    """A fact that breaks a rule, at `number`: of this kind, in this frame, from this record on."""
+
+    path: str
+    record: int
+    rule: str
+    number: int
+    kind: str
+    life: Incarnation
+    peer: str
+    offset: int
+
+
+@attrs.frozen
+class Finding:
+    """What the rules say; `untold` names what could not be told, one sentence each."""
+
+    suspects: list[Suspect]
+    untold: list[str]
+
+
+@attrs.frozen
+class Need:
+    """What S1 asks of one group of stores: `needed` of those that can be believed, each by all addresses it had."""
+
+    life: Incarnation
+    group: int
+    needed: int
+    stores: list[frozenset[Address]]
+
+
+@attrs.define
+class Ground:
+    """What the rules stand on: who can be believed to have told everything, and what the few facts of `SMALL` say.
+
+    Facts of `BOUNDED` may be joined to one for each trace and life, from the first to the last number.
+    """
+
+    witnesses: list[Witness]
+    facts: dict[str, list[Told]]
+
+    def stores(self) -> set[Address]:
+        """Addresses at which every store there was is a complete witness."""
+        return _all_complete((one.address, one.complete) for one in self.witnesses if one.role is Role.STORE)
+
+    def sources(self) -> set[Incarnation]:
+        """Lives that tell all of what they sent."""
+        return _all_complete((one.life, one.complete) for one in self.witnesses if one.role is Role.SOURCE)
+
+    def readers(self) -> set[Key]:
+        """Whoever had a RegID at a store, for a life of the source."""
+        readers = {one.trace: one.complete for one in self.witnesses if one.role is Role.RECEIVER}
+        return _all_complete(
+            ((one.fact.life, f"{one.fact.peer}/{one.fact.first}"), readers[one.trace])
+            for one in self.facts["holds"]
+            if one.trace in readers
+        )
+
+    def needs(self) -> tuple[list[Need], dict[Incarnation, int]]:
+        """What S1 asks for, where it can be told: of each group, and how many groups for each life.
+
+        A store that cannot be believed may hold everything.
+        """
+        known = self.stores()
+        asks: dict[Incarnation, dict[int, int]] = defaultdict(dict)
+        for told in self.facts["asks"]:
+            asks[told.fact.life][told.fact.first] = told.fact.last
+        members: dict[tuple[Incarnation, int], dict[int, set[Address]]] = defaultdict(lambda: defaultdict(set))
+        for told in self.facts["member"]:
+            members[told.fact.life, told.fact.first][told.fact.last].add(told.fact.peer)
+        needs, enough = [], {}
+        for life, groups in asks.items():
+            most = groups.pop(ALL_GROUPS, 0)
+            some = []
+            for group, holders in groups.items():
+                stores = members[life, group].values()
+                believed = [frozenset(addresses) for addresses in stores if addresses <= known]
+                some.append(Need(life, group, holders - (len(stores) - len(believed)), believed))
+            asked = [need for need in some if need.needed > 0]
+            if most > len(some) - len(asked):
+                needs += asked
+                enough[life] = most - (len(some) - len(asked))
+        return needs, enough
+
+    def kin(self) -> set[tuple[Incarnation, Incarnation]]:
+        """Pairs of lives of one source: they had the same RegID at a store, and the store never forgot it."""
+        forgotten = {(told.fact.peer, told.fact.first) for told in self.facts["forgot"]}
+        sources = {one.trace for one in self.witnesses if one.role is Role.SOURCE}
+        lives: dict[tuple[str, int], set[Incarnation]] = defaultdict(set)
+        for told in self.facts["holds"]:
+            if told.trace in sources and (told.fact.peer, told.fact.first) not in forgotten:
+                lives[told.fact.peer, told.fact.first].add(told.fact.life)
+        return {(one, other) for some in lives.values() for one in some for other in some if one != other}
+
+    def lost(self) -> dict[Incarnation, int]:
+        """From which number on a store lost what it had of a life: it had it, did not cut it, and began without it.
+
+        Traces of one store that know of a life follow each other by the store's clock. Numbers lost below others that
+        are still there do no harm to S2 and S3: a life begins, and a tail is cut, behind the last.
+        """
+        had, kept = self._had(), self._kept()
+        traces: dict[Key, list[str]] = defaultdict(list)
+        for one in sorted(self.witnesses, key=lambda one: (one.ended, one.trace)):
+            if one.role is Role.STORE:
+                for life in had[one.trace].keys() | kept[one.trace].keys():
+                    traces[life, one.address].append(one.trace)
+        lost: dict[Incarnation, int] = {}
+        for (life, _), some in traces.items():
+            for before, after in pairwise(some):
+                last = had[before].get(life, -1)
+                first = kept[after].get(life, last) + 1
+                if first <= last:
+                    lost[life] = min(lost.get(life, first), first)
+        return lost
+
+    def _had(self) -> dict[str, dict[Incarnation, int]]:
+        """The last number of each life that was at a store by this trace, and not cut there."""
+        had: dict[str, dict[Incarnation, int]] = defaultdict(dict)
+        for told in self.facts["held"]:
+            had[told.trace][told.fact.life] = max(had[told.trace].get(told.fact.life, -1), told.fact.last)
+        for told in self.facts["cut"]:
+            had[told.trace][told.fact.life] = min(had[told.trace].get(told.fact.life, -1), told.fact.first - 1)
+        return had
+
+    def _kept(self) -> dict[str, dict[Incarnation, int]]:
+        """The last number that a store had when this trace began, for each life that it knew of."""
+        kept: dict[str, dict[Incarnation, int]] = defaultdict(dict)
+        for told in sorted(self.facts["kept"], key=lambda told: told.fact.record, reverse=True):
+            kept[told.trace][told.fact.life] = told.fact.last
+        return kept
+
+    def proxies(self) -> list[Suspect]:
+        """E1."""
+        stores = {one.trace: one for one in self.witnesses if one.role is Role.STORE and one.complete}
+        retired = {(told.trace, told.fact.first): told.fact.record for told in self.facts["retired"]}
+        lasting: dict[str, list[Told]] = defaultdict(list)
+        for told in self.facts["proxy"]:
+            store, fact = stores.get(told.trace), told.fact
+            gone = retired.get((told.trace, fact.first), -1) > fact.record
+            if store is not None and not gone and store.ended - fact.time > store.patience:
+                lasting[fact.peer].append(told)
+        return [
+            _suspect("E1", told, told.fact.first)
+            for proxies in lasting.values()
+            for told in sorted(proxies, key=lambda told: (told.path, told.fact.record))[1:]
+        ]
+
+
+@attrs.define
+class Across:
+    """The rules that look at all numbers, in process."""
+
+    ground: Ground
+    facts: dict[str, list[Told]]
+    suspects: list[Suspect] = attrs.field(factory=list)
+    untold: set[str] = attrs.field(factory=set)
+
+    def judge(self) -> Finding:
+        """Judges all rules."""
+        ground = self.ground
+        self.suspects += ground.proxies()
+        safe = self._safe()
+        self._covered("S1", "stable", safe)
+        self._covered("S1", "turned", safe)
+        stores, readers = ground.stores(), ground.readers()
+        gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
+        self._covered("P1", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
+        self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in ground.sources()})
+        self._covered("A1", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
+        stable = self._stable()
+        self._no_reuse(stable)
+        self._nothing_stable_cut(stable)
+        return Finding(sorted(self.suspects), sorted(self.untold))
+
+    def _covered(self, rule: str, kind: str, cover: dict[Key, RangeSet]) -> None:
+        """What facts of this kind speak of must be in the cover of their key; without a cover nobody can tell."""
+        for told in self.facts[kind]:
+            fact = told.fact
+            known = cover.get((fact.life, fact.peer))
+            if known is None:
+                self.untold.add(untold(rule, kind, fact.life, fact.peer))
+            elif missing := known.missing(fact.first, fact.last + 1):
+                self.suspects.append(_suspect(rule, told, missing[0][0]))
+
+    def _safe(self) -> dict[Key, RangeSet]:
+        """The numbers of each life that enough stores hold, as far as they can be believed to tell."""
+        held = self._numbers("held")
+        needs, enough = self.ground.needs()
+        groups: dict[Incarnation, list[RangeSet]] = defaultdict(list)
+        for need in needs:
+            stores = [_union(held[need.life, address] for address in sorted(store)) for store in need.stores]
+            groups[need.life].append(at_least(stores, need.needed))
+        return {(life, ""): at_least(groups[life], count) for life, count in enough.items()}
+
+    def _stable(self) -> dict[Key, RangeSet]:
+        """What is called stable, but for what a store lost: of that S2 and S3 cannot be told."""
+        stable, lost = self._numbers("stable"), self.ground.lost()
+        for told in self.facts["stable"]:
+            life = told.fact.life
+            if life in lost and told.fact.last >= lost[life]:
+                stable[life, ""].remove(lost[life], LIMIT)
+                self.untold |= {untold(rule, "stable", life, "") for rule in LOSSES}
+        return stable
+
+    def _no_reuse(self, stable: dict[Key, RangeSet]) -> None:
+        """S2."""
+        kin: dict[Incarnation, list[Incarnation]] = defaultdict(list)
+        for life, other in sorted(self.ground.kin()):
+            kin[life].append(other)
+        began: dict[Incarnation, tuple[int, str]] = {}
+        for told in self.facts["stable"]:
+            instant = told.fact.time, told.path
+            began[told.fact.life] = min(began.get(told.fact.life, instant), instant)
+        for told in self.facts["stable"]:
+            fact = told.fact
+            earlier = [life for life in kin[fact.life] if life in began and began[life] < began[fact.life]]
+            hits = [hit[0][0] for life in earlier if (hit := stable[life, ""].within(fact.first, fact.last + 1))]
+            if hits:
+                self.suspects.append(_suspect("S2", told, min(hits)))
+
+    def _nothing_stable_cut(self, stable: dict[Key, RangeSet]) -> None:
+        """S3."""
+        for told in self.facts["cut"]:
+            hit = stable[told.fact.life, ""].within(told.fact.first, told.fact.last + 1)
+            if hit:
+                self.suspects.append(_suspect("S3", told, hit[0][0]))
+
+    def _keys(self, kind: str) -> set[Key]:
+        return {(told.fact.life, told.fact.peer) for told in self.facts[kind]}
+
+    def _numbers(self, *kinds: str) -> dict[Key, RangeSet]:
+        """All numbers that facts of these kinds speak of."""
+        numbers: dict[Key, RangeSet] = defaultdict(RangeSet)
+        for kind in kinds:
+            for told in self.facts[kind]:
+                numbers[told.fact.life, told.fact.peer].add(told.fact.first, told.fact.last + 1)
+        return numbers
+
+
+def by_kind(told: Iterable[Told]) -> dict[str, list[Told]]:
+    """The facts, put together by their kind."""
+    facts: dict[str, list[Told]] = defaultdict(list)
+    for one in told:
+        facts[one.fact.kind].append(one)
+    return facts
+
+
+def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> Finding:
+    """Judges what traces tell of each other."""
+    facts = by_kind(told)
+    return Across(Ground(list(witnesses), facts), facts).judge()
+
+
+def _suspect(rule: str, told: Told, number: int) -> Suspect:
+    fact = told.fact
+    return Suspect(told.path, fact.record, rule, number, fact.kind, fact.life, fact.peer, told.offset)
+
+
+def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
+    """One sentence about what nobody can tell."""
+    whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
+    why = "a store lost it" if rule in LOSSES else "traces that must bear it out are missing or incomplete"
+    return f"{rule} cannot be told of what is {kind} ({whose}): {why}"
+
+
+def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:
+    """Those that are complete each time they are named."""
+    complete: dict[Any, bool] = {}
+    for key, whole in those:
+        complete[key] = complete.get(key, True) and whole
+    return {key for key, whole in complete.items() if whole}
+
+
+def at_least(sets: list[RangeSet], count: int) -> RangeSet:
+    """The numbers that are in `count` of the sets or more."""
+    steps: dict[int, int] = defaultdict(int)
+    for one in sets:
+        for start, stop in one:
+            steps[start] += 1
+            steps[stop] -= 1
+    found, depth, points = RangeSet(), 0, sorted(steps)
+    for point, after in pairwise(points):
+        depth += steps[point]
+        if depth >= count:
+            found.add(point, after)
+    return found
+
+
+def _union(sets: Iterable[RangeSet]) -> RangeSet:
+    union = RangeSet()
+    for one in sets:
+        for start, stop in one:
+            union.add(start, stop)
+    return union

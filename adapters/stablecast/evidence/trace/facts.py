@@ -1,0 +1,387 @@
+"""What a trace tells about others: the facts that rules across endpoints are judged by, as ranges of numbers.
+
+| kind | of | says | peer |
+|---|---|---|---|
+| member | source | store `peer` is number `last` of this life, in group `first` | store |
+| asks | source | group `first` must have `last` holders; group -1: so many groups | |
+| holds | source, receiver | it registered with RegID `first` | store |
+| sent | source | numbers of this life | |
+| acked | source | the store's acknowledgement came | store |
+| stable | source | the rules of the groups are met | |
+| turned | source | the store whose turn it is has it (round robin) | |
+| held | store | synced, or kept in memory, or not to be known any more | store |
+| said | store | acknowledged | store |
+| kept | store | when it began it had numbers up to `last` of the source whose life this is, or was | store |
+| cut | store | forgotten as the tail of an older life | store |
+| forgot | store | it forgot the source that had RegID `first` | store |
+| proxy, retired | store | a proxy stands in for the source with RegID `first`, or does no more | source |
+| heard | store | a receiver's acknowledgement came, of everything up to `last` | store/RegID |
+| confirmed | receiver | it acknowledged everything up to `last` | store/RegID |
+| delivered | receiver | handed to the application | |
+
+Endpoints are named by the addresses they answer at, lives by their incarnation. Facts of one frame can be had from this
+frame alone: it begins with a snapshot. Neighbours are joined, so a frame has a few rows, however many records.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, assert_never
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import (
+    CacheMessages,
+    Cut,
+    Deliver,
+    Effect,
+    Forget,
+    PersistMessages,
+    Send,
+    StartProxy,
+    StopProxy,
+)
+from stablecast.core.protocol.events import RegistrationComplete, RegistrationSuccess, Stable, StableFlag
+from stablecast.core.protocol.inputs import Data, Input, Persisted, Sent
+from stablecast.core.protocol.messages import Address, ConsumptionAck, Incarnation, Register, Role, StableAck
+from stablecast.core.protocol.settings import StoreBehavior
+from stablecast.core.receiver import ReceiverSession
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.endpoint_rules import by_life, may_pace
+from stablecast.evidence.trace.frames import LIMIT
+from stablecast.evidence.trace.quorums import asked_for, both_extended, extended
+
+RANGES: Final = frozenset(("sent", "acked", "stable", "turned", "held", "said", "cut", "delivered"))
+"""Kinds that speak of the numbers from `first` to `last`."""
+
+GROWING: Final = ("heard", "confirmed")
+"""Kinds that speak of everything up to `last`."""
+
+PATIENCE: Final = 10
+"""Election intervals for which two proxies may stand in for one source."""
+
+_STABLE: Final = int(StableFlag.STABLE)
+
+ALL_GROUPS: Final = -1
+"""Stands for a group in the fact that says how many groups are asked for."""
+
+
+@attrs.define
+class Fact:
+    """One row. `record` is the first record that tells it, `time` that record's clock in ns; ranges are inclusive."""
+
+    kind: str
+    record: int
+    time: int
+    life: Incarnation
+    peer: str
+    first: int
+    last: int
+
+    def goes_on(self, first: int, last: int) -> bool:
+        """Whether a fact of the same kind, life and peer with this range can be told by this one, made longer."""
+        if self.kind in GROWING:
+            return last >= self.last
+        return self.kind in RANGES and first == self.last + 1
+
+
+class Gatherer(Protocol):
+    """Takes one frame's records, in order: what is in `hears` and `tells`, each with the function for its class."""
+
+    @property
+    def hears(self) -> "Mapping[type, Take]":
+        """Inputs that tell something, and messages that arrive."""
+
+    @property
+    def tells(self) -> "Mapping[type, Take]":
+        """Effects that tell something, messages that are sent and events that are told."""
+
+
+Take = Callable[[Any, Any, "Book"], None]
+"""Takes what a record is about (`stablecast.evidence.trace.watch`), and the record itself."""
+
+
+@attrs.define
+class Book:
+    """The facts of one frame. `record` and `time` are those of the record at work."""
+
+    facts: list[Fact] = attrs.field(factory=list)
+    record: int = 0
+    time: int = 0
+    newest: dict[tuple[str, Incarnation, str], Fact] = attrs.field(factory=dict)
+
+    def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
+        """One more fact; one that makes no sense is none."""
+        before = self.newest.get((kind, life, peer))
+        if before is not None and before.last + 1 == first <= last < LIMIT and kind in RANGES:
+            before.last = last
+            return
+        if not (-LIMIT < first < LIMIT and -LIMIT < last < LIMIT) or (kind in RANGES and first > last):
+            return
+        if before is not None and before.goes_on(first, last):
+            before.last = last
+            return
+        fact = self.newest[kind, life, peer] = Fact(kind, self.record, self.time, life, peer, first, last)
+        self.facts.append(fact)
+
+
+@attrs.define
+class SourceFacts:
+    """Of a source. `stores` are the addresses of its stores as far as they are known, by index.
+
+    While the source tries to register with one of them at another address (`moving`), nobody knows from where that
+    store acknowledges. In `turns` (round robin) two lives may have stores of their own, and nobody knows which is
+    right: what is stable is no fact for other lives then.
+    """
+
+    life: Incarnation
+    next: int
+    stores: dict[int, Address]
+    groups: dict[int, int]
+    turns: bool = False
+    moving: set[int] = attrs.field(factory=set)
+
+    @property
+    def hears(self) -> Mapping[type, Take]:
+        """What is sent and acknowledged."""
+        return {Sent: self._on_sent, StableAck: self._on_acked}
+
+    @property
+    def tells(self) -> Mapping[type, Take]:
+        """What is stable, and with whom it registers."""
+        return {
+            Stable: self._on_stable,
+            Register: self._on_asking,
+            RegistrationSuccess: self._on_registered,
+            RegistrationComplete: self._on_complete,
+        }
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint, book: Book, *, fresh: bool) -> "SourceFacts":
+        """From this state on; `fresh`: nothing of this trace came before."""
+        config = source.config
+        stores = {index: one.address for index, one in enumerate(config.stores) if one.address}
+        stores |= {index: held.address for index, held in source.enrollment.registrations.items() if held.address}
+        groups, enough = asked_for(config)
+        by_store = {store: group for group, (stores_of, _) in enumerate(groups) for store in stores_of}
+        facts = cls(config.incarnation, source.window.next, stores, by_store, config.behavior is StoreBehavior.RR)
+        if fresh and stores:
+            for group, (_, needed) in enumerate(groups):
+                book.note("asks", facts.life, group, needed)
+            book.note("asks", facts.life, ALL_GROUPS, enough)
+            for index in sorted(stores):
+                facts._note_member(index, book)
+        return facts
+
+    def _note_member(self, index: int, book: Book) -> None:
+        book.note("member", self.life, self.groups[index], index, self.stores[index])
+
+    def _on_sent(self, event: Sent, _: Input, book: Book) -> None:
+        self.next = event.first + event.count
+        book.note("sent", self.life, event.first, self.next - 1)
+
+    def _on_acked(self, ack: StableAck, _: Input, book: Book) -> None:
+        if ack.nack or ack.incarnation != self.life or ack.store_index in self.moving:
+            return
+        if (peer := self.stores.get(ack.store_index)) is not None:
+            book.note("acked", self.life, *both_extended(ack.first, ack.last, self.next), peer)
+
+    def _on_stable(self, event: Stable, _: Effect, book: Book) -> None:
+        if int(event.flags) & _STABLE:
+            book.note("turned" if self.turns else "stable", self.life, event.first, event.last)
+
+    def _on_asking(self, request: Register, effect: Effect, _: Book) -> None:
+        index = request.store_index
+        if isinstance(effect, Send) and self.stores.get(index) not in (None, effect.to):
+            self.moving.add(index)
+
+    def _on_complete(self, event: RegistrationComplete, _: Effect, __: Book) -> None:
+        self.next = event.number
+
+    def _on_registered(self, success: RegistrationSuccess, _: Effect, book: Book) -> None:
+        book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+        self.moving.discard(success.store_index)
+        if success.store_index in self.groups and self.stores.get(success.store_index) != success.store:
+            self.stores[success.store_index] = success.store
+            self._note_member(success.store_index, book)
+
+
+@attrs.define
+class StoreFacts:
+    """Of a store. `waiting` are ticket, RegID, life and range; `kept` is what each source's lives have here."""
+
+    address: Address
+    paced: bool
+    waiting: list[tuple[int, int, Incarnation, int, int]]
+    kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
+    newest: dict[Incarnation, int] = attrs.field(factory=dict)
+
+    @property
+    def hears(self) -> Mapping[type, Take]:
+        """What reached the disk, and what receivers have consumed."""
+        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}
+
+    @property
+    def tells(self) -> Mapping[type, Take]:
+        """What is kept, acknowledged and forgotten, and for whom a proxy stands in."""
+        return {
+            PersistMessages: self._on_written,
+            StableAck: self._on_acknowledged,
+            CacheMessages: self._on_cached,
+            Cut: self._on_cut,
+            Forget: self._on_forgotten,
+            StartProxy: self._on_proxy,
+            StopProxy: self._on_retired,
+        }
+
+    @classmethod
+    def begin(cls, store: StoreEndpoint, book: Book, *, fresh: bool) -> "StoreFacts":
+        """From this state on; `fresh`: what it has already was not told of before."""
+        waiting = [(due.ticket, due.reg_id, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
+        facts = cls(store.config.address, may_pace(store.config), waiting)
+        for reg_id, repository in store.repositories.items():
+            lives = facts.kept[reg_id] = by_life(repository)
+            facts.newest[repository.incarnation] = repository.newest
+            if not fresh:
+                continue
+            for life in sorted({repository.incarnation, *lives, *(one for one, _ in repository.life.lives)}):
+                book.note("kept", life, 0, repository.newest, facts.address)
+            if repository.trail > 0:
+                book.note("held", repository.incarnation, 0, repository.trail - 1, facts.address)
+            for life, numbers in lives.items():
+                for first, stop in numbers:
+                    book.note("held", life, first, stop - 1, facts.address)
+        return facts
+
+    def _on_persisted(self, event: Persisted, _: Input, book: Book) -> None:
+        due, self.waiting = self.waiting, []
+        for one in due:
+            if one[0] > event.ticket:
+                self.waiting.append(one)
+            else:
+                self._keep(*one[1:], book)
+
+    def _on_heard(self, ack: ConsumptionAck, _: Input, book: Book) -> None:
+        number = extended(ack.number, max(self.newest.get(ack.incarnation, 0), 0))
+        book.note("heard", ack.incarnation, -1, number, f"{self.address}/{ack.receiver_reg_id}")
+
+    def _keep(self, reg_id: int, life: Incarnation, first: int, stop: int, book: Book) -> None:
+        lives = self.kept.get(reg_id)
+        if lives is None:
+            lives = self.kept[reg_id] = {}
+        if life not in lives:
+            lives[life] = RangeSet()
+        lives[life].add(first, stop)
+        book.note("held", life, first, stop - 1, self.address)
+
+    def _on_written(self, effect: PersistMessages, _: Effect, __: Book) -> None:
+        first, stop = effect.first, effect.first + effect.count
+        self.waiting.append((effect.ticket, effect.source_reg_id, effect.incarnation, first, stop))
+        self.newest[effect.incarnation] = stop - 1
+
+    def _on_cached(self, effect: CacheMessages, _: Effect, book: Book) -> None:
+        stop = effect.first + effect.count
+        self.newest[effect.incarnation] = stop - 1
+        self._keep(effect.source_reg_id, effect.incarnation, effect.first, stop, book)
+
+    def _on_cut(self, effect: Cut, _: Effect, book: Book) -> None:
+        for life, numbers in self.kept.get(effect.source_reg_id, {}).items():
+            for first, stop in numbers.remove(effect.number, (numbers.last or 0) + 1):
+                book.note("cut", life, first, stop - 1, self.address)
+
+    def _on_forgotten(self, effect: Forget, _: Effect, book: Book) -> None:
+        if effect.role is Role.SOURCE:
+            self.kept.pop(effect.reg_id, None)
+            book.note("forgot", 0, effect.reg_id, effect.reg_id, self.address)
+
+    def _on_proxy(self, effect: StartProxy, _: Effect, book: Book) -> None:
+        reg_id = effect.source_reg_id
+        book.note("proxy", effect.election.life, reg_id, reg_id, _source_name(effect))
+
+    def _on_retired(self, effect: StopProxy, _: Effect, book: Book) -> None:
+        book.note("retired", 0, effect.source_reg_id, effect.source_reg_id)
+
+    def _on_acknowledged(self, ack: StableAck, _: Effect, book: Book) -> None:
+        if ack.nack:
+            return
+        first, last = both_extended(ack.first, ack.last, self.newest.get(ack.incarnation, 0))
+        book.note("said", ack.incarnation, first, last, self.address)
+        if self.paced:
+            book.note("held", ack.incarnation, first, last, self.address)
+
+
+@attrs.define
+class ReceiverFacts:
+    """Of a receiver. `senders` has the life that sent each run whose arrival is in this frame."""
+
+    life: Incarnation
+    senders: dict[int, Incarnation] = attrs.field(factory=dict)
+    next: int = 0
+
+    @property
+    def hears(self) -> Mapping[type, Take]:
+        """Whose runs arrive."""
+        return {Data: self._on_data}
+
+    @property
+    def tells(self) -> Mapping[type, Take]:
+        """What is delivered and acknowledged, and where it registered."""
+        return {
+            Deliver: self._on_deliver,
+            ConsumptionAck: self._on_confirming,
+            RegistrationSuccess: self._on_registered,
+        }
+
+    @classmethod
+    def begin(cls, receiver: ReceiverSession) -> "ReceiverFacts":
+        """From this state on."""
+        return cls(receiver.config.incarnation, next=receiver.window.next or 0)
+
+    def _on_data(self, event: Data, _: Input, __: Book) -> None:
+        self.senders[event.token] = event.incarnation
+
+    def _on_deliver(self, effect: Deliver, _: Effect, book: Book) -> None:
+        first = effect.first
+        self.next = first + effect.count
+        life = self.senders.get(effect.token)
+        if life is not None:
+            book.note("delivered", life, first, self.next - 1)
+
+    def _on_confirming(self, ack: ConsumptionAck, effect: Send, book: Book) -> None:
+        number = extended(ack.number, self.next)
+        book.note("confirmed", ack.incarnation, -1, number, f"{effect.to}/{ack.receiver_reg_id}")
+
+    def _on_registered(self, success: RegistrationSuccess, _: Effect, book: Book) -> None:
+        self.next = max(self.next, success.number)
+        book.note("holds", self.life, success.reg_id, success.reg_id, success.store)
+
+
+def gatherer(machine: Endpoint, book: Book, *, fresh: bool) -> Gatherer:
+    """Returns what gathers the facts of a machine's trace from this state on."""
+    match machine:
+        case SourceEndpoint():
+            return SourceFacts.begin(machine, book, fresh=fresh)
+        case StoreEndpoint():
+            return StoreFacts.begin(machine, book, fresh=fresh)
+        case ReceiverSession():
+            return ReceiverFacts.begin(machine)
+        case _:
+            assert_never(machine)
+
+
+def identity(machine: Endpoint) -> tuple[Address, Incarnation, int]:
+    """Where others find an endpoint, the life it is or reads, and for how long two proxies may overlap there (ns)."""
+    match machine:
+        case StoreEndpoint():
+            return machine.config.address, 0, PATIENCE * machine.config.proxy_interval_ns
+        case SourceEndpoint() | ReceiverSession():
+            return machine.config.reply_to, machine.config.incarnation, 0
+        case _:
+            assert_never(machine)
+
+
+def _source_name(proxy: StartProxy) -> str:
+    """The same at every store that knows the source."""
+    stores = ",".join(f"{one.address}={one.source_reg_id}" for one in sorted(proxy.stores, key=lambda one: one.index))
+    return f"{proxy.topic}/{proxy.session_id}/{stores}"

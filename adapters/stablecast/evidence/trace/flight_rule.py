@@ -1,0 +1,77 @@
+"""F1: a source that blocks never has more in flight than its flight size.
+
+Judged from what was sent and what became stable, or was given up: what the source itself counts as in flight may be
+more, for it also waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.events import NotStable, NotStableFlag, Reclaimed, Stable, StableFlag
+from stablecast.core.protocol.inputs import Sent
+from stablecast.core.protocol.settings import FlightBehavior
+from stablecast.core.source import SourceEndpoint
+from stablecast.evidence.trace.rule_protocol import Ask
+
+NAME: Final = "F1"
+
+_STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
+
+
+@attrs.define
+class FlightKept:
+    """F1. `open` is what was sent and is neither stable nor given up."""
+
+    limit: int
+    open: RangeSet
+    name: str = NAME
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What is sent."""
+        return {Sent: self._on_sent}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """What is not in flight any more."""
+        return {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint) -> "FlightKept":
+        """From here on."""
+        window = source.window
+        flying = RangeSet()
+        for run in window.runs:
+            flying.add(run.first, run.stop)
+        for first, stop in (*window.stable, *window.settled):
+            flying.remove(first, stop)
+        return cls(source.config.flight_messages, flying)
+
+    @staticmethod
+    def judges(source: SourceEndpoint) -> bool:
+        """Whether a source promises it."""
+        config = source.config
+        return bool(config.stores) and config.flight_messages > 0 and config.flight_behavior is FlightBehavior.BLOCK
+
+    def _on_sent(self, event: Sent) -> str | None:
+        self.open.add(event.first, event.first + event.count)
+        spanned = self.open.ranges
+        if spanned and spanned[-1][1] - spanned[0][0] <= self.limit:  # As a rule, and not all ranges need be looked at.
+            return None
+        total = self.open.total()
+        if total > self.limit and not event.large:
+            return f"{total} messages are in flight, the flight size is {self.limit}"
+        return None
+
+    def _on_stable(self, event: Stable) -> str | None:
+        return self._over(event) if int(event.flags) & _STABLE else None
+
+    def _on_not_stable(self, event: NotStable) -> str | None:
+        return self._over(event) if int(event.flags) & _TIMEOUT else None
+
+    def _over(self, event: Stable | Reclaimed | NotStable) -> str | None:
+        self.open.remove(event.first, event.last + 1)
+        return None

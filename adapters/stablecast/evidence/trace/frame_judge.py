@@ -1,0 +1,219 @@
+"""Judging one frame by itself: what a worker that has just this frame can say.
+
+A frame starts with a snapshot, so any frame can be replayed alone; how neighbours fit together is `verify`'s business.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace import endpoint_rules
+from stablecast.evidence.trace.converter import (
+    MACHINES,
+    Endpoint,
+    Json,
+    decode_effects,
+    decode_input,
+    encode_effect,
+    encode_input,
+    restore,
+    snapshot,
+)
+from stablecast.evidence.trace.errors import SchemaError
+from stablecast.evidence.trace.facts import Book, Gatherer, gatherer, identity
+from stablecast.evidence.trace.frame_replay import Step, replayed
+from stablecast.evidence.trace.frames import LIMIT, Frame, Head, digest
+from stablecast.evidence.trace.reports import Violation
+from stablecast.evidence.trace.rule_protocol import Rule
+from stablecast.evidence.trace.watch import Watch
+from stablecast.runtime import garbage_collection
+
+DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What becomes of a snapshot that fits the schema and means nothing."""
+
+SHOWN: Final = 300
+"""Characters of a value in a sentence; `expected` and `found` of a violation hold all of it."""
+
+
+@attrs.define
+class Known:
+    """A machine whose state is known: that of the digest. Frame after frame it need not be restored."""
+
+    digest: str = ""
+    machine: Endpoint | None = None
+
+    def take(self, head: Head) -> Endpoint:
+        """The machine as a frame begins, which may change now. Raises SchemaError if the snapshot is none."""
+        machine, self.machine = self.machine, None
+        if isinstance(machine, MACHINES[head.role]) and head.digest == self.digest:
+            return machine
+        return restore(head.role, head.snapshot)
+
+    def learn(self, machine: Endpoint, digest: str) -> None:
+        """The machine as a frame ends."""
+        self.machine, self.digest = machine, digest
+
+
+@attrs.define
+class FrameJudge:
+    """One pass over one frame. `found` keeps the first violation of each rule, `book` what the frame tells of others.
+
+    `fresh`: no frame of its trace told what this one begins with. `address`, `life` and `patience` are those of a
+    witness (`cross_rules`), once the frame has been judged. `known` is what the frame before left.
+    """
+
+    path: Path
+    frame: Frame
+    fresh: bool = False
+    found: dict[str, Violation] = attrs.field(factory=dict)
+    book: Book = attrs.field(factory=Book)
+    address: str = ""
+    life: int = 0
+    patience: int = 0
+    known: Known = attrs.field(factory=Known)
+
+    def run(self, standing: list[Rule] | None) -> list[Rule] | None:
+        """Judges the frame; returns the rules with what they remember now.
+
+        Args:
+            standing: The rules as the frame before left them, None to begin with this frame's snapshot.
+        """
+        with garbage_collection.paused():
+            return self._run(standing)
+
+    def _run(self, standing: list[Rule] | None) -> list[Rule] | None:
+        head = self.frame.head
+        try:
+            machine = self.known.take(head)
+        except SchemaError as error:
+            self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
+            return None
+        try:
+            standing = endpoint_rules.begin(machine) if standing is None else standing
+            gatherer = self._open_book(machine)
+        except DAMAGE as error:
+            self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
+            return None
+        if self._follow(machine, watch := Watch(standing, gatherer, self.book, self.violate)):
+            self.known.learn(machine, self.frame.foot.digest)
+            return standing
+        steps = self._doubt()
+        watch.judge(steps[watch.judged :])
+        self._replay(restore(head.role, head.snapshot), steps)
+        # What could not be read the rules have not heard of: they begin again with the next snapshot.
+        return standing if len(steps) == self.frame.count else None
+
+    def _follow(self, machine: Endpoint, watch: Watch) -> bool:
+        """Replays the frame and judges what is beyond doubt; returns whether all of it is."""
+        for steps in replayed(self.frame, machine):
+            if steps is None:
+                return False
+            watch.judge(steps)
+        return True
+
+    def _doubt(self) -> list[Step]:
+        """The records, as far as they can be decoded."""
+        self._check_count()
+        steps = self._decode()
+        self._check_times(steps)
+        return steps
+
+    def _open_book(self, machine: Endpoint) -> Gatherer:
+        self.address, self.life, self.patience = identity(machine)
+        self.book.record, self.book.time = self.frame.head.first, self.frame.head.time
+        return gatherer(machine, self.book, fresh=self.fresh)
+
+    def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
+        """Notes a broken rule, if it is the first time."""
+        if rule not in self.found:
+            self.found[rule] = Violation(self.path, record, rule, text, expected, found, self._time_of(record))
+
+    def _time_of(self, record: int) -> int:
+        head, lines = self.frame.head, self.frame.records
+        at = record - head.first
+        time = lines[at].get("t") if 0 <= at < len(lines) else None
+        return time if isinstance(time, int) and -LIMIT < time < LIMIT else head.time
+
+    def note(self, broken: Iterable[tuple[int, str, str, Any, Any]]) -> None:
+        """Notes broken rules: record, rule, sentence, what was expected and what was found."""
+        for record, rule, text, expected, found in broken:
+            self.violate(record, rule, text, expected, found)
+
+    def _check_count(self) -> None:
+        promised, first = self.frame.foot.records, self.frame.head.first
+        numbers = [line.get("n") for line in self.frame.records]
+        for expected, found in enumerate(numbers, first):
+            if found != expected:
+                text = f"record {expected} is missing, record {found} stands in its place"
+                self.violate(expected, "numbering", text, expected, found)
+                return
+        if len(numbers) != promised:
+            text = f"the frame ends after {len(numbers)} records and says that it has {promised}"
+            self.violate(first + min(len(numbers), promised), "numbering", text, promised, len(numbers))
+
+    def _decode(self) -> list[Step]:
+        """The records, up to the first that cannot be decoded."""
+        role, steps = self.frame.head.role, []
+        for at, line in enumerate(self.frame.records, self.frame.head.first):
+            try:
+                steps.append(_step(role, line))
+            except SchemaError as error:
+                self.violate(at, "schema", f"record {at} is {error}", None, line)
+                break
+        return steps
+
+    def _check_times(self, steps: list[Step]) -> None:
+        before = self.frame.head.time
+        for number, now, _, _ in steps:
+            if now < before:
+                self.violate(number, "time", f"record {number} is earlier than what precedes it", before, now)
+                return
+            before = now
+
+    def _replay(self, machine: Endpoint, steps: list[Step]) -> None:
+        for number, now, event, recorded in steps:
+            try:
+                machine.receive(event, now)  # type: ignore[arg-type] # decoded for this very role
+                effects: Sequence[Effect] = machine.take_effects()
+            except Exception as error:  # noqa: BLE001 - a machine restored from a forged trace may fail in any way
+                text = f"record {number}: the machine cannot take it: {type(error).__name__}: {error}"
+                self.violate(number, "replay", text, None, encode_input(event))
+                return
+            if effects != recorded:
+                self._differ(number, recorded, effects)
+                return
+        foot = self.frame.foot
+        if foot.tells and len(steps) == len(self.frame.records) and digest(snapshot(machine)) != foot.digest:
+            last = steps[-1][0] if steps else self.frame.head.first
+            text = f"the state after record {last} is not the one that was recorded"
+            self.violate(last, "replay", text, digest(snapshot(machine)), foot.digest)
+
+    def _differ(self, number: int, recorded: Sequence[Effect], effects: Sequence[Effect]) -> None:
+        pairs = zip(effects, recorded, strict=False)
+        at = next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(effects), len(recorded)))
+        expected = encode_effect(effects[at]) if at < len(effects) else None
+        found = encode_effect(recorded[at]) if at < len(recorded) else None
+        text = f"record {number}, effect {at}: expected {_show(expected)}, found {_show(found)}"
+        self.violate(number, "replay", text, expected, found)
+
+
+def _step(role: Role, line: Json) -> Step:
+    match line:
+        case {"n": int(number), "t": int(now), "in": dict(event), "out": list(effects)} if len(line) == 4:
+            if not (-LIMIT < number < LIMIT and -LIMIT < now < LIMIT):
+                raise SchemaError("not a record: its number or time does not fit 64 bits")
+            return (number, now, decode_input(role, event), decode_effects(role, effects))
+        case _:
+            raise SchemaError("not a record of n, t, in and out")
+
+
+def _show(value: Json | None) -> str:
+    if value is None:
+        return "nothing"
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

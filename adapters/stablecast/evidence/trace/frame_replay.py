@@ -1,0 +1,86 @@
+"""Replay of a frame that is as it should be: the recorder's own text, answered by the machine with that very text.
+
+Effects are not decoded: the machine's are written as the recorder writes them and compared with what stands there. If
+that holds for all records, for their numbers and times, and for the state at the end, then nothing is left that the
+rules schema, numbering, time and replay could find. If anything does not, `judge` decodes all of it and says what is
+wrong. Records come in batches, so that each is judged while it is still at hand.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.inputs import Input
+from stablecast.evidence.trace.converter import INPUTS, snapshot
+from stablecast.evidence.trace.frames import LIMIT, Frame, digest
+from stablecast.evidence.trace.line_templates import effects_text
+from stablecast.evidence.trace.record_reader import reader
+
+BATCH: Final = 32 << 10
+"""Bytes of records that are replayed before they are judged: what a core's cache holds with all that they make."""
+
+Step = tuple[int, int, Input, Sequence[Effect]]
+"""A decoded record: its number, the clock in ns, the input, and the effects that answered it."""
+
+
+def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
+    """Yields the records of a frame while they are beyond doubt; behind them None if something is not.
+
+    Args:
+        frame: The frame.
+        machine: A machine as the frame's snapshot says; after None it may be in any state.
+    """
+    try:
+        yield from _batches(frame, machine)
+    except Exception:  # noqa: BLE001 - a forged record may make a machine fail in any way
+        yield None
+
+
+def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
+    body, at = frame.body, 0
+    if frame.count != frame.foot.records:
+        raise _DoubtError
+    answering = Answering(frame, machine)
+    while at < len(body):
+        end = body.find(b"\n", at + BATCH) + 1 or len(body)
+        yield answering.to(body[at:end])
+        at = end
+    if answering.number != frame.head.first + frame.count:
+        raise _DoubtError
+    if frame.foot.tells and digest(snapshot(machine)) != frame.foot.digest:
+        raise _DoubtError
+
+
+class _DoubtError(Exception):
+    """The frame is not as it should be."""
+
+
+class Answering:
+    """A machine that is asked again: the number of the next record, and the clock of the last."""
+
+    def __init__(self, frame: Frame, machine: Any) -> None:
+        self._machine = machine
+        self._reader = reader(INPUTS[frame.head.role])
+        self.number = frame.head.first
+        self._now = frame.head.time
+
+    def to(self, lines: bytes) -> list[Step]:
+        """The records of these lines. Raises if one is not as the recorder writes it, or is answered otherwise."""
+        records, inputs = self._reader.records(lines), self._reader.inputs
+        receive, take_effects = self._machine.receive, self._machine.take_effects
+        number, before, steps, texts = self.number, self._now, [], []
+        for record in records:
+            now, twin = record.t, record.event
+            if record.n != number or not before <= now < LIMIT:
+                raise _DoubtError
+            event = inputs[twin.__class__](twin)
+            receive(event, now)
+            effects = take_effects()
+            texts.append(effects_text(effects) if effects else "[]")
+            steps.append((number, now, event, effects))
+            number, before = number + 1, now
+        # Each is one value of JSON, and no list is the beginning of another: they need not be compared one by one.
+        if "".join(texts).encode() != b"".join([record.out for record in records]):
+            raise _DoubtError
+        self.number, self._now = number, before
+        return steps

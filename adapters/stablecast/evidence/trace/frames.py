@@ -1,0 +1,282 @@
+"""The lines of one frame.
+
+    {"frame": 0, "version": 5, "role": "store", "endpoint": ..., "first": 0, "gap": 0, "time": ..., "snapshot": {...}}
+    {"n": 0, "t": ..., "in": {"_": "Start"}, "out": []}
+    ...
+    {"end": 0, "records": 1, "digest": ..., "closed": false}
+
+`first` is the number of the first record, `gap` how many records before it were dropped because the disk was too slow,
+`time` the machine's clock in ns when the frame began. `digest` is that of the snapshot at the end, which is the one
+that the next frame starts with. It is empty where nobody took that snapshot: the records behind the frame were dropped.
+`closed` marks the last frame of a trace that its process ended properly. A killed process leaves a last frame without a
+last line.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace import container
+from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.runtime import garbage_collection
+
+VERSION: Final = 5
+"""Of the schema of machines, inputs and effects; another one cannot be replayed by this core."""
+
+LIMIT: Final = 1 << 62
+"""Numbers and times of a trace lie below it, and above its negative: tables have columns of 64 bits."""
+
+_SNAPSHOT: Final = b',"snapshot":'
+_END: Final = b'{"end":'
+_FIELDS: Final = {"frame", "version", "role", "endpoint", "first", "gap", "time"}
+"""The fields of the first line, but for the snapshot."""
+
+ROLES: Final = {role.name.lower(): role for role in Role}
+
+
+def _text(snapshot: "Json | bytes") -> bytes:
+    return snapshot if isinstance(snapshot, bytes) else _line(snapshot)
+
+
+@attrs.frozen
+class Head:
+    """The first line: whose frame this is, where in the trace it stands and what it starts from.
+
+    `text` is the snapshot as it stands there: who knows the state already need not read it.
+    """
+
+    frame: int
+    role: Role
+    endpoint: str
+    first: int
+    gap: int
+    time: int
+    text: bytes = attrs.field(converter=_text)
+
+    @cached_property
+    def snapshot(self) -> Json:
+        """What it starts from. Raises TraceError if that is not JSON."""
+        return object_of(self.text)
+
+    @cached_property
+    def digest(self) -> str:
+        """What stands for the snapshot."""
+        return sha256(self.text).hexdigest()
+
+
+@attrs.frozen
+class Foot:
+    """The last line; `digest` is empty if the state at the end is not known."""
+
+    records: int
+    digest: str
+    closed: bool
+
+    @property
+    def tells(self) -> bool:
+        """Whether the state at the end is said; an endpoint that ends properly must say it."""
+        return bool(self.digest) or self.closed
+
+
+@attrs.frozen
+class Frame:
+    """A frame as it was read: `body` is its lines between the first and the last, `place` how sentences call it."""
+
+    head: Head
+    body: bytes
+    foot: Foot
+    place: str = attrs.field(default="", eq=False)
+
+    @classmethod
+    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "Frame":
+        """A frame of these records."""
+        return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
+
+    @cached_property
+    def count(self) -> int:
+        """How many records it has."""
+        return self.body.count(b"\n")
+
+    @property
+    def end(self) -> int:
+        """The clock at its end, ns."""
+        body = self.body
+        last = object_of(body[body.rfind(b"\n", 0, -1) + 1 :]).get("t") if body else None
+        return last if isinstance(last, int) and -LIMIT < last < LIMIT else self.head.time
+
+    @cached_property
+    def records(self) -> list[Json]:
+        """Its records as JSON has them. Raises TraceError if a line is none."""
+        return self._decoded(self.body.split(b"\n")[:-1])
+
+    def portions(self, count: int) -> Iterator[list[Json]]:
+        """Yields its records as well, so many at a time: a frame may be long. Raises TraceError as `records`."""
+        lines = self.body.split(b"\n")[:-1]
+        for at in range(0, len(lines), count):
+            yield self._decoded(lines[at : at + count])
+
+    def _decoded(self, lines: list[bytes]) -> list[Json]:
+        try:
+            with garbage_collection.paused():
+                return [object_of(line) for line in lines]
+        except TraceError as error:
+            raise TraceError(f"{self.place}: {error}" if self.place else str(error)) from error
+
+
+def digest(snapshot: "Json | bytes") -> str:
+    """Returns what stands for a snapshot, or for its text."""
+    return sha256(_text(snapshot)).hexdigest()
+
+
+def text_of(snapshot: Json) -> bytes:
+    """Returns a snapshot as it stands in a first line."""
+    return _line(snapshot)
+
+
+def write_frame(head: Head, body: bytes, foot: Foot) -> bytes:
+    """Returns the lines of a frame; `body` is those of its records."""
+    return first_line(head) + body + last_line(head.frame, foot)
+
+
+def first_line(head: Head) -> bytes:
+    """Returns the line that a frame begins with."""
+    first = {
+        "frame": head.frame,
+        "version": VERSION,
+        "role": head.role.name.lower(),
+        "endpoint": head.endpoint,
+        "first": head.first,
+        "gap": head.gap,
+        "time": head.time,
+    }
+    return b"%b%b%b}\n" % (_line(first)[:-1], _SNAPSHOT, head.text)
+
+
+def last_line(frame: int, foot: Foot) -> bytes:
+    """Returns the line that a frame ends with."""
+    return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
+
+
+def read_frames(path: Path) -> Iterator[Frame]:
+    """Yields the frames of a trace file.
+
+    Raises:
+        TruncatedError: If the file ends in a frame that was finished.
+        TraceError: If it cannot be read, is no trace, or is damaged.
+    """
+    for frame, _ in frames_from(path):
+        yield frame
+
+
+def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+    """Yields the frames of a trace file from the one at byte `start` on, and where each begins. Raises as above."""
+    for frame, offset in unread_frames(path, start):
+        _ = frame.head.snapshot, frame.records
+        yield frame, offset
+
+
+def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+    """The same; whether a frame's snapshot and records are JSON is told when they are asked for."""
+    for number, (offset, text, finished) in enumerate(container.texts_from(path, start)):
+        place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
+        try:
+            yield parse_frame(text, place, finished=finished), offset
+        except TraceError as error:
+            raise TraceError(f"{place}: {error}") from error
+
+
+def places(path: Path, start: int = 0) -> list[int]:
+    """Returns where frames begin, from the one at `start` on, an unfinished last one included. Raises as above."""
+    found = container.offsets(path, start)
+    return found if next(unread_frames(path, found[-1]), None) else found[:-1]
+
+
+def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Frame:
+    """Returns the frame that these lines say; one that was not `finished` may lack its last line.
+
+    Raises:
+        TraceError: If they are none.
+    """
+    begin, end = text.find(b"\n") + 1, text.rfind(b"\n", 0, -1) + 1
+    if not finished and not text.startswith(_END, end):
+        end = len(text)
+    if not 0 < begin <= end:
+        raise TraceError(f"a frame has a first and a last line, this one has {len(text.splitlines())}")
+    first, snapshot = _first_line(text[:begin])
+    if first.get("version") != VERSION:
+        raise TraceError(
+            f"the trace is of version {first.get('version')!r} and this program reads version {VERSION}: "
+            "verify it with the release that wrote it"
+        )
+    head = Head(
+        _field(first, "frame", int),
+        _role(_field(first, "role", str)),
+        _field(first, "endpoint", str),
+        _field(first, "first", int),
+        _field(first, "gap", int),
+        _field(first, "time", int),
+        snapshot or _line(_field(first, "snapshot", dict)),
+    )
+    body = text[begin:end]
+    if end == len(text):
+        return Frame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
+    last = object_of(text[end:])
+    if _field(last, "end", int) != head.frame:
+        raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
+    foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
+    return Frame(head, body, foot, place)
+
+
+def _first_line(line: bytes) -> tuple[Json, bytes]:
+    """Its fields, and if it is as the recorder wrote it the text of the snapshot, which is not read then."""
+    before, found, text = line.rstrip().partition(_SNAPSHOT)
+    if found and text.startswith(b"{") and text.endswith(b"}}"):
+        with suppress(TraceError):
+            fields = object_of(before + b"}")
+            if fields.keys() == _FIELDS:
+                return fields, text[:-1]
+    return object_of(line), b""
+
+
+def _line(value: Json) -> bytes:
+    """The text that stands for a value, to the byte; the fast way writes the same, but for texts that are not ASCII."""
+    with suppress(OverflowError):
+        text = msgspec.json.encode(value)
+        if text.isascii():
+            return text
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def object_of(line: bytes) -> Json:
+    """Returns the JSON object that a line is. Raises TraceError if it is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"a line is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise TraceError("a line is not a JSON object")
+    return value
+
+
+def _field(line: Json, key: str, kind: type) -> Any:
+    value = line.get(key)
+    if type(value) is not kind:
+        raise TraceError(f"{key!r} should be of type {kind.__name__}, it is {value!r:.80}")
+    if isinstance(value, int) and not -LIMIT < value < LIMIT:
+        raise TraceError(f"{key!r} does not fit 64 bits")
+    return value
+
+
+def _role(name: str) -> Role:
+    if name not in ROLES:
+        raise TraceError(f"role {name!r} is unknown")
+    return ROLES[name]

@@ -1,0 +1,60 @@
+"""From a suspect to the record: the frame that it points to is read again."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.core.protocol.messages import Incarnation
+from stablecast.evidence.trace.cross_rules import Suspect
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.facts import Book
+from stablecast.evidence.trace.frame_judge import FrameJudge
+from stablecast.evidence.trace.frames import frames_from
+from stablecast.evidence.trace.reports import Violation
+
+TEXTS: Final = {
+    "S1": "number {number} is reported stable, and too few stores hold it by their own traces",
+    "S2": "number {number} is called stable by life {life:#x} although it is stable for an earlier life",
+    "S3": "number {number} of life {life:#x} is cut, which its source calls stable",
+    "P1": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
+    "D1": "number {number} of life {life:#x} is delivered, which that life never sent",
+    "A1": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
+    "E1": "a second proxy stands in for the source with RegID {number}, and lasts",
+}
+"""What each rule across endpoints says of a record."""
+
+
+@attrs.define
+class _Search(Book):
+    """Looks for the first fact that a suspect can be."""
+
+    wanted: Suspect | None = None
+    found: tuple[int, int] | None = None
+
+    def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
+        """Compares; neighbours are not joined."""
+        wanted = self.wanted
+        assert wanted is not None
+        if self.found is None and (kind, life, peer) == (wanted.kind, wanted.life, wanted.peer):
+            hit = min(first, last) <= wanted.number <= max(first, last)
+            self.found = (self.record, self.time) if hit else None
+
+
+def violation(suspect: Suspect) -> Violation:
+    """The violation that a suspect stands for, with the very record."""
+    path = Path(suspect.path)
+    record, time = _place(path, suspect)
+    text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer)
+    found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
+    return Violation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
+
+
+def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
+    """The record and its time; what the suspect says if the file is not what it was any more."""
+    search = _Search(wanted=suspect)
+    with suppress(TraceError, StopIteration):
+        frame, offset = next(frames_from(path, suspect.offset))
+        FrameJudge(path, frame, offset == 0 or frame.head.gap > 0, book=search).run(None)
+    return search.found or (suspect.record, None)

@@ -1,0 +1,218 @@
+"""What verification says: violations, a report for each file, a summary of all."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.text import plural
+
+MAX_VIOLATIONS: Final = 100
+"""Violations of one file that are listed."""
+
+
+@attrs.frozen
+class Violation:
+    """One broken rule.
+
+    Attributes:
+        path: The trace.
+        record: Number of the first record that breaks the rule.
+        rule: Name of the rule (`stablecast.evidence.trace.trace_judge`, `stablecast.evidence.trace.endpoint_rules`).
+        text: One sentence.
+        expected: What should stand there, as JSON, where that can be said.
+        found: What stands there, as JSON.
+        time: The machine's clock there, ns, if it is known.
+    """
+
+    path: Path
+    record: int
+    rule: str
+    text: str
+    expected: Any = None
+    found: Any = None
+    time: int | None = None
+
+    def as_json(self) -> Json:
+        """Returns it as a JSON object."""
+        return {
+            "file": str(self.path),
+            "record": self.record,
+            "rule": self.rule,
+            "text": self.text,
+            "expected": self.expected,
+            "found": self.found,
+        }
+
+
+@attrs.define
+class FileReport:
+    """What one trace holds, as far as it could be read.
+
+    Attributes:
+        path: The trace.
+        role: source, receiver or store; empty if no frame could be read.
+        endpoint: The endpoint's name.
+        frames: Frames read.
+        records: Records read.
+        gaps: Records that the recorder dropped because the disk was too slow.
+        missing: Records of older parts of the trace, which are gone: recorders delete them beyond a bound.
+        closed: Whether the endpoint ended its trace; a killed process does not.
+        violations: Broken rules, in the order of the records; at most `MAX_VIOLATIONS`.
+        error: Why the file could not be read to its end, one sentence, or None.
+        truncated: Whether that is because its end is missing.
+        doubts: Rules of which a capture cannot tell whether this endpoint kept them.
+    """
+
+    path: Path
+    role: str = ""
+    endpoint: str = ""
+    frames: int = 0
+    records: int = 0
+    gaps: int = 0
+    missing: int = 0
+    closed: bool = False
+    violations: list[Violation] = attrs.field(factory=list)
+    error: str | None = None
+    truncated: bool = False
+    doubts: list[str] = attrs.field(factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the whole trace was read and nothing is wrong with it."""
+        return self.error is None and not self.violations
+
+    def as_json(self) -> Json:
+        """Returns it as a JSON object; violations are only counted here, the summary lists them."""
+        return {
+            "file": str(self.path),
+            "role": self.role,
+            "endpoint": self.endpoint,
+            "frames": self.frames,
+            "records": self.records,
+            "gaps": self.gaps,
+            "missing": self.missing,
+            "closed": self.closed,
+            "violations": len(self.violations),
+            "error": self.error,
+        }
+
+
+NOT_JUDGED: Final = {
+    "R1": "which of two contexts holds a RegID at one instant: clocks of hosts are their own (captures and the "
+    "simulator judge it)",
+    "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
+    "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
+    "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
+    "L1": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
+}
+"""What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""
+
+
+@attrs.define
+class Summary:
+    """The reports of all files; `untold` is what nobody can tell, for traces are missing or incomplete."""
+
+    files: list[FileReport] = attrs.field(factory=list)
+    untold: list[str] = attrs.field(factory=list)
+
+    def add(self, violations: Iterable[Violation]) -> None:
+        """Adds what was found beside the files' own violations; what is known of a record is not said twice."""
+        by_path = {report.path: report for report in self.files}
+        for one in violations:
+            listed = by_path[one.path].violations
+            known = any((one.rule, one.record) == (other.rule, other.record) for other in listed)
+            if not known and len(listed) < MAX_VIOLATIONS:
+                listed.append(one)
+        for report in self.files:
+            report.violations.sort(key=lambda violation: violation.record)
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is nothing to complain about."""
+        return all(report.clean for report in self.files)
+
+    def counts(self) -> str:
+        """How much it is, for people."""
+        where = f"{plural(self.records, 'record')} in {plural(len(self.files), 'file')}"
+        return f"{where}, {plural(len(self.violations), 'violation')}"
+
+    @property
+    def records(self) -> int:
+        """Records read."""
+        return sum(report.records for report in self.files)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """All violations, file by file."""
+        return [violation for report in self.files for violation in report.violations]
+
+    def as_json(self) -> Json:
+        """Returns it as a JSON object."""
+        return {
+            "records": self.records,
+            "violations": [violation.as_json() for violation in self.violations],
+            "files": [report.as_json() for report in self.files],
+            "truncated": [str(report.path) for report in self.files if report.truncated],
+            "errors": [report.error for report in self.files if report.error is not None],
+            "untold": self.untold,
+            "not_judged": NOT_JUDGED,
+        }
+
+
+TABLE: Final = {
+    "path": "string",
+    "role": "string",
+    "endpoint": "string",
+    "record": "int64",
+    "time": "int64",
+    "rule": "string",
+    "text": "string",
+    "expected": "string",
+    "found": "string",
+}
+"""The columns of the table of violations; what was expected and found is JSON, times are ns."""
+
+
+def rows_of(summary: Summary) -> list[dict[str, Any]]:
+    """The table of violations, row by row."""
+    return [
+        {
+            "path": str(one.path),
+            "role": report.role,
+            "endpoint": report.endpoint,
+            "record": one.record,
+            "time": one.time,
+            "rule": one.rule,
+            "text": one.text,
+            "expected": _text(one.expected),
+            "found": _text(one.found),
+        }
+        for report in summary.files
+        for one in report.violations
+    ]
+
+
+def write_table(summary: Summary, directory: Path) -> None:
+    """Writes the table of violations as `violations.parquet` into a directory, which is made if it is missing.
+
+    Raises:
+        TraceError: If the Spark extra, which knows the format, is not installed.
+        OSError: If it cannot be written.
+    """
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise TraceError("a Parquet table needs the Spark extra: pip install 'stablecast[spark]'") from error
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
+    directory.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.Table.from_pylist(rows_of(summary), schema=schema), directory / "violations.parquet")
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)

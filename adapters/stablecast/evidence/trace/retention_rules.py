@@ -1,0 +1,138 @@
+"""C1 and P2: who keeps messages for others lets go of them only when they are not needed any more.
+
+C1: a source releases what is stable by the acknowledgements that came, unless a limit forces it out and it says so.
+With stores that keep no messages there is nothing to wait for, and nothing is judged.
+
+P2: a store that receivers pace reclaims only what each receiver that blocks has consumed; who they are and how far they
+are, the store itself writes down (`PersistClient`) before it acts on it.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Client, Forget, PersistClient, Reclaim, Release
+from stablecast.core.protocol.events import Reclaimed, RegistrationComplete
+from stablecast.core.protocol.inputs import Sent
+from stablecast.core.protocol.messages import Pace, Registered, Role
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.evidence.trace.quorums import Acknowledged
+from stablecast.evidence.trace.rule_protocol import Ask
+
+
+@attrs.define
+class RetainedUntilStable:
+    """C1. `stores` are those of S1, which counts what they acknowledge.
+
+    `trail` is the oldest number whose copy is kept, once this life `sent` something; `forced` had to go.
+    """
+
+    stores: Acknowledged
+    judges: bool
+    trail: int
+    sent: bool
+    forced: RangeSet = attrs.field(factory=RangeSet)
+    name: str = "C1"
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """What is sent, and stores that keep nothing."""
+        return {Sent: self._on_sent, Registered: self._on_registered}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """Where this life begins, and what is let go."""
+        return {RegistrationComplete: self._on_complete, Reclaimed: self._on_reclaimed, Release: self._on_release}
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
+        """From here on."""
+        window = source.window
+        return cls(stores, bool(source.config.stores) and not window.unruled, window.trail, window.next > 0)
+
+    def _on_sent(self, _: Sent) -> str | None:
+        self.sent = True
+        return None
+
+    def _on_registered(self, answer: Registered) -> str | None:
+        if answer.no_cache:
+            self.judges = False
+        return None
+
+    def _on_complete(self, event: RegistrationComplete) -> str | None:
+        self.trail = self.trail if self.sent else event.number
+        return None
+
+    def _on_reclaimed(self, event: Reclaimed) -> str | None:
+        if not event.forced:
+            return self._judge([(event.first, event.last + 1)])
+        self.forced.add(event.first, event.last + 1)
+        return None
+
+    def _on_release(self, effect: Release) -> str | None:
+        if effect.number <= self.trail:
+            return None
+        first, self.trail = self.trail, effect.number
+        return self._judge(self.forced.missing(first, effect.number))
+
+    def _judge(self, parts: list[tuple[int, int]]) -> str | None:
+        for low, high in parts if self.judges else ():
+            if (lacking := self.stores.lacking(low, high)) is not None:
+                first, holders = lacking
+                return f"number {first} is let go, and acknowledged by stores {holders} only"
+        return None
+
+
+@attrs.define
+class RetainedUntilConsumed:
+    """P2. `sources` are those whose receivers pace them, `receivers` who blocks, by RegID."""
+
+    sources: set[int]
+    receivers: dict[int, Client]
+    name: str = "P2"
+
+    @property
+    def hears(self) -> Mapping[type, Ask]:
+        """Nothing: what comes in counts when the store writes it down."""
+        return {}
+
+    @property
+    def tells(self) -> Mapping[type, Ask]:
+        """Clients that come and go, and what is let go."""
+        return {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
+
+    @classmethod
+    def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
+        """From here on."""
+        rule = cls(set(), {})
+        for reg_id, repository in store.repositories.items():
+            if repository.terms.paced:
+                rule.sources.add(reg_id)
+        for record in store.clients.records.values():
+            rule._know(record.client)
+        return rule
+
+    def _know(self, client: Client) -> None:
+        if client.role is Role.RECEIVER and client.pace is Pace.RECEIVERS:
+            self.receivers[client.reg_id] = client
+        elif client.role is Role.SOURCE and client.pace is Pace.RECEIVERS:
+            self.sources.add(client.reg_id)
+
+    def _on_client(self, effect: PersistClient) -> str | None:
+        self._know(effect.client)
+        return None
+
+    def _on_forget(self, effect: Forget) -> str | None:
+        self.receivers.pop(effect.reg_id, None)
+        self.sources.discard(effect.reg_id)
+        return None
+
+    def _on_reclaim(self, effect: Reclaim) -> str | None:
+        source_reg_id, number = effect.source_reg_id, effect.number
+        for reg_id, client in self.receivers.items() if source_reg_id in self.sources else ():
+            if client.source_reg_id == source_reg_id and client.acknowledged + 1 < number:
+                text = f"numbers below {number} are let go, and receiver {reg_id}"
+                return f"{text} has consumed up to {client.acknowledged} only"
+        return None

@@ -1,0 +1,118 @@
+"""`why`: what became of one message, from the source's send to what was consumed, as all traces tell it together.
+
+The steps are the facts of `evidence.trace.facts`, each at its own record. Clocks of different hosts mean nothing to
+each other, so the order is that of cause and effect; the times are those of each endpoint's own clock.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.core.protocol.messages import Incarnation
+from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
+from stablecast.evidence.trace.facts import Book, StoreFacts, gatherer
+from stablecast.evidence.trace.file_names import find, traces_of
+from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.tools.mentions import Mentions
+from stablecast.evidence.trace.trace_judge import owner_of
+from stablecast.evidence.trace.watch import Watch, unjudged
+
+STEPS: Final = {
+    "sent": "sent",
+    "held": "kept by the store: synced, or settled in its memory",
+    "said": "the store acknowledged it",
+    "acked": "the acknowledgement of store {peer} came",
+    "stable": "the rules of the groups are met: stable",
+    "delivered": "handed to the application",
+    "confirmed": "acknowledged as consumed to {peer}",
+    "heard": "the store heard that receiver {peer} consumed it",
+    "found": "found on the store's disk when it started",
+    "cut": "cut: an older life's tail, which nobody called stable",
+}
+"""The kinds of facts that tell of a message, in the order of cause and effect."""
+
+
+@attrs.frozen
+class Step:
+    """One thing that happened to the message. `time` is the endpoint's own clock, ns."""
+
+    kind: str
+    role: str
+    endpoint: str
+    record: int
+    time: int
+    life: Incarnation
+    peer: str
+    path: Path
+
+    @property
+    def text(self) -> str:
+        """A sentence."""
+        return STEPS[self.kind].format(peer=self.peer)
+
+
+@attrs.define
+class _Noting(Book):
+    """Notes the facts that mean one number, each with its own record."""
+
+    number: int = 0
+    begun: bool = False
+    steps: list[tuple[str, int, int, Incarnation, str]] = attrs.field(factory=list)
+    seen: set[tuple[str, Incarnation, str]] = attrs.field(factory=set)
+
+    def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
+        """Keeps the first of a kind for each life and peer."""
+        if kind == "held" and not self.begun:
+            kind = "found"
+        if kind not in STEPS or (kind, life, peer) in self.seen:
+            return
+        if first <= self.number <= last:
+            self.seen.add((kind, life, peer))
+            self.steps.append((kind, self.record, self.time, life, peer))
+
+
+def why(paths: Iterable[Path], number: int) -> list[Step]:
+    """What traces tell of the message with this sequence number, of every life that sent one. Raises TraceError."""
+    if number < 0:
+        return []
+    steps = [step for parts in traces_of(find(paths)) for step in _of_trace(parts, number)]
+    order = list(STEPS)
+    return sorted(steps, key=lambda step: (step.life, order.index(step.kind), step.time))
+
+
+def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
+    """Frames are read until the first record that is to tell it, and decoded where they may tell something new."""
+    mentions, seen = Mentions(number), set[tuple[str, Incarnation, str]]()
+    begin, waits = None, False
+    for path in parts:
+        for frame, _ in unread_frames(path):
+            before, begin = begin, frame.head.first + frame.foot.records
+            follows = before == frame.head.first
+            if follows and not waits and not mentions.ranges_in(frame) and not _consumed_anew(mentions, frame, seen):
+                continue
+            noting = _Noting(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
+            waits = _gather(frame, noting, fresh=before is None)
+            role, endpoint = owner_of(frame)
+            for kind, record, time, life, peer in noting.steps:
+                yield Step(kind, role, endpoint, record, time, life, peer, path)
+
+
+def _consumed_anew(mentions: Mentions, frame: Frame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
+    """Whether somebody says that he consumed it, of whom nothing was seen."""
+    tails = {(life, peer.rpartition("/")[2]) if kind == "heard" else (life, peer) for kind, life, peer in seen}
+    return any(one not in tails for one in mentions.acks_in(frame))
+
+
+def _gather(frame: Frame, book: _Noting, *, fresh: bool) -> bool:
+    """The facts of a frame, without judging it. Returns whether the message waits for the disk. Raises SchemaError."""
+    role = frame.head.role
+    facts = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
+    watch = Watch([], facts, book, unjudged)
+    book.begun = True
+    for line in frame.records:
+        effects = decode_effects(role, line["out"])
+        watch.judge([(line["n"], line["t"], decode_input(role, line["in"]), effects)])
+    waiting = facts.waiting if isinstance(facts, StoreFacts) else []
+    return any(first <= book.number < stop for *_, first, stop in waiting)

@@ -1,0 +1,75 @@
+"""`stablecast trace prune`: copies of traces with only the frames that matter.
+
+Frames are copied as they are, never cut: each begins with a snapshot and can be verified. Where the beginning of a
+trace was left out the copy is named as a later part, so that nobody takes it for a whole trace.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import attrs
+
+from stablecast.evidence.trace import container
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
+from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.trace_judge import owner_of
+
+
+@attrs.frozen
+class Window:
+    """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `Wanted`."""
+
+    endpoint: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def __contains__(self, frame: Frame) -> bool:
+        """Whether any record of the frame may be in it."""
+        if self.endpoint is not None and self.endpoint not in " ".join(owner_of(frame)):
+            return False
+        begins_late = self.until is not None and frame.head.time > self.until
+        return not begins_late and (self.since is None or frame.end >= self.since)
+
+
+@attrs.frozen
+class Pruned:
+    """How much there was and how much is left, in frames and bytes."""
+
+    frames: int
+    kept: int
+    size: int
+    kept_bytes: int
+
+
+def prune(paths: Iterable[Path], target: Path, window: Window) -> Pruned:
+    """Copy what the window shows into a new directory. Raises TraceError, and if it exists."""
+    try:
+        target.mkdir(parents=True)
+    except FileExistsError:
+        raise TraceError(f"{target} is there already: name a new directory for what is left") from None
+    total = Pruned(0, 0, 0, 0)
+    for parts in traces_of(find(paths)):
+        whole = True
+        for path in parts:
+            found = _copy(path, target, window, whole)
+            whole = whole and found.kept == found.frames
+            total = Pruned(*(a + b for a, b in zip(attrs.astuple(total), attrs.astuple(found), strict=True)))
+    return total
+
+
+def _copy(path: Path, target: Path, window: Window, whole: bool) -> Pruned:
+    """Copy a part; `whole`: everything before it was kept."""
+    bounds = [offset for offset, _, _ in container.texts_from(path)] + [path.stat().st_size]
+    kept: list[tuple[int, int]] = []
+    for (frame, offset), end in zip(unread_frames(path), bounds[1:], strict=True):
+        if frame in window:
+            kept.append((offset, end))
+    data = path.read_bytes()
+    blocks = [data[start:end] for start, end in kept]
+    if kept:
+        first, part = part_of(path)
+        complete = whole and kept[0][0] == 0
+        name = part_path(Path(first), part if complete else part + 1).name
+        (target / name).write_bytes(b"".join(blocks))
+    return Pruned(len(bounds) - 1, len(kept), len(data), sum(map(len, blocks)))

@@ -1,0 +1,147 @@
+"""The records of traces, one by one, as they stand in the files: what the tools have in common."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.evidence.trace.converter import TAG, Json
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.file_names import find, traces_of
+from stablecast.evidence.trace.frames import Frame, frames_from, object_of
+from stablecast.evidence.trace.trace_judge import owner_of
+
+SHORTENED: Final = 120
+"""Characters of a value in a line for people."""
+
+
+@attrs.frozen
+class Record:
+    """A record and where it stands.
+
+    Attributes:
+        role: Of the endpoint.
+        endpoint: Its name.
+        number: Of the record in its trace.
+        time: The machine's clock, ns.
+        event: The input.
+        effects: What came of it.
+        path: The file.
+        offset: Where its frame begins in the file, bytes.
+    """
+
+    role: str
+    endpoint: str
+    number: int
+    time: int
+    event: Json
+    effects: list[Json]
+    path: Path
+    offset: int
+
+    def as_json(self) -> Json:
+        """For machines."""
+        place = {"role": self.role, "endpoint": self.endpoint, "file": str(self.path)}
+        return {**place, "n": self.number, "t": self.time, "in": self.event, "out": self.effects}
+
+
+@attrs.frozen
+class Wanted:
+    """Which records are asked for; None asks for all.
+
+    Attributes:
+        endpoint: Part of the endpoint's name or of its role.
+        kind: Part of the class name of the input or of an effect.
+        since: First time, ns on the machine's clock.
+        until: Last time, ns.
+        number: A sequence number that must be named, or lie in a range that is.
+    """
+
+    endpoint: str | None = None
+    kind: str | None = None
+    since: int | None = None
+    until: int | None = None
+    number: int | None = None
+
+    def __contains__(self, record: Record) -> bool:
+        """Whether this one is."""
+        if self.endpoint is not None and self.endpoint not in f"{record.role} {record.endpoint}":
+            return False
+        if (self.since is not None and record.time < self.since) or (
+            self.until is not None and record.time > self.until
+        ):
+            return False
+        values = (record.event, *record.effects)
+        if self.kind is not None and not any(
+            self.kind.lower() in kind.lower() for one in values for kind in kinds(one)
+        ):
+            return False
+        return self.number is None or any(names(one, self.number) for one in values)
+
+
+def kinds(value: Any) -> Iterator[str]:
+    """The class names in an input or effect: its own, that of its message, that of its event."""
+    if isinstance(value, dict):
+        if TAG in value:
+            yield value[TAG]
+        for inner in value.values():
+            yield from kinds(inner)
+
+
+def names(value: Any, number: int) -> bool:
+    """Whether a sequence number is named: alone, as `first` to `last`, or as `count` numbers from `first`."""
+    if not isinstance(value, dict):
+        return False
+    first = value.get("first")
+    if isinstance(first, int):
+        last = value.get("last", first + value["count"] - 1 if isinstance(value.get("count"), int) else first)
+        if isinstance(last, int) and first <= number <= last:
+            return True
+    return value.get("number") == number or any(names(inner, number) for inner in value.values())
+
+
+def read(paths: Iterable[Path]) -> Iterator[Iterator[Record]]:
+    """The records of each trace, a trace at a time. Raises TraceError."""
+    for parts in traces_of(find(paths)):
+        yield (
+            record for path in parts for frame, offset in frames_from(path) for record in of_frame(frame, path, offset)
+        )
+
+
+def of_frame(frame: Frame, path: Path, offset: int) -> Iterator[Record]:
+    """The records of a frame. Raises TraceError for one that is none."""
+    return (_record(frame, line, path, offset) for line in frame.records)
+
+
+def of_line(frame: Frame, line: bytes, path: Path, offset: int) -> Record:
+    """The record of a frame that this line is. Raises TraceError if it is none."""
+    return _record(frame, object_of(line), path, offset)
+
+
+def _record(frame: Frame, line: Json, path: Path, offset: int) -> Record:
+    match line:
+        case {"n": int(number), "t": int(time), "in": dict(event), "out": list(effects)}:
+            return Record(*owner_of(frame), number, time, event, effects, path, offset)
+    raise TraceError(f"{path}, byte {offset}: a line is no record of n, t, in and out")
+
+
+def sentence(record: Record) -> Iterator[str]:
+    """A record for people: a line for the input, one for each effect."""
+    seconds = f"{record.time // SECOND}.{record.time % SECOND:09d}"
+    yield f"{record.number:>7} {seconds} {record.role} {record.endpoint}  <- {shown(record.event)}"
+    for effect in record.effects:
+        yield f"{'':>8}{'':>{len(seconds)}} -> {shown(effect)}"
+
+
+def shown(value: Json) -> str:
+    """An input, effect, message or event in one short line."""
+    fields = {name: content for name, content in value.items() if name != TAG}
+    return f"{value.get(TAG, '')}({', '.join(f'{name}={_short(content)}' for name, content in fields.items())})"
+
+
+def _short(value: Any) -> str:
+    text = shown(value) if isinstance(value, dict) and TAG in value else json.dumps(value)
+    return text if len(text) <= SHORTENED else f"{text[:SHORTENED]}..."

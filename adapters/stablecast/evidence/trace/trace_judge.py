@@ -1,0 +1,188 @@
+"""Judging traces: the same core, fed the same inputs, must answer with the same effects.
+
+| rule | says |
+|---|---|
+| schema | inputs, effects and snapshots are what the core's classes say |
+| numbering | records are numbered one after the other, frames too, and each frame holds as many as it says |
+| time | the machine's clock never falls |
+| chain | a frame starts with the snapshot that the one before it ended with, unless records are missing between them |
+| replay | the machine, restored from the snapshot, answers each input with the recorded effects, and ends as recorded |
+
+and, independent of replay, those of `endpoint_rules` and `cross_rules`. Each rule is reported once
+for each frame, with the first record that breaks it: what follows a difference differs, too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.evidence.trace.cross_rules import Told, Witness, judge_across
+from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from stablecast.evidence.trace.file_names import part_of, traces_of
+from stablecast.evidence.trace.frame_judge import FrameJudge, Known
+from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.record_search import violation
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
+from stablecast.evidence.trace.rule_protocol import Rule
+
+Progress = Callable[[int], None]
+"""Told after each frame how many records it had."""
+
+
+Broken = tuple[int, str, str, Any, Any]
+"""Record, rule, sentence, what was expected and what was found."""
+
+
+@attrs.frozen
+class Link:
+    """What the next frame must fit to: its index, its first record, its snapshot, the clock, whose trace it is."""
+
+    frame: int
+    first: int
+    digest: str
+    time: int
+    role: str
+    endpoint: str
+
+    @classmethod
+    def behind(cls, frame: Frame) -> "Link":
+        """What must come after this frame."""
+        head, count = frame.head, frame.count
+        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *owner_of(frame))
+
+    @classmethod
+    def before(cls, frame: Frame) -> "Link":
+        """What this frame begins with."""
+        head = frame.head
+        return cls(head.frame, head.first, head.digest, head.time, *owner_of(frame))
+
+    def broken_by(self, begin: "Link", gap: int) -> Iterator[Broken]:
+        """What is wrong with a frame that begins like this, behind what ended so."""
+        first, expected = begin.first, self.first + gap
+        if (begin.frame, first) != (self.frame, expected):
+            text = f"expected frame {self.frame} with record {expected}, found frame {begin.frame} with record {first}"
+            yield min(expected, first), "numbering", text, [self.frame, expected], [begin.frame, first]
+        if (begin.role, begin.endpoint) != (self.role, self.endpoint):
+            mine, theirs = f"{begin.role} {begin.endpoint}", f"{self.role} {self.endpoint}"
+            text = f"record {first} belongs to {mine}, what precedes it to {theirs}"
+            yield first, "chain", text, [self.role, self.endpoint], [begin.role, begin.endpoint]
+        if not gap and begin.digest != self.digest:
+            text = f"the snapshot before record {first} is not the state that the frame before ended with"
+            yield first, "chain", text, self.digest, begin.digest
+        if begin.time < self.time:
+            yield first, "time", f"record {first} is earlier than what precedes it", self.time, begin.time
+
+
+def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
+    """What is wrong with the first frame of a trace."""
+    if begin.frame or begin.first != gap:
+        text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
+        yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
+
+
+def owner_of(frame: Frame) -> tuple[str, str]:
+    """Role and name of the endpoint."""
+    return frame.head.role.name.lower(), frame.head.endpoint
+
+
+@attrs.define
+class TraceJudge:
+    """Judges one trace, part by part: `link`, `standing` and `known` are left by the frame before, `told` its facts."""
+
+    link: Link | None = None
+    standing: list[Rule] | None = None
+    whole: bool = True
+    reports: list[FileReport] = attrs.field(factory=list)
+    told: list[Told] = attrs.field(factory=list)
+    witness: Witness | None = None
+    known: Known = attrs.field(factory=Known)
+
+    def read(self, path: Path, progress: Progress | None = None) -> FileReport:
+        """Judges one file as far as it can be read."""
+        report = FileReport(path)
+        if self.reports:
+            self.reports[-1].closed = True
+        self.reports.append(report)
+        try:
+            for frame, offset in unread_frames(path):
+                self._judge(path, frame, offset, report)
+                if progress is not None:
+                    progress(frame.count)
+        except TraceError as error:
+            report.error = str(error)
+            report.truncated = isinstance(error, TruncatedError)
+            self.whole = False
+        self._testify(report)
+        return report
+
+    def _judge(self, path: Path, frame: Frame, offset: int, report: FileReport) -> None:
+        begin, gap = Link.before(frame), frame.head.gap
+        judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0, known=self.known)
+        if self.link is not None:
+            judge.note(self.link.broken_by(begin, gap))
+        elif part_of(path)[1] == 0:
+            judge.note(broken_beginning(begin, gap))
+        else:
+            self.whole = False
+            report.missing = begin.first - gap
+        self.standing = judge.run(None if frame.head.gap else self.standing)
+        self.link = Link.behind(frame)
+        trace = part_of(path)[0]
+        self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
+        self.whole &= not frame.head.gap
+        self.witness = Witness(trace, frame.head.role, judge.address, judge.life, False, self.link.time, judge.patience)
+        _take(report, frame, judge.found.values())
+
+    def _testify(self, report: FileReport) -> None:
+        """The trace is a complete witness if nothing is missing and what it says of itself holds together."""
+        broken = any(one.rule in ("numbering", "chain", "schema") for one in report.violations)
+        self.whole &= not broken
+        if self.witness is not None:
+            self.witness = attrs.evolve(self.witness, complete=self.whole and report.closed)
+
+
+def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
+    """Judges one trace alone, as far as it can be read.
+
+    Args:
+        path: The trace.
+        progress: Told after each frame how many records it had.
+    """
+    return TraceJudge().read(path, progress)
+
+
+def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> Summary:
+    """Judges each of these traces, and what they tell of each other."""
+    return summarize(judge_paths(paths, progress))
+
+
+def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[TraceJudge]:
+    """Judges each of these traces by itself."""
+    judges = []
+    for parts in traces_of(paths):
+        judge = TraceJudge()
+        for path in parts:
+            judge.read(path, progress)
+        judges.append(judge)
+    return judges
+
+
+def summarize(judges: list[TraceJudge]) -> Summary:
+    """What was found in each trace, and what they tell of each other."""
+    witnesses = [judge.witness for judge in judges if judge.witness is not None]
+    finding = judge_across((told for judge in judges for told in judge.told), witnesses)
+    summary = Summary([report for judge in judges for report in judge.reports], finding.untold)
+    summary.add(violation(suspect) for suspect in finding.suspects)
+    return summary
+
+
+def _take(report: FileReport, frame: Frame, found: Iterable[Violation]) -> None:
+    report.role, report.endpoint = owner_of(frame)
+    report.frames += 1
+    report.records += frame.count
+    report.gaps += frame.head.gap
+    report.closed = frame.foot.closed
+    room = MAX_VIOLATIONS - len(report.violations)
+    report.violations += sorted(found, key=lambda violation: violation.record)[:room]

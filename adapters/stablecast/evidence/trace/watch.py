@@ -1,0 +1,83 @@
+"""Who looks at the records of a frame: the rules that stand, and who gathers facts for others.
+
+Most of them are about a few kinds of records only, so each says which, and is asked about no other. What a record is
+about is the message of what arrives or is sent, the event that an application is told, and else the record itself.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from stablecast.core.protocol.effects import Broadcast, Notify, Send
+from stablecast.core.protocol.inputs import Arrived
+from stablecast.evidence.trace.converter import encode_effect, encode_input
+from stablecast.evidence.trace.facts import Book, Gatherer, Take
+from stablecast.evidence.trace.frame_replay import Step
+from stablecast.evidence.trace.rule_protocol import Ask, Rule, at_of
+
+_MESSAGES: Final = (Send, Broadcast)
+
+
+class Violate(Protocol):
+    """Takes a violation."""
+
+    def __call__(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
+        """Record, rule, sentence, what was expected and what was found."""
+
+
+def unjudged(*_: object, **__: object) -> None:
+    """Takes violations where no rule is asked."""
+
+
+class Watch:
+    """One pass over the records of a frame. `judged` counts those that were looked at."""
+
+    def __init__(self, standing: Sequence[Rule], gatherer: Gatherer, book: Book, violate: Violate) -> None:
+        """Of these rules, and of who gathers facts in this book; violations go to `violate`."""
+        self._book = book
+        self._violate = violate
+        self._hearing = _by_class([(rule.name, rule.hears) for rule in standing], gatherer.hears)
+        self._telling = _by_class([(rule.name, rule.tells) for rule in standing], gatherer.tells)
+        self._timed = [(rule.name, at) for rule in standing if (at := at_of(rule)) is not None]
+        self.judged = 0
+
+    def judge(self, steps: Sequence[Step]) -> None:
+        """Looks at the next records."""
+        hearing, telling, book = self._hearing.get, self._telling.get, self._book
+        number: int
+        event: Any
+        effect: Any
+        for number, now, event, effects in steps:
+            book.record, book.time = number, now
+            for name, at in self._timed:
+                if (text := at(number, now)) is not None:
+                    self._violate(number, name, f"record {number}: {text}")
+            heard = event.message if event.__class__ is Arrived else event
+            if (asked := hearing(heard.__class__)) is not None:
+                rules, take = asked
+                for name, ask in rules:
+                    if (text := ask(heard)) is not None:
+                        self._violate(number, name, f"record {number}: {text}", None, encode_input(event))
+                if take is not None:
+                    take(heard, event, book)
+            for effect in effects:
+                kind = effect.__class__
+                told = effect.event if kind is Notify else effect.message if kind in _MESSAGES else effect
+                if (asked := telling(told.__class__)) is not None:
+                    rules, take = asked
+                    for name, ask in rules:
+                        if (text := ask(told)) is not None:
+                            self._violate(number, name, f"record {number}: {text}", None, encode_effect(effect))
+                    if take is not None:
+                        take(told, effect, book)
+        self.judged += len(steps)
+
+
+def _by_class(
+    rules: Iterable[tuple[str, Mapping[type, Ask]]], takes: Mapping[type, Take]
+) -> dict[type, tuple[list[tuple[str, Ask]], Take | None]]:
+    """Who is asked about a class: rules, by their names, and who gathers facts of it."""
+    asks: dict[type, list[tuple[str, Ask]]] = {}
+    for name, by_class in rules:
+        for kind, ask in by_class.items():
+            asks.setdefault(kind, []).append((name, ask))
+    return {kind: (asks.get(kind, []), takes.get(kind)) for kind in {*asks, *takes}}

@@ -1,0 +1,260 @@
+"""The thread that turns pieces of frames into bytes while the event loop goes on; long traces have several files."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import Full, Queue
+from typing import Final
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.inputs import Input
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace import container
+from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.file_names import part_path
+from stablecast.evidence.trace.frames import Foot, Head, digest, first_line, last_line, text_of
+from stablecast.evidence.trace.line_templates import effects_text, input_text
+from stablecast.text import refusal
+
+MAX_PENDING: Final = 8
+"""Pieces of frames that wait for the disk."""
+
+Record = tuple[int, Input, Sequence[Effect]]
+"""The clock in ns, what was fed and what came of it."""
+
+
+@attrs.frozen
+class Opening:
+    """How a frame begins: its number, the records that were dropped before it, and the state that it starts from."""
+
+    frame: int
+    gap: int
+    started: Json
+
+
+@attrs.frozen
+class Ending:
+    """How a frame ends: the state after its last record, and whether the trace ends with it."""
+
+    ended: Json
+    closed: bool
+
+
+@attrs.frozen
+class Piece:
+    """Some records of a frame, not encoded yet.
+
+    Attributes:
+        first: Number of the first record.
+        time: The machine's clock at the first record, ns.
+        records: In order; none in a frame that has none.
+        opening: Of the frame that begins here; None if the frame before goes on.
+        ending: Of the frame if it ends here.
+    """
+
+    first: int
+    time: int
+    records: list[Record]
+    opening: Opening | None = None
+    ending: Ending | None = None
+
+
+def lines_of(piece: Piece) -> bytes:
+    """Returns the lines of the piece's records."""
+    return "".join(_lines(piece)).encode()
+
+
+def _lines(piece: Piece) -> Iterator[str]:
+    for number, (now, event, effects) in enumerate(piece.records, piece.first):
+        yield f'{{"n":{number},"t":{now},"in":{input_text(event)},"out":{effects_text(effects)}}}\n'
+
+
+class Encoder:
+    """Makes text of pieces. A snapshot that ends a frame and starts the next one is encoded once.
+
+    Attributes:
+        snapshot_bytes: Length of the newest snapshot's text.
+    """
+
+    def __init__(self, role: Role, endpoint: str) -> None:
+        """Of one endpoint's trace."""
+        self._role = role
+        self._endpoint = endpoint
+        self._frame = 0
+        self._count = 0
+        self._state: Json | None = None
+        self._text = b""
+        self.snapshot_bytes = 0
+
+    def begin(self, piece: Piece, opening: Opening) -> bytes:
+        """Returns the first line of the frame that begins with this piece."""
+        self._frame, self._count = opening.frame, 0
+        text = self._encoded(opening.started)
+        head = Head(opening.frame, self._role, self._endpoint, piece.first, opening.gap, piece.time, text)
+        return first_line(head)
+
+    def records(self, piece: Piece) -> bytes:
+        """Returns the lines of its records."""
+        self._count += len(piece.records)
+        self._state, self._text = None, b""  # It may be large: it is kept from one frame to the next only.
+        return lines_of(piece)
+
+    def end(self, ending: Ending | None) -> bytes:
+        """Returns the last line of the frame; without an ending the state after it is not known."""
+        found = digest(self._encoded(ending.ended)) if ending else ""
+        return last_line(self._frame, Foot(self._count, found, bool(ending and ending.closed)))
+
+    def _encoded(self, state: Json) -> bytes:
+        if state is not self._state:
+            self._state, self._text = state, text_of(state)
+            self.snapshot_bytes = len(self._text)
+        return self._text
+
+
+@attrs.frozen
+class Rolling:
+    """When a trace goes on in another file, and how many of its files stay. The newest file always stays.
+
+    Attributes:
+        size_bytes: Size of a file after which the next frame goes into another one.
+        span_ns: Time of a file, on the machine's clock, after which the next frame does.
+        keep: Newest files that stay, 0: all.
+        limit_bytes: Bytes of all files of the trace beyond which the oldest are deleted, 0: none are.
+    """
+
+    size_bytes: int = 256 << 20
+    span_ns: int = 3600 * SECOND
+    keep: int = 0
+    limit_bytes: int = 1 << 30
+
+
+ROLLING: Final = Rolling()
+"""Large files, a GiB of them."""
+
+PARTS: Final = 4
+"""A limit of bytes is shared by at least this many files, so that what is deleted at once is not most of a trace."""
+
+
+class Writer:
+    """The files of one trace and their thread. After the first error all that comes is thrown away."""
+
+    def __init__(
+        self,
+        descriptor: int,
+        end: int,
+        path: Path,
+        encoder: Encoder,
+        report: Callable[[str], None],
+        rolling: Rolling = ROLLING,
+    ) -> None:
+        """Starts the thread at the `end` of the file; the descriptor becomes its own, `report` is called in it."""
+        self._descriptor = descriptor
+        self._first = self._path = path
+        self._encoder = encoder
+        self._report = report
+        self._end = end
+        self._rolling = rolling
+        limit = rolling.limit_bytes
+        self._part_bytes = min(rolling.size_bytes, max(1, limit // PARTS)) if limit else rolling.size_bytes
+        self._part = 0
+        self._began: int | None = None
+        self._frame: container.Growing | None = None
+        self._older: deque[tuple[Path, int]] = deque()
+        self._told_of_deleting = False
+        self._queue: Queue[Piece | None] = Queue(MAX_PENDING)
+        # A daemon thread: a disk that never answers must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
+        self._thread.start()
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for a piece."""
+        return self._queue.full()
+
+    @property
+    def snapshot_bytes(self) -> int:
+        """Length of the text of the newest snapshot that was written."""
+        return self._encoder.snapshot_bytes
+
+    def offer(self, piece: Piece, wait: bool) -> bool:
+        """Queues a piece, when there is room if it is to `wait`; returns whether it was queued."""
+        try:
+            self._queue.put(piece, block=wait)
+        except Full:
+            return False
+        return True
+
+    def close(self, last: Piece) -> None:
+        """Queues the last piece, waits until everything is written, and closes the file."""
+        self._queue.put(last)
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        working = True
+        while (piece := self._queue.get()) is not None:
+            if working:
+                working = self._try(piece)
+            self._queue.task_done()
+        os.close(self._descriptor)
+
+    def _try(self, piece: Piece) -> bool:
+        try:
+            self._write(piece)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint goes on, and whoever asked is told
+            remedy = "; make room or choose another place, then restart" if isinstance(error, OSError) else ""
+            self._report(f"the trace {self._path} ends here: {refusal(error)}{remedy}")
+            return False
+        return True
+
+    def _write(self, piece: Piece) -> None:
+        frame, text = self._frame, b""
+        if piece.opening is not None:
+            if frame is not None:  # The records behind it were dropped.
+                self._end = frame.finish(self._encoder.end(None))
+                self._frame = None
+            self._roll(piece.time)
+            frame = container.Growing(self._descriptor, self._end)
+            text = self._encoder.begin(piece, piece.opening)
+        assert frame is not None
+        self._frame = frame
+        text += self._encoder.records(piece)
+        if piece.ending is None:
+            frame.add(text)
+        else:
+            self._end = frame.finish(text + self._encoder.end(piece.ending))
+            self._frame = None
+
+    def _roll(self, now: int) -> None:
+        """Goes on in another file if it is time for one; what it begins with can be replayed without those before."""
+        began = self._began = now if self._began is None else self._began
+        rolling = self._rolling
+        if self._end < self._part_bytes and now - began < rolling.span_ns:
+            return
+        path = part_path(self._first, self._part + 1)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        os.close(self._descriptor)
+        self._older.append((self._path, self._end))
+        self._descriptor, self._end, self._path, self._began = descriptor, 0, path, now
+        self._part += 1
+        self._delete()
+
+    def _delete(self) -> None:
+        """Deletes the oldest files until those that stay, with room for the one that begins, are within the bounds."""
+        rolling, older = self._rolling, self._older
+        total = self._part_bytes + sum(size for _, size in older)
+        while older and (0 < rolling.keep <= len(older) or 0 < rolling.limit_bytes < total):
+            path, size = older.popleft()
+            total -= size
+            path.unlink(missing_ok=True)
+            if not self._told_of_deleting:
+                self._told_of_deleting = True
+                self._report(
+                    f"the trace {self._first} has reached its bound: {path.name} is deleted, and from now on always "
+                    "the oldest file; set STABLECAST_TRACE_LIMIT or STABLECAST_TRACE_KEEP for more"
+                )

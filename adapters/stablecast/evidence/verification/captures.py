@@ -1,0 +1,135 @@
+"""`stablecast verify` for captures: what it prints and how it ends."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from stablecast.core.errors import StablecastError
+from stablecast.evidence.capture.errors import CaptureError
+from stablecast.evidence.capture.files import frames
+from stablecast.evidence.capture.judge import judged
+from stablecast.evidence.capture.judge.findings import RULES, Findings, Standing
+from stablecast.evidence.capture.judge.report import points_of, summary_of
+from stablecast.evidence.capture.link import is_ipv6, is_read
+from stablecast.evidence.verification.traces import Paper
+from stablecast.text import plural
+
+CLEAN: Final = 0
+BROKEN: Final = 1
+UNREADABLE: Final = 2
+"""Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
+
+MEGABYTE: Final = 1 << 20
+"""In bytes, as progress is told."""
+
+LOOKED_AT: Final = 100
+"""Frames that are looked at to find out why nothing in a capture can be judged."""
+
+
+def run_judge(
+    paths: Sequence[Path], told: list[str], as_json: bool, paper: Paper | None = None, master: str | None = None
+) -> int:
+    """Judges captures, prints the verdicts, and returns the gravest exit status.
+
+    `paper` gets what a page shows; `master` names a Spark, where each file is a task.
+    """
+    paper = Paper() if paper is None else paper
+    try:
+        outcomes = _here(paths, told, as_json) if master is None else _on_spark(paths, told, master)
+        statuses = [_say(path, found, as_json, paper) for path, found in zip(paths, outcomes, strict=True)]
+    except StablecastError as error:
+        return _fail(str(error))
+    return max(statuses, key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
+
+
+def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[Findings | str]:
+    """One after the other; on a terminal somebody sees how far it is."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}, {task.completed:.0f} MB"), TimeElapsedColumn())
+    for path in paths:
+        quiet = as_json or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+            task = progress.add_task(str(path), total=None)
+
+            def show(what: str, offset: int, task: TaskID = task, path: Path = path, bar: Progress = progress) -> None:
+                bar.update(task, description=f"{what} {path}", completed=offset / MEGABYTE)
+
+            found = judged(path, told, show)
+        yield found
+
+
+def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[Findings | str]:
+    try:
+        from stablecast.evidence.spark import connect, judge_on  # noqa: PLC0415 - an extra that others do not need
+    except ModuleNotFoundError as error:
+        missing = f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)"
+        raise CaptureError(missing) from error
+    return judge_on(connect(master), paths, told)
+
+
+def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> int:
+    if isinstance(findings, str):
+        return _fail(findings)
+    paper.add(summary_of(path, findings), points_of(path, findings))
+    if as_json:
+        typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
+    else:
+        _print(path, findings)
+    if findings.gravest is Standing.BROKEN:
+        return _fail(findings.cut, BROKEN) if findings.cut else BROKEN
+    if findings.cut:
+        return _fail(findings.cut)
+    if not findings.standings:
+        return _fail(f"nothing in {path} can be judged{_why(path, findings)}")
+    return CLEAN
+
+
+def _why(path: Path, findings: Findings) -> str:
+    """The likeliest reason: frames that cannot be read at all, traffic of others, or nothing that rules are about."""
+    if findings.ours:
+        ours = plural(findings.ours, "packet", "is ours", "are ours")
+        return f": {ours}, and no rule is about that; `stablecast capture decode` shows it"
+    if findings.strange:
+        shown = "`stablecast capture decode` tells why"
+        strange = plural(findings.strange, "packet", "is ours by its port", "are ours by their ports")
+        return f": {strange} and cannot be read; {shown}"
+    looked_at = list(islice(frames(path), LOOKED_AT))
+    links = {frame.link for frame in looked_at}
+    if links and not any(map(is_read, links)):
+        named = ", ".join(map(str, sorted(links)))
+        return f": its frames are of link type {named}, which is not read; capture at another interface"
+    if any(is_ipv6(frame.link, frame.octets) for frame in looked_at):
+        return ": it has IPv6, and all of this protocol is IPv4; --port may help with the rest"
+    return ", by its ports and its bytes; --port may help"
+
+
+def _fail(sentence: str, status: int = UNREADABLE) -> int:
+    typer.echo(f"stablecast: {sentence}", err=True)
+    return status
+
+
+def as_object(findings: Findings) -> dict[str, Any]:
+    """The verdicts for machines."""
+    verdicts = [
+        {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
+        for (rule, whose), standing in sorted(findings.standings.items())
+    ]
+    return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
+
+
+def _print(path: Path, findings: Findings) -> None:
+    for (rule, whose), standing in sorted(findings.standings.items()):
+        text = f"{rule} {whose}: {standing.text}, {RULES[rule]} ({findings.asked[rule, whose]} times)"
+        typer.echo(f"{path}: {text}")
+        for one in findings.found:
+            if (one.rule, one.whose) == (rule, whose):
+                where = f"frame {one.frame}" if one.frame else "in the end"
+                typer.echo(f"  {where}: {one.standing.text}: {one.text}")
+    counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
+    typer.echo(f"{path}: {counts}")

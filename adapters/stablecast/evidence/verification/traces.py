@@ -1,0 +1,162 @@
+"""`stablecast verify PATH...`: where it is judged, what is printed and written, and how it ends."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import attrs
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from stablecast.core.errors import StablecastError
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.report_page import Point, points_of, render
+from stablecast.evidence.trace.reports import FileReport, Summary, write_table
+from stablecast.evidence.trace.trace_judge import judge_paths, summarize
+from stablecast.text import plural
+
+CLEAN: Final = 0
+VIOLATED: Final = 1
+UNREADABLE: Final = 2
+"""Exit statuses: all was read and nothing is wrong; a rule is broken; something could not be read."""
+
+SPARK_BYTES: Final = 64 << 20
+"""Compressed bytes from which traces are judged on Spark, where there is one: some millions of records."""
+
+EVERY_CORE: Final = "local[*]"
+"""The master that works here, on all cores."""
+
+SHOWN_UNTOLD: Final = 5
+"""Things that cannot be told, of which a person reads."""
+
+
+@attrs.frozen
+class Wanted:
+    """What to do: `master` names a Spark; `report` is for a page, `parquet` a directory for the table of violations."""
+
+    as_json: bool = False
+    master: str | None = None
+    report: Path | None = None
+    parquet: Path | None = None
+
+
+@attrs.define
+class Paper:
+    """What a page and a table are made of: traces, and captures in their form."""
+
+    summary: Summary = attrs.field(factory=Summary)
+    points: list[Point] = attrs.field(factory=list)
+
+    def add(self, summary: Summary, points: Iterable[Point]) -> None:
+        """More of it."""
+        self.summary.files += summary.files
+        self.summary.untold += summary.untold
+        self.points += points
+
+
+def publish(paper: Paper, wanted: Wanted) -> int:
+    """Writes the page and the table, as far as they are wanted; returns an exit status, with a sentence if it fails."""
+    try:
+        if wanted.report is not None:
+            wanted.report.write_text(render(paper.summary, paper.points), encoding="utf-8")
+        if wanted.parquet is not None:
+            write_table(paper.summary, wanted.parquet)
+    except TraceError as error:
+        typer.echo(f"stablecast: {error}", err=True)
+        return UNREADABLE
+    except OSError as error:
+        what = error.filename or wanted.report or wanted.parquet
+        typer.echo(f"stablecast: {what} cannot be written: {error.strerror}; name another place", err=True)
+        return UNREADABLE
+    return CLEAN
+
+
+def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted(), paper: Paper | None = None) -> int:
+    """Verifies traces and prints the outcome. `paper` has what was found elsewhere and belongs on the same page.
+
+    Returns the exit status: 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The
+    outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
+    """
+    try:
+        summary, points = _judge(find(paths), wanted)
+    except StablecastError as error:
+        typer.echo(f"stablecast: {error}", err=True)
+        return UNREADABLE
+    if wanted.as_json:
+        typer.echo(json.dumps(summary.as_json()))
+    else:
+        _print(summary)
+    for report in summary.files:
+        if report.error is not None:
+            typer.echo(report.error, err=True)
+    paper = Paper() if paper is None else paper
+    paper.add(summary, points)
+    written = publish(paper, wanted)
+    if summary.violations:
+        return VIOLATED
+    return written if summary.clean else UNREADABLE
+
+
+def _judge(files: list[Path], wanted: Wanted) -> tuple[Summary, list[Point]]:
+    master = wanted.master or _master_for(files)
+    if master is not None:
+        return _judge_on_spark(files, master, timeline=wanted.report is not None)
+    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} records"), TimeElapsedColumn())
+    console = Console(stderr=True)
+    quiet = wanted.as_json or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+        task = progress.add_task("verify", total=None)
+        judges = judge_paths(files, lambda count: progress.advance(task, count))
+        summary = summarize(judges)
+    told = (one for judge in judges for one in judge.told)
+    return summary, points_of(told, summary.files) if wanted.report is not None else []
+
+
+def _master_for(files: list[Path]) -> str | None:
+    """Spark on all cores for much, if it is there; None: here."""
+    if sum(path.stat().st_size for path in files if path.is_file()) < SPARK_BYTES:
+        return None
+    try:
+        from stablecast.evidence.spark.spark_session import check_java  # noqa: PLC0415 - an extra that small input does not need
+
+        check_java()
+    except (ModuleNotFoundError, StablecastError):
+        return None
+    return EVERY_CORE
+
+
+def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[Summary, list[Point]]:
+    try:
+        from stablecast.evidence.spark import connect, verify_on  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        raise TraceError(f"Spark needs its extra: pip install 'stablecast[spark]' ({error.name} is missing)") from error
+    outcome = verify_on(connect(master), files, timeline=timeline)
+    return outcome.summary, outcome.points
+
+
+def _print(summary: Summary) -> None:
+    for report in summary.files:
+        typer.echo(_sentence(report))
+        for violation in report.violations:
+            typer.echo(f"  {violation.rule}: {violation.text}")
+    for text in summary.untold[:SHOWN_UNTOLD]:
+        typer.echo(text)
+    if len(summary.untold) > SHOWN_UNTOLD:
+        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be told")
+    typer.echo(summary.counts())
+
+
+def _sentence(report: FileReport) -> str:
+    verdict = "unreadable" if report.error is not None else "clean" if report.clean else "VIOLATED"
+    notes = [plural(report.records, "record")]
+    if report.gaps:
+        notes.append(f"{report.gaps} dropped by the recorder")
+    if report.missing:
+        notes.append(f"{report.missing:,} before them in parts that are gone")
+    if report.frames and not report.closed and report.error is None:
+        notes.append("not closed, its process was killed")
+    who = f"{report.role} {report.endpoint}: " if report.role else ""
+    return f"{report.path}: {verdict}: {who}{', '.join(notes)}"

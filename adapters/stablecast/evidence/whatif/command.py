@@ -1,0 +1,152 @@
+"""`stablecast whatif`: what it prints, and what it returns."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from stablecast.config.options import Value
+from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import MICROSECOND, SECOND
+from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
+from stablecast.evidence.whatif.replay import Outcome, configured, replay
+from stablecast.text import plural
+
+PERCENTILES: Final = {"p50": 50, "p99": 99, "max": 100}
+MAX_VARIANTS: Final = 1_000
+"""Configurations of one sweep."""
+
+Say = Callable[[object], None]
+Task = tuple[Recording, dict[str, Value]]
+
+
+@attrs.frozen
+class Job:
+    """What to try.
+
+    Attributes:
+        paths: Traces.
+        options: Set in every variant.
+        sweep: Values to try, by option; all combinations are.
+        master: The Spark to spread a sweep over; None: the cores of this machine.
+    """
+
+    paths: Sequence[Path]
+    options: Mapping[str, Value]
+    sweep: Mapping[str, Sequence[str]]
+    master: str | None = None
+
+
+def run(job: Job, as_json: bool, say: Say) -> int:
+    """Replay every source as it was and in every variant, and print both.
+
+    Raises:
+        TraceError, WhatIfError: What cannot be read or tried.
+        OptionError: An option that there is not, or a value that it cannot have.
+    """
+    variants = [{}, *variants_of(job)]
+    tasks = [(recording, dict(options)) for recording in recordings(list(job.paths)) for options in variants]
+    for recording, options in tasks:
+        configured(recording, options)
+    outcomes = _spread(tasks, job.master) if job.master else _here(tasks)
+    results = [
+        {"source": recording.config.topic, "file": str(recording.path), "options": options, **summary(outcome)}
+        for (recording, options), outcome in zip(tasks, outcomes, strict=True)
+    ]
+    if as_json:
+        say({"runs": results})
+        return 0
+    for line in lines(results):
+        say(line)
+    return 0
+
+
+def variants_of(job: Job) -> list[dict[str, Value]]:
+    """The configurations to try beside the recorded one. Raises WhatIfError for none, and for too many."""
+    found: list[dict[str, Value]] = [
+        dict(job.options) | dict(zip(job.sweep, values, strict=True)) for values in product(*job.sweep.values())
+    ]
+    if not job.options and not job.sweep:
+        raise WhatIfError("nothing is to be tried: give --set option=value or --sweep option=value,value")
+    if len(found) > MAX_VARIANTS:
+        raise WhatIfError(f"{len(found)} variants are too many, {MAX_VARIANTS} are the most: sweep fewer values")
+    return found
+
+
+def attempt(task: Task) -> Outcome:
+    """One replay, in whatever process. Raises WhatIfError for a configuration that no source starts with."""
+    recording, options = task
+    try:
+        return replay(recording, configured(recording, options))
+    except StablecastError as error:
+        told = ", ".join(f"{name}={value}" for name, value in options.items())
+        raise WhatIfError(f"source '{recording.config.topic}' does not run with {told}: {error}") from error
+
+
+def _here(tasks: list[Task]) -> list[Outcome]:
+    if len(tasks) <= SMALL:
+        return [attempt(task) for task in tasks]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(attempt, tasks))
+
+
+SMALL: Final = 4
+"""Replays that are not worth starting processes for."""
+
+
+def _spread(tasks: list[Task], master: str) -> list[Outcome]:
+    from stablecast.evidence.spark.spark_session import connect  # noqa: PLC0415  # only where it is asked for
+
+    context = connect(master).sparkContext
+    return list(context.parallelize(tasks, len(tasks)).map(attempt).collect())
+
+
+def summary(outcome: Outcome) -> dict[str, object]:
+    """An outcome for machines: counts, µs, and what was exposed in message seconds."""
+    return {
+        "messages": outcome.messages,
+        "sent": outcome.sent,
+        "stable": outcome.stable,
+        "latency_us": percentiles(outcome.latencies),
+        "wait_us": percentiles(outcome.waits),
+        "most_exposed": outcome.most_exposed,
+        "exposure_message_s": outcome.exposure / SECOND,
+    }
+
+
+def percentiles(spans: Counter[int]) -> dict[str, float]:
+    """Median, 99 % and longest in µs; empty without any."""
+    total, passed, found = spans.total(), 0, dict[str, float]()
+    for span in sorted(spans):
+        passed += spans[span]
+        for name, share in PERCENTILES.items():
+            if name not in found and passed * 100 >= share * total:
+                found[name] = span / MICROSECOND
+    return found
+
+
+def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """For people: a heading for each source, a line for each variant."""
+    file = None
+    for result in results:
+        if result["file"] != file:
+            file, messages = result["file"], result["messages"]
+            assert isinstance(messages, int)
+            yield f"source '{result['source']}', {file}: {plural(messages, 'message')}"
+        options = result["options"]
+        assert isinstance(options, dict)
+        name = ", ".join(f"{option}={value}" for option, value in options.items()) or "as recorded"
+        counts = f"sent {result['sent']}, stable {result['stable']}"
+        exposed = f"at most {result['most_exposed']} exposed, {result['exposure_message_s']:.3f} message seconds"
+        latency, wait = _told(result["latency_us"]), _told(result["wait_us"])
+        yield f"  {name}: {counts}; to stable {latency}; waited {wait}; {exposed}"
+
+
+def _told(spans: object) -> str:
+    assert isinstance(spans, dict)
+    return ", ".join(f"{name} {value:,.0f} µs" for name, value in spans.items()) or "never"

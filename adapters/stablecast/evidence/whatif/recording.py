@@ -1,0 +1,131 @@
+"""What a source's trace tells of the world around it: when the application sent, and how soon each store answered."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.inputs import Arrived, Blocked, Held, Input, Sent, Start, Tick
+from stablecast.core.protocol.messages import Role, StableAck
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.source import SourceEndpoint
+from stablecast.evidence.trace.converter import decode_input, restore
+from stablecast.evidence.trace.file_names import find, traces_of
+from stablecast.evidence.trace.frames import frames_from
+from stablecast.evidence.trace.quorums import extended
+
+
+class WhatIfError(StablecastError):
+    """A trace cannot be replayed under another configuration; the text is one sentence."""
+
+
+@attrs.frozen
+class Answer:
+    """A store acknowledged numbers `first` to `last` of one wish, `delay` ns after they were sent."""
+
+    store_index: int
+    first: int
+    last: int
+    delay: int
+
+
+@attrs.frozen
+class Wish:
+    """The application sent `count` messages at `time` (ns), numbers from `first` on, `payload_bytes` in all."""
+
+    time: int
+    first: int
+    count: int
+    payload_bytes: int
+    answers: tuple[Answer, ...] = ()
+
+
+@attrs.frozen
+class Recording:
+    """One life of a source.
+
+    Attributes:
+        path: The first file of its trace.
+        config: As it was.
+        first: The number of its first message.
+        wishes: What the application sent, and what the stores acknowledged of it.
+        others: Everything else that came, with its time.
+        ended: The time of the last record, ns.
+    """
+
+    path: Path
+    config: SourceConfig
+    first: int
+    wishes: tuple[Wish, ...]
+    others: tuple[tuple[int, Input], ...]
+    ended: int
+
+
+def recordings(paths: list[Path]) -> list[Recording]:
+    """The sources that sent anything.
+
+    Raises:
+        TraceError: If a trace cannot be read.
+        WhatIfError: If there is none that can be replayed.
+    """
+    found = [one for parts in traces_of(find(paths)) if (one := _recording(parts)) is not None]
+    if not found:
+        raise WhatIfError("none of these is the trace of a source from its start on, with messages that were sent")
+    return found
+
+
+def _recording(parts: list[Path]) -> Recording | None:
+    config: SourceConfig | None = None
+    wishes: list[Wish] = []
+    acks: list[tuple[int, StableAck]] = []
+    others: list[tuple[int, Input]] = []
+    ended = 0
+    for machine, time, event in _inputs(parts):
+        if config is None:
+            if not isinstance(event, Start):
+                return None
+            config = machine.config
+        ended = time
+        match event:
+            case Sent():
+                wishes.append(Wish(time, event.first, event.count, event.payload_bytes))
+            case Arrived(StableAck(nack=False) as ack) if ack.incarnation == config.incarnation:
+                acks.append((time, ack))
+            case Tick() | Blocked() | Held():
+                pass  # The machine's own clock and credit say when, under another configuration.
+            case _:
+                others.append((time, event))
+    if config is None or not wishes:
+        return None
+    return Recording(parts[0], config, wishes[0].first, tuple(_answered(wishes, acks)), tuple(others), ended)
+
+
+def _inputs(parts: list[Path]) -> Iterator[tuple[SourceEndpoint, int, Input]]:
+    """Every input of a source's trace, with its time and the machine as its frame began."""
+    for path in parts:
+        for frame, _ in frames_from(path):
+            if frame.head.role is not Role.SOURCE:
+                return
+            machine = restore(Role.SOURCE, frame.head.snapshot)
+            assert isinstance(machine, SourceEndpoint)
+            for line in frame.records:
+                yield machine, line["t"], decode_input(Role.SOURCE, line["in"])
+
+
+def _answered(wishes: list[Wish], acks: list[tuple[int, StableAck]]) -> Iterator[Wish]:
+    """The wishes with what was acknowledged of each; an acknowledgement may mean many."""
+    firsts, times = [wish.first for wish in wishes], [wish.time for wish in wishes]
+    answers: list[list[Answer]] = [[] for _ in wishes]
+    for time, ack in acks:
+        newest = wishes[max(0, bisect_right(times, time) - 1)]
+        last = extended(ack.last, newest.first + newest.count)
+        first = extended(ack.first, last)
+        for at in range(max(0, bisect_right(firsts, first) - 1), bisect_right(firsts, last)):
+            wish = wishes[at]
+            low, high = max(first, wish.first), min(last, wish.first + wish.count - 1)
+            if low <= high:
+                answers[at].append(Answer(ack.store_index, low, high, max(0, time - wish.time)))
+    for wish, told in zip(wishes, answers, strict=True):
+        yield attrs.evolve(wish, answers=tuple(told))

@@ -1,0 +1,172 @@
+"""A recorded source run again under another configuration.
+
+The core's own machine is fed what came from outside at the recorded times; what the application sent is sent then, or
+as soon as there is credit; a store's acknowledgement comes as long after the sending as it did. So what is compared is
+what the configuration decides: when messages wait, when they count as stable, how many are exposed meanwhile. What
+stores would have done with another load is not known from a trace.
+"""
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Mapping
+from itertools import count
+
+import attrs
+
+from stablecast.config.options import Value, apply
+from stablecast.core.machine.serial import wire
+from stablecast.core.protocol.effects import Notify
+from stablecast.core.protocol.events import Stable, StableFlag
+from stablecast.core.protocol.inputs import Arrived, Input, Sent
+from stablecast.core.protocol.messages import StableAck
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.source import SourceEndpoint
+from stablecast.evidence.whatif.recording import Answer, Recording, Wish
+
+GRACE_NS = 10_000_000_000
+"""How long after the last record is still looked at: acknowledgements may come later than they did."""
+
+
+@attrs.define
+class Outcome:
+    """What a run came to; times in ns.
+
+    Attributes:
+        messages: That the application wanted to send.
+        sent: That were sent.
+        stable: That became stable.
+        waits: How long messages waited for credit, by how many.
+        latencies: From when the application wanted to send to stable, by how many.
+        most_exposed: Most messages that were sent and not stable at one time.
+        exposure: Messages not stable times how long, up to the last record, in message nanoseconds.
+    """
+
+    messages: int = 0
+    sent: int = 0
+    stable: int = 0
+    waits: Counter[int] = attrs.field(factory=Counter)
+    latencies: Counter[int] = attrs.field(factory=Counter)
+    most_exposed: int = 0
+    exposure: int = 0
+
+
+def configured(recording: Recording, options: Mapping[str, Value]) -> SourceConfig:
+    """The recorded configuration with options set. Raises OptionError, StoreListError, AddressError."""
+    return apply("source", recording.config, options)
+
+
+def replay(recording: Recording, config: SourceConfig) -> Outcome:
+    """Run the recorded source under a configuration. Raises what the machine does for one that it does not take."""
+    return _Replay(recording, SourceEndpoint.create(config)).run()
+
+
+@attrs.define
+class _Replay:
+    """One run. `due` holds what will come: time, order, and an input or an answer of a store."""
+
+    recording: Recording
+    machine: SourceEndpoint
+    outcome: Outcome = attrs.field(factory=Outcome)
+    due: list[tuple[int, int, Input | Answer]] = attrs.field(factory=list)
+    order: "count[int]" = attrs.field(factory=count)
+    waiting: deque[Wish] = attrs.field(factory=deque)
+    wished: list[tuple[int, int, int]] = attrs.field(factory=list)
+    exposed: int = 0
+    now: int = 0
+    shift: int = 0
+
+    def run(self) -> Outcome:
+        """All of it."""
+        recording = self.recording
+        for at, event in recording.others:
+            heapq.heappush(self.due, (at, next(self.order), event))
+        wishes = deque(recording.wishes)
+        self.outcome.messages = sum(wish.count for wish in wishes)
+        self.now = min(self.due[0][0] if self.due else wishes[0].time, wishes[0].time)
+        while (time := self._next(wishes)) is not None and time <= recording.ended + GRACE_NS:
+            self._pass(time)
+            timer = self.machine.next_timeout()
+            if timer is not None and timer <= time:
+                self.machine.handle_timeout(time)
+                self._take()
+            while self.due and self.due[0][0] <= time:
+                self._feed(heapq.heappop(self.due)[2])
+            while wishes and wishes[0].time <= time:
+                self.waiting.append(wishes.popleft())
+            self._send()
+        return self.outcome
+
+    def _next(self, wishes: deque[Wish]) -> int | None:
+        """When something happens next; None when all has happened."""
+        if not (self.due or wishes or self.exposed or self.waiting):
+            return None
+        times = [self.due[0][0]] if self.due else []
+        times += [wishes[0].time] if wishes else []
+        timer = self.machine.next_timeout()
+        times += [max(timer, self.now)] if timer is not None else []
+        return min(times, default=None)
+
+    def _pass(self, time: int) -> None:
+        ended = self.recording.ended
+        self.outcome.exposure += self.exposed * (min(time, ended) - min(self.now, ended))
+        self.now = time
+
+    def _feed(self, event: Input | Answer) -> None:
+        if isinstance(event, Answer):
+            if event.store_index >= len(self.machine.config.stores):
+                return
+            first, last = wire(event.first + self.shift), wire(event.last + self.shift)
+            event = Arrived(StableAck(event.store_index, self.machine.config.incarnation, first, last))
+        self.machine.receive(event, self.now)  # type: ignore[arg-type] # it was recorded at a source
+        self._take()
+
+    def _send(self) -> None:
+        """Send what waits, as far as there is credit."""
+        while self.waiting and self.machine.can_send:
+            wish = self.waiting[0]
+            some = min(wish.count, self.machine.credit_messages)
+            room = self.machine.credit_bytes
+            if some < 1 or (room is not None and room * wish.count < wish.payload_bytes * some):
+                return
+            self._send_run(wish, some)
+
+    def _send_run(self, wish: Wish, some: int) -> None:
+        size = wish.payload_bytes * some // wish.count
+        first = self.machine.window.next
+        if not self.outcome.sent:
+            self.shift = first - self.recording.first
+        self.machine.receive(Sent(first, some, size), self.now)
+        self.outcome.sent += some
+        self.outcome.waits[self.now - wish.time] += some
+        self.wished.append((first, first + some, wish.time))
+        self.exposed += some
+        self.outcome.most_exposed = max(self.outcome.most_exposed, self.exposed)
+        for answer in wish.answers:
+            low, high = max(answer.first, wish.first), min(answer.last, wish.first + some - 1)
+            if low <= high:
+                part = attrs.evolve(answer, first=low, last=high)
+                heapq.heappush(self.due, (self.now + answer.delay, next(self.order), part))
+        self.waiting.popleft()
+        if some < wish.count:
+            left = (wish.first + some, wish.count - some, wish.payload_bytes - size)
+            self.waiting.appendleft(Wish(wish.time, *left, wish.answers))
+        self._take()
+
+    def _take(self) -> None:
+        for effect in self.machine.take_effects():
+            match effect:
+                case Notify(Stable() as event) if StableFlag.STABLE in event.flags:
+                    self._on_stable(event.first, event.last + 1)
+
+    def _on_stable(self, first: int, stop: int) -> None:
+        rest: list[tuple[int, int, int]] = []
+        for low, high, wished in self.wished:
+            begin, end = max(low, first), min(high, stop)
+            if begin < end:
+                self.outcome.latencies[self.now - wished] += end - begin
+                self.outcome.stable += end - begin
+                self.exposed -= end - begin
+                rest += [(a, b, wished) for a, b in ((low, begin), (end, high)) if a < b]
+            else:
+                rest.append((low, high, wished))
+        self.wished = rest

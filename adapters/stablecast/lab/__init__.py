@@ -1,0 +1,1 @@
+"""Experiments with the whole system: simulator, models, proofs, and the live demonstration."""

@@ -1,0 +1,159 @@
+"""Child processes of the demo and of `stablecast up`: each says JSON lines on its standard output.
+
+A child is a session of its own: what is typed at the terminal interrupts the parent alone, which ends its children.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from stablecast.core.errors import StablecastError
+from stablecast.text.exit_status import INTERRUPTED
+
+READY_SECONDS = 20.0
+"""How long a child may take until it says that it is ready."""
+
+STOP_SECONDS = 10.0
+"""How long a child may take to stop cleanly."""
+
+LINE_BYTES = 1 << 20
+"""A report is shorter than this."""
+
+Report = dict[str, Any]
+
+
+class ChildError(StablecastError):
+    """A child process did not do its part; the message names it and what it said."""
+
+
+class Child:
+    """One process, which may be killed and started again."""
+
+    def __init__(
+        self,
+        name: str,
+        arguments: list[str],
+        on_end: Callable[[ChildError], None],
+        *,
+        on_report: Callable[[Report], None] | None = None,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        """Describe `python -m` `arguments`.
+
+        Args:
+            name: For people.
+            arguments: A module and its arguments.
+            on_end: Told when the process ends, once it was ready, though nobody wanted it to.
+            on_report: Told every JSON line that it says.
+            environment: Additions to the environment.
+            log: Where its standard error goes; None leaves it where ours goes.
+        """
+        self.name = name
+        self._arguments = arguments
+        self._on_end = on_end
+        self._on_report = on_report
+        self._environment = {**os.environ, **(environment or {})}
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[int] | None = None
+        self._ending = False
+
+    def listen_at(self, address: str) -> None:
+        """From the next start on listen at this address."""
+        at = self._arguments.index("--listen")
+        self._arguments[at + 1] = address
+
+    async def start(self) -> Report:
+        """Start and wait for the ready line. Raises ChildError."""
+        self._ending = False
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[Report | None] = loop.create_future()
+        with contextlib.nullcontext() if self._log is None else self._log.open("ab") as errors:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                *self._arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                limit=LINE_BYTES,
+                env=self._environment,
+                start_new_session=True,
+            )
+        self._reader = loop.create_task(self._read(self._process, ready))
+        try:
+            report = await asyncio.wait_for(asyncio.shield(ready), READY_SECONDS)
+        except TimeoutError:
+            raise ChildError(f"{self.name} was not ready after {READY_SECONDS:g} s; {self._last_words()}") from None
+        if report is None:
+            raise self._ended(await self._reader)
+        return report
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash; does nothing when the process does not run."""
+        await self._end(signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """SIGINT, and wait; does nothing when the process does not run.
+
+        Raises:
+            ChildError: It did not end in time, or not as it should.
+        """
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                status = await self._end(signal.SIGINT)
+        except TimeoutError:
+            await self.kill()
+            raise ChildError(f"{self.name} did not stop within {STOP_SECONDS:g} s of an interrupt") from None
+        if status not in (0, INTERRUPTED):
+            raise self._ended(status)
+
+    async def _end(self, number: signal.Signals) -> int:
+        if self._process is None or self._reader is None or self._process.returncode is not None:
+            return 0
+        self._ending = True
+        self._process.send_signal(number)
+        return await asyncio.shield(self._reader)
+
+    async def _read(self, process: asyncio.subprocess.Process, ready: "asyncio.Future[Report | None]") -> int:
+        """Hand over what it says; returns the exit status."""
+        assert process.stdout is not None
+        async for line in process.stdout:
+            report = json.loads(line)
+            if self._on_report is not None:
+                self._on_report(report)
+            if "ready" in report and not ready.done():
+                ready.set_result(report)
+        status = await process.wait()
+        if not ready.done():
+            ready.set_result(None)
+        elif not self._ending:
+            self._on_end(self._ended(status))
+        return status
+
+    def _ended(self, status: int) -> ChildError:
+        return ChildError(f"{self.name} ended with status {status}; {self._last_words()}")
+
+    def _last_words(self) -> str:
+        if self._log is None:
+            return "look at its messages above"
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return f"it said '{lines[-1]}'" if lines else "it said nothing"
+
+
+async def start_all(children: Iterable[Child]) -> list[Report]:
+    """Start some at the same time; when this raises, as `Child.start` does, none is still about to start."""
+    starts = [asyncio.create_task(child.start()) for child in children]
+    try:
+        return await asyncio.gather(*starts)
+    finally:
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, return_exceptions=True)

@@ -1,0 +1,85 @@
+"""The demo's receiver process: writes every message down, then lets it be acknowledged.
+
+Delivery is at least once: what was not acknowledged before a crash comes again. The process therefore does what any
+application with its own state does: it looks in its own file whether it has the message (P-427).
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+from stablecast.client import Context, Message
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.events import Event, UnrecoverableLoss
+from stablecast.lab.demo.source import SESSION_ID, payload
+from stablecast.runtime.event_loop import run_loop, until_interrupted
+from stablecast.text.console import say
+from stablecast.text.exit_status import guarded
+
+REPORT_SECONDS = 0.05
+
+
+class WrongMessageError(StablecastError):
+    """A message does not say what its number says."""
+
+
+class Ledger:
+    """What was received, in a file that survives the process."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what an earlier process wrote."""
+        self._again = path.with_suffix(".again").open("ab", buffering=0)
+        self.numbers = {int(line) for line in path.read_bytes().splitlines()} if path.exists() else set[int]()
+        self._file = path.open("ab", buffering=0)
+
+    def write(self, message: Message) -> None:
+        """Write a message down; once is enough."""
+        number = int(message.payload.rpartition(b" ")[2])
+        if message.payload != payload(number) or message.sequence_number != number:
+            raise WrongMessageError(f"message {message.sequence_number} says {message.payload!r}")
+        if number in self.numbers:
+            self._again.write(b"%d\n" % number)
+            return
+        self._file.write(b"%d\n" % number)
+        self.numbers.add(number)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._file.close()
+        self._again.close()
+
+
+async def _main(arguments: argparse.Namespace) -> int:
+    ledger = Ledger(arguments.ledger)
+    reported = 0.0
+    async with Context(resolver=arguments.resolver, session_id=SESSION_ID) as context:
+        receiver = context.receiver(arguments.topic, on_event=_tell)
+        say({"ready": True, "ports": context.ports(), "known": len(ledger.numbers)})
+        while len(ledger.numbers) < arguments.messages:
+            message = await anext(receiver)
+            ledger.write(message)
+            message.consumed()
+            if time.monotonic() - reported > REPORT_SECONDS:
+                reported = time.monotonic()
+                say({"delivered": len(ledger.numbers)})
+        say({"delivered": len(ledger.numbers), "done": True})
+        await until_interrupted()
+    return 0
+
+
+def _tell(event: Event) -> None:
+    if isinstance(event, UnrecoverableLoss):
+        say({"lost": [event.first, event.last]})
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--resolver", action="append", default=[])
+    parser.add_argument("--messages", type=int, required=True)
+    parser.add_argument("--ledger", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(lambda: run_loop(_main(_arguments()))))

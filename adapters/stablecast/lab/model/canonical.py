@@ -1,0 +1,189 @@
+"""One text for each value of a model, whoever computed it.
+
+The core's abstract states and the checker's are compared as texts, so that a value has exactly one: JSON without
+spaces; a set is `["set",...]` with its members' texts in order, a sequence `["seq",...]`, a function or record
+`["fn",[key,value],...]` in the order of the keys' texts. In Python these are a frozenset, a tuple and a `Fn`.
+
+A function over 1..n is a sequence, as in the models' own language.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import attrs
+
+from stablecast.lab.model.errors import ModelError
+
+
+@attrs.frozen
+class Fn:
+    """A function or record: pairs of key and value, in the order of the keys' texts."""
+
+    pairs: tuple[tuple["Value", "Value"], ...]
+
+    def __getitem__(self, key: "Value") -> "Value":
+        for known, value in self.pairs:
+            if known == key:
+                return value
+        raise KeyError(key)
+
+
+Value: TypeAlias = bool | int | str | tuple["Value", ...] | frozenset["Value"] | Fn
+"""A value of a model."""
+
+
+def record(**fields: Value) -> Fn:
+    """A record.
+
+    >>> text(record(up=True, age=3))
+    '["fn",["age",3],["up",true]]'
+    """
+    return Fn(tuple(sorted(fields.items())))
+
+
+def text(value: Value) -> str:
+    """The value's only text.
+
+    >>> text((1, "a", frozenset({2, 1})))
+    '["seq",1,"a",["set",1,2]]'
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return _listed("seq", map(text, value))
+        case frozenset():
+            return _listed("set", sorted(map(text, value)))
+        case _:
+            pairs = sorted((text(key), text(of)) for key, of in value.pairs)
+            return _listed("fn", (f"[{key},{of}]" for key, of in pairs))
+
+
+def _listed(kind: str, texts: Iterable[str]) -> str:
+    return "[" + ",".join((f'"{kind}"', *texts)) + "]"
+
+
+class Plain(dict[Any, Any]):
+    """A function or record to look at. Nobody changes it, so sets may have it as a member."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        """By what it holds."""
+        return hash(frozenset(self.items()))
+
+
+def plain(canonical: str) -> Any:
+    """What a text says, to look at: functions and records as dicts, sequences as tuples, sets as frozensets.
+
+    >>> plain('["fn",["age",3],["of",["seq",["set",1,2]]]]')
+    {'age': 3, 'of': (frozenset({1, 2}),)}
+    >>> plain('["set",["fn",["age",3]]]')
+    frozenset({{'age': 3}})
+    """
+    return _plain(json.loads(canonical))
+
+
+def parse_text(texts: str) -> list[Any]:
+    """Several texts with commas between them, each as `plain` has it.
+
+    >>> parse_text('1,["seq","a"]')
+    [1, ('a',)]
+    """
+    return [_plain(value) for value in json.loads(f"[{texts}]")]
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    match value:
+        case ["fn", *pairs]:
+            return Plain((_plain(key), _plain(of)) for key, of in pairs)
+        case ["set", *members]:
+            return frozenset(map(_plain, members))
+        case _:
+            return tuple(map(_plain, value[1:]))
+
+
+def digest(lines: Iterable[str]) -> str:
+    """SHA-256 over the lines in order, each once and ended by a newline."""
+    summed = hashlib.sha256()
+    for line in sorted(set(lines)):
+        summed.update(line.encode())
+        summed.update(b"\n")
+    return summed.hexdigest()
+
+
+_TOKEN = re.compile(r'\s*(<<|>>|\|->|:>|@@|[\[\]{}(),]|"[^"]*"|-?\d+|\w+)')
+
+
+def parse(source: str) -> Value:
+    """A value as the checker prints it.
+
+    Raises:
+        ModelError: If it is none.
+
+    >>> text(parse('[k |-> "a", seq |-> <<1, TRUE>>, of |-> (0 :> {} @@ 2 :> {3})]'))
+    '["fn",["k","a"],["of",["fn",[0,["set"]],[2,["set",3]]]],["seq",["seq",1,true]]]'
+    """
+    tokens = _tokens(source)
+    value = _value(next(tokens, ""), tokens, source)
+    if next(tokens, None) is not None:
+        raise ModelError(f"more than one value in {source!r}")
+    return value
+
+
+def _tokens(source: str) -> Iterator[str]:
+    at, end = 0, len(source.rstrip())
+    while at < end:
+        found = _TOKEN.match(source, at)
+        if found is None:
+            raise ModelError(f"not a value of a model: {source[at : at + 40]!r}")
+        yield found[1]
+        at = found.end()
+
+
+def _value(head: str, tokens: Iterator[str], source: str) -> Value:
+    match head:
+        case "TRUE" | "FALSE":
+            return head == "TRUE"
+        case "<<":
+            return tuple(_items(tokens, ">>", source))
+        case "{":
+            return frozenset(_items(tokens, "}", source))
+        case "[":
+            return Fn(tuple(_pairs(tokens, "|->", ",", "]", source)))
+        case "(":
+            return Fn(tuple(_pairs(tokens, ":>", "@@", ")", source)))
+    if head.startswith('"'):
+        return head[1:-1]
+    if head.lstrip("-").isdigit():
+        return int(head)
+    raise ModelError(f"not a value of a model: {head!r} in {source!r}")
+
+
+def _items(tokens: Iterator[str], close: str, source: str) -> Iterator[Value]:
+    for head in tokens:
+        if head == close:
+            return
+        if head != ",":
+            yield _value(head, tokens, source)
+    raise ModelError(f"no {close} in {source!r}")
+
+
+def _pairs(tokens: Iterator[str], arrow: str, comma: str, close: str, source: str) -> Iterator[tuple[Value, Value]]:
+    for head in tokens:
+        if head == close:
+            return
+        if head == comma:
+            continue
+        key = head if arrow == "|->" else _value(head, tokens, source)
+        if next(tokens, "") != arrow:
+            raise ModelError(f"no {arrow} after {key!r} in {source!r}")
+        yield key, _value(next(tokens, ""), tokens, source)
+    raise ModelError(f"no {close} in {source!r}")

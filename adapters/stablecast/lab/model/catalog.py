@@ -1,0 +1,159 @@
+"""The models on disk: folders, configurations, and what is known of their graphs.
+
+    tla/Registration/Registration.tla   the model
+                     MCRegistration.tla what only the checker needs: bounds on constants, fairness
+                     TraceRegistration.tla what samples of recorded traces are judged by
+                     graph_one.cfg      a configuration: constants, properties, and in comments its verdict and purpose
+    tla/views.json                      the steps of the graphs that traces are compared with
+    tla/graphs.json                     of each `graph_*` configuration: hashes of its files, and its graph's digests
+
+A configuration's first comments say what the checker must find, `EXPECT ok` or `EXPECT violates NAME`, then in a
+sentence what it is for. Names: `graph_*` are compared with the core state by state, `doc_*` show the documented rule,
+`mut_*_bug` a broken one, `live_*` liveness; any other is checked only.
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.lab.model.canonical import Value, parse
+from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.graph import Digests
+
+RECORD = "graphs.json"
+
+_EXPECT = re.compile(r"\\\* EXPECT (ok|violates \w+)\n")
+_SECTION = re.compile(
+    r"^(CONSTANTS|CONSTRAINT|INVARIANTS|PROPERTIES|SPECIFICATION|CHECK_DEADLOCK|SYMMETRY)\b", re.MULTILINE
+)
+_CONSTANT = re.compile(r"^\s*(\w+)\s*=\s*(.+?)\s*$", re.MULTILINE)
+
+
+@attrs.frozen
+class Configuration:
+    """One configuration of a model. `expected`: the checker's verdict; `sources`: the constants as they are written."""
+
+    path: Path
+    expected: str
+    purpose: str
+    sources: dict[str, str]
+    invariants: tuple[str, ...]
+    properties: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As people write it: `Registration/graph_one`."""
+        return f"{self.model}/{self.path.stem}"
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.path.parent.name
+
+    @property
+    def module(self) -> Path:
+        """What the checker is given."""
+        return self.path.parent / f"MC{self.model}.tla"
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether it is compared with the core."""
+        return self.path.stem.startswith("graph_")
+
+    @property
+    def constants(self) -> dict[str, Value]:
+        """The constants as values."""
+        return {name: parse(source) for name, source in self.sources.items()}
+
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of everything that its graph depends on, by file name."""
+        modules = [path for path in sorted(self.path.parent.glob("*.tla")) if not path.name.startswith("Trace")]
+        files = [*modules, self.path]
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+@attrs.frozen
+class Known:
+    """What is on record of a configuration's graph."""
+
+    hashes: dict[str, str]
+    constants: dict[str, str]
+    digests: Digests
+    checker: str
+
+
+def folder() -> Path:
+    """The project's `tla/`: found from here or from the working directory upwards.
+
+    Raises:
+        ModelError: If there is none.
+    """
+    for start in (Path(__file__).resolve(), Path.cwd() / "."):
+        for parent in start.parents:
+            if (parent / "tla" / RECORD).is_file():
+                return parent / "tla"
+    raise ModelError("the models are part of the source tree only: run this inside a checkout, or give --models")
+
+
+def configurations(models: Path, names: tuple[str, ...] = ()) -> list[Configuration]:
+    """All configurations, or those of the named models or with the given names.
+
+    Raises:
+        ModelError: If a name means nothing, or a configuration cannot be read.
+    """
+    found = [read(path) for path in sorted(models.glob("*/*.cfg"))]
+    for name in names:
+        if not any(name in (one.name, one.model) for one in found):
+            raise ModelError(f"there is no model or configuration {name}; `stablecast model list` names them")
+    return [one for one in found if not names or one.name in names or one.model in names]
+
+
+def read(path: Path) -> Configuration:
+    """One configuration. Raises ModelError if it does not say its verdict."""
+    source = path.read_text(encoding="utf-8")
+    expected = _EXPECT.match(source)
+    if expected is None:
+        raise ModelError(f"{path} must begin with its verdict: \\* EXPECT ok, or \\* EXPECT violates NAME")
+    lines = source.splitlines()[1:]
+    purpose = [line.removeprefix("\\* ") for line in lines if line.startswith("\\* ")]
+    sections = _sections(source)
+    return Configuration(
+        path=path,
+        expected=expected[1],
+        purpose=" ".join(purpose),
+        sources=dict(_CONSTANT.findall(sections.get("CONSTANTS", ""))),
+        invariants=tuple(sections.get("INVARIANTS", "").split()),
+        properties=tuple(sections.get("PROPERTIES", "").split()),
+    )
+
+
+def _sections(source: str) -> dict[str, str]:
+    parts = _SECTION.split(re.sub(r"\\\*.*", "", source))[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def load(models: Path) -> dict[str, Known]:
+    """What is on record, by configuration. Raises ModelError if the record cannot be read."""
+    path = models / RECORD
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {name: _known(entry) for name, entry in kept.items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path} is not a record of graphs: {error!r}") from error
+
+
+def _known(entry: dict[str, Any]) -> Known:
+    digests = {**entry["digests"], "depths": tuple(entry["digests"]["depths"])}
+    return Known(entry["hashes"], entry["constants"], Digests(**digests), entry["checker"])
+
+
+def save(models: Path, known: dict[str, Known]) -> None:
+    """Write the record anew."""
+    entries = {name: attrs.asdict(entry) for name, entry in sorted(known.items())}
+    text = json.dumps(entries, indent=1)
+    compact = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
+    (models / RECORD).write_text(compact + "\n", encoding="utf-8")

@@ -1,0 +1,60 @@
+"""`stablecast model check`: the checker's verdicts, and its counterexamples as stories."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.lab.model import catalog, counterexample, tlc
+from stablecast.lab.model.catalog import Configuration
+from stablecast.lab.model.command import needed
+from stablecast.lab.model.counterexample import Counterexample
+from stablecast.text.console import note, say, spinning
+
+
+def check(names: list[str], models: Path | None, jar: Path | None, trace: Path | None, as_json: bool) -> int:
+    """Returns the exit status: 0 if every verdict is the expected one.
+
+    A counterexample is told for one configuration that is named, and wherever none was expected. `trace` gets the last.
+    """
+    checker = needed(jar)
+    told: list[dict[str, Any]] = []
+    last: Counterexample | None = None
+    chosen = catalog.configurations(models or catalog.folder(), tuple(names))
+    for one in chosen:
+        verdict = _check(one, checker, as_json)
+        found = counterexample.read(verdict.output, one, verdict.outcome.removeprefix("violates "))
+        expected = verdict.outcome == one.expected
+        last = found or last
+        story = found is not None and (not expected or len(chosen) == 1)
+        told.append(_as_json(one, verdict.outcome, found if story else None))
+        if not as_json:
+            say(f"{one.name}: {verdict.outcome}" + ("" if expected else f", EXPECTED {one.expected}"))
+            for line in found.story() if found is not None and story else ():
+                say(line)
+        if not expected and found is None:
+            note(verdict.output)
+    if as_json:
+        say({"models": told})
+    if trace is not None:
+        _write(last, trace)
+    return 0 if all(entry["outcome"] == entry["expected"] for entry in told) else 1
+
+
+def _check(one: Configuration, checker: Path, quiet: bool) -> tlc.Verdict:
+    with spinning(quiet) as tell:
+        tell(one.name)
+        return tlc.check(one, checker, "-workers", "auto", progress=lambda text: tell(f"{one.name}: {text}"))
+
+
+def _as_json(one: Configuration, outcome: str, found: Counterexample | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": one.name, "outcome": outcome, "expected": one.expected}
+    return told if found is None else {**told, "counterexample": attrs.asdict(found)}
+
+
+def _write(found: Counterexample | None, path: Path) -> None:
+    if found is None:
+        note(f"there is no counterexample, so {path} was not written")
+    else:
+        counterexample.write(found, path)
+        note(f"{path}: how {found.broken} is broken; `stablecast trace dump {path}` prints it")

@@ -1,0 +1,111 @@
+"""`stablecast model`: what it prints, and what it returns."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from stablecast.lab.model import catalog, equal, mutants, tlc
+from stablecast.lab.model.errors import ModelError
+from stablecast.text import plural
+from stablecast.text.console import say
+
+
+def list_models(names: list[str], models: Path | None, as_json: bool) -> int:
+    """Returns the exit status."""
+    where = models or catalog.folder()
+    known = catalog.load(where)
+    told: list[dict[str, Any]] = []
+    for one in catalog.configurations(where, tuple(names)):
+        digests = known[one.name].digests if one.name in known else None
+        told.append(
+            {
+                "name": one.name,
+                "expected": one.expected,
+                "purpose": one.purpose,
+                "nodes": digests and digests.nodes,
+                "edges": digests and digests.edges,
+            }
+        )
+    if as_json:
+        say({"configurations": told})
+    for entry in () if as_json else told:
+        size = f", {_size(entry['nodes'], entry['edges'])}" if entry["nodes"] else ""
+        say(f"{entry['name']}: {entry['purpose']} ({entry['expected']}{size})")
+    return 0
+
+
+def write_graph(name: str, output: Path, models: Path | None, jar: Path | None) -> int:
+    """Returns the exit status."""
+    (*_, one) = catalog.configurations(models or catalog.folder(), (name,))
+    if one.name != name:
+        raise ModelError(f"{name} has several configurations; name one, such as {one.name}")
+    graph = equal.core_graph(one).graph if jar is None else tlc.graph(one, jar)[0]
+    graph.write(output)
+    digests = graph.digests()
+    say(f"{output}: {_size(digests.nodes, digests.edges)}, {digests.actions}")
+    return 0
+
+
+def compare(names: list[str], models: Path | None, jar: Path | None, jobs: int, record: bool, as_json: bool) -> int:
+    """Returns the exit status: 0 if the core is equal to every model."""
+    where = models or catalog.folder()
+    chosen = [one for one in catalog.configurations(where, tuple(names)) if one.has_graph]
+    if record:
+        checker = needed(jar)
+        done: Iterator[equal.Comparison] = (equal.record(one, where, checker) for one in chosen)
+    else:
+        done = equal.compare_all(chosen, where, jar, jobs or os.cpu_count() or 1)
+    results: list[equal.Comparison] = []
+    for result in done:
+        results.append(result)
+        if not as_json:
+            _print(result)
+    if as_json:
+        ordered = sorted(results, key=lambda result: result.name)
+        say({"models": [result.as_json() for result in ordered]})
+    return 0 if all(result.equal for result in results) else 1
+
+
+def plant(only: str, models: Path | None, as_json: bool) -> int:
+    """Returns the exit status: 0 if every fault was found."""
+    result = mutants.run(models or catalog.folder(), only)
+    if as_json:
+        found = {"killed": len(result.killed), "survivors": list(result.survivors), "rate": result.rate}
+        say({"mutants": len(result.killed) + len(result.survivors), **found})
+        return 1 if result.survivors else 0
+    for name in result.survivors:
+        say(f"NOT FOUND: {name}")
+    say(f"{len(result.killed)} of {len(result.killed) + len(result.survivors)} faults found, {result.rate:.0f} %")
+    return 1 if result.survivors else 0
+
+
+def needed(jar: Path | None) -> Path:
+    """The checker. Raises ModelError if there is none."""
+    if jar is None:
+        raise ModelError(f"this needs the checker: {tlc.HOW_TO_GET_IT}")
+    if not jar.is_file():
+        raise ModelError(f"there is no checker at {jar}: {tlc.HOW_TO_GET_IT}")
+    return jar
+
+
+def _size(nodes: int, edges: int) -> str:
+    return f"{plural(nodes, 'state')}, {plural(edges, 'edge')}"
+
+
+def _print(result: equal.Comparison) -> None:
+    verdict = "equal" if result.equal else "DIFFERENT"
+    say(f"{result.name}: {verdict}, {_size(result.nodes, result.edges)}")
+    told = result.difference
+    if isinstance(told, str):
+        say(f"  {told}")
+    elif told is not None and "violations" in told:
+        for violation in told["violations"]:
+            say(f"  {violation['invariant']} does not hold after {' '.join(violation['path'])}")
+            say(f"    in {violation['state']}")
+    elif told is not None:
+        say(f"  after {' '.join(told['path']) or 'nothing'}")
+        say(f"  in {told['state']}")
+        for side in ("model", "core"):
+            for action, state in told[f"only_{side}"]:
+                say(f"  only the {side}: {action} -> {state}")

@@ -1,0 +1,194 @@
+"""A counterexample that the checker found, as a story for people and as a trace for the tools of traces.
+
+The checker prints every state whole. A person wants to know who did what and which values it changed: an action with
+the words that the model has for it, then what is different afterwards, place by place:
+
+    11  Sync(1): everything written is durable; grants and acknowledgements that waited for it go
+        disk 1: content 1 is 1 (was 0)
+
+The trace has a record for each step: its input is the action, its effects are the changes. It belongs to no endpoint,
+although its head must name a role: `trace dump` prints it, and `verify`, which knows what endpoints do, refuses it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace import container
+from stablecast.evidence.trace.converter import TAG, Json
+from stablecast.evidence.trace.frames import Foot, Head, digest, write_frame
+from stablecast.lab.model.canonical import parse, plain, text
+from stablecast.lab.model.catalog import Configuration
+from stablecast.lab.model.errors import ModelError
+
+_MOMENT = re.compile(r"^State (\d+): (?:<(.+?)(?: line \d.*)?>|(Stuttering))$", re.MULTILINE)
+_BACK = re.compile(r"^Back to state (\d+)", re.MULTILINE)
+_ENDS = re.compile(r"^(?:\d+ states generated|Finished|Progress|Back to|Error:)", re.MULTILINE)
+_COMMENT = r"^{name}(?:\([^)\n]*\))? ==[ \t]*\\\*[ \t]*(.+(?:\n[ \t]*\\\*[ \t].+)*)"
+STUTTERING = "Stuttering"
+
+
+@attrs.frozen
+class Change:
+    """A value that a step changed: of whom or what (`store 1`), which of its values, and what it was."""
+
+    of: str
+    value: str
+    before: str
+    after: str
+
+    def sentence(self) -> str:
+        """For people."""
+        return f"{self.value} is {self.after} (was {self.before})".lstrip()
+
+
+@attrs.frozen
+class Moment:
+    """A step: the action (empty for the initial state), the model's words for it, and what it changed."""
+
+    action: str
+    words: str
+    changes: tuple[Change, ...]
+
+
+@attrs.frozen
+class Counterexample:
+    """A run that breaks a property. `back`: for one that goes on for ever, the step that it goes on from."""
+
+    configuration: str
+    broken: str
+    words: str
+    moments: tuple[Moment, ...]
+    back: int | None = None
+
+    def story(self) -> Iterator[str]:
+        """Lines for people."""
+        yield f"{self.configuration}: how {self.broken} comes not to hold" + (f" ({self.words})" if self.words else "")
+        for number, moment in enumerate(self.moments):
+            if not moment.action:
+                continue
+            yield f"{number:>4}  {moment.action}" + (f": {moment.words}" if moment.words else "")
+            for of, changes in groupby(moment.changes, lambda change: change.of):
+                yield f"      {of}: {', '.join(change.sentence() for change in changes)}"
+        if self.back is not None:
+            yield f"      and so on for ever, again from step {self.back}"
+
+
+def read(output: str, configuration: Configuration, broken: str) -> Counterexample | None:
+    """The counterexample in what the checker printed, if there is one."""
+    words = Words.of(configuration)
+    found = list(_MOMENT.finditer(output))
+    moments: list[Moment] = []
+    before: dict[str, Any] = {}
+    for at, one in enumerate(found):
+        end = found[at + 1].start() if at + 1 < len(found) else len(output)
+        if one[3]:
+            moments.append(Moment(STUTTERING, "nothing happens any more, though something could", ()))
+            continue
+        after = _state(output[one.end() : end])
+        initial = at == 0
+        action = "" if initial else one[2]
+        changes = () if initial else tuple(_changes((), before, after))
+        moments.append(Moment(action, words.of_name(action.partition("(")[0]) if action else "", changes))
+        before = after
+    back = _BACK.search(output)
+    if not moments:
+        return None
+    return Counterexample(
+        configuration.name, broken, words.of_name(broken), tuple(moments), int(back[1]) - 1 if back else None
+    )
+
+
+@attrs.frozen
+class Words:
+    """What the model's comments say of its actions and properties."""
+
+    source: str
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> "Words":
+        """Of the model's module."""
+        path = configuration.path.parent / f"{configuration.model}.tla"
+        return cls(path.read_text(encoding="utf-8") if path.exists() else "")
+
+    def of_name(self, name: str) -> str:
+        """The comment behind a definition; empty if it has none."""
+        found = re.search(_COMMENT.format(name=re.escape(name)), self.source, re.MULTILINE)
+        return "" if found is None else re.sub(r"\s*\n[ \t]*\\\*[ \t]*", " ", found[1]).strip()
+
+
+def _state(source: str) -> dict[str, Any]:
+    r"""The variables of a state as the checker prints it, a `/\ x = 1` for each."""
+    ends = _ENDS.search(source)
+    parts = (source[: ends.start()] if ends else source).split("\n/\\ ")[1:]
+    pairs = (part.partition(" = ") for part in parts)
+    return {name.strip(): plain(text(parse(value.strip()))) for name, _, value in pairs}
+
+
+def _changes(where: tuple[str, ...], before: Any, after: Any) -> Iterator[Change]:
+    """What is different, place by place."""
+    if before == after:
+        return
+    inner = _inner(before), _inner(after)
+    if inner[0] is None or inner[1] is None or (where and inner[0].keys() != inner[1].keys()):
+        yield Change(*_named(where), _shown(before), _shown(after))
+        return
+    for key in inner[1]:
+        yield from _changes((*where, str(key)), inner[0].get(key), inner[1][key])
+
+
+def _named(where: tuple[str, ...]) -> tuple[str, str]:
+    """Who or what a place in a variable belongs to, and the rest: a variable may have one part for each of many."""
+    parts = 2 if len(where) > 1 and where[1].isdigit() else 1
+    return " ".join(where[:parts]), " ".join(where[parts:])
+
+
+def _inner(value: Any) -> dict[Any, Any] | None:
+    """The parts of a record, function or sequence."""
+    if isinstance(value, tuple):
+        return dict(enumerate(value, 1))
+    return value if isinstance(value, dict) else None
+
+
+def _shown(value: Any) -> str:
+    """A value, for people."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "(" + ", ".join(f"{key} {_shown(of)}" for key, of in value.items()) + ")"
+        case tuple():
+            return "[" + ", ".join(map(_shown, value)) + "]"
+        case frozenset():
+            return "{" + ", ".join(sorted(map(_shown, value))) + "}"
+        case _:
+            return str(value)
+
+
+def write(found: Counterexample, path: Path) -> None:
+    """Write it as a trace. Raises ModelError if the file cannot be written, or is there already."""
+    records: list[Json] = []
+    for number, moment in enumerate(found.moments[1:]):
+        name, _, parameters = moment.action.partition("(")
+        event: Json = {TAG: name, **({"of": parameters.rstrip(")")} if parameters else {}), "says": moment.words}
+        out = [{TAG: "Changed", **attrs.asdict(change)} for change in moment.changes]
+        records.append({"n": number, "t": number, "in": event, "out": out})
+    body = b"".join(json.dumps(record).encode() + b"\n" for record in records)
+    snapshot: Json = {"configuration": found.configuration, "breaks": found.broken}
+    head = Head(0, Role.SOURCE, f"model {found.configuration}", 0, 0, 0, snapshot)
+    lines = write_frame(head, body, Foot(len(records), digest(snapshot), closed=True))
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            container.append(descriptor, 0, lines)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ModelError(f"no trace can be written to {path}: {error.strerror}; name another file") from error

@@ -1,0 +1,145 @@
+"""Whether the core behaves as a model says: neither more nor less.
+
+Without the checker, the core's graph is compared with the digests on record, which hold for the very files they were
+made from. If it differs and the model's graph is kept beside its configuration, the first difference is told. With the
+checker the model's graph is made afresh.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.lab.model import tlc
+from stablecast.lab.model.catalog import Configuration, Known, load, save
+from stablecast.lab.model.errors import ForgetfulError, ModelError
+from stablecast.lab.model.explorer import Exploration, explore
+from stablecast.lab.model.graph import Graph
+
+TWINS = 1
+"""Further worlds of every state whose steps are compared with those of the first one."""
+SMALL_NODES = 5_000
+"""In a graph of at most so many states all further worlds are compared: that costs a few seconds."""
+MAX_KEPT_BYTES = 1_000_000
+"""A graph is kept beside its configuration up to this size, compressed."""
+
+
+@attrs.frozen
+class Comparison:
+    """A configuration's core graph, and how it differs from the model's."""
+
+    name: str
+    nodes: int
+    edges: int
+    equal: bool
+    difference: dict[str, Any] | str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return attrs.asdict(self)
+
+
+def core_graph(configuration: Configuration, twins: int = 0, model: Graph | None = None) -> Exploration:
+    """What the core can do under a configuration's constants; with a model, up to the first difference from it.
+
+    Raises:
+        ModelError: If the model has no world, its graph is too large, or its abstraction is refused.
+    """
+    try:
+        world = import_module(f"stablecast.lab.model.worlds.{configuration.model.lower()}")
+    except ModuleNotFoundError as error:
+        raise ModelError(f"no world drives the core for {configuration.model}") from error
+    made = world.World.create(configuration.constants)
+    stated = getattr(made, "invariants", world.INVARIANTS)
+    named = {name: holds for name, holds in stated.items() if name in configuration.invariants}
+    return explore(made, named, twins=twins, model=model)
+
+
+def compare(
+    configuration: Configuration, known: Known | None, jar: Path | None = None, twins: int | None = None
+) -> Comparison:
+    """Compare the core with the checker, or else with the record; an abstraction that forgets makes them differ.
+
+    `twins`: further worlds of every state that are looked at; None: as many as the size of the graph allows.
+
+    Raises:
+        ModelError: If the model has no world or its graph is too large, and as the checker.
+    """
+    if twins is None:
+        twins = SMALL_NODES if known is not None and known.digests.nodes <= SMALL_NODES else TWINS
+    try:
+        if jar is None:
+            return _with_record(configuration, known, twins)
+        theirs, _ = tlc.graph(configuration, jar)
+        return _comparison(configuration, core_graph(configuration, twins, theirs), None)
+    except ForgetfulError as error:
+        return Comparison(configuration.name, 0, 0, False, str(error))
+
+
+def _with_record(configuration: Configuration, known: Known | None, twins: int) -> Comparison:
+    """The kept graph, if there is one, tells the first difference; the digests decide."""
+    path = kept_path(configuration)
+    current = known is not None and known.hashes == configuration.hashes()
+    core = core_graph(configuration, twins, Graph.read(path) if current and path.exists() else None)
+    reason: str | None = None
+    if known is None:
+        reason = "nothing is on record; run it once with the checker and --record"
+    elif not current:
+        reason = "the model or its configuration changed since its graph was recorded; record it anew"
+    elif known.digests != core.graph.digests():
+        reason = "the digests differ"
+    return _comparison(configuration, core, reason)
+
+
+def _comparison(configuration: Configuration, core: Exploration, reason: str | None) -> Comparison:
+    digests = core.graph.digests()
+    told: dict[str, Any] | str | None = reason
+    if core.difference is not None:
+        told = attrs.asdict(core.difference)
+    elif core.violations:
+        told = {"violations": [attrs.asdict(violation) for violation in core.violations.values()]}
+    return Comparison(configuration.name, digests.nodes, digests.edges, told is None, told)
+
+
+def compare_all(configurations: list[Configuration], models: Path, jar: Path | None, jobs: int) -> Iterator[Comparison]:
+    """Compare many, several at a time, as they are done."""
+    known = load(models)
+    work = [(one, known.get(one.name), jar) for one in configurations]
+    if jobs <= 1 or len(work) <= 1:
+        yield from (compare(*parts) for parts in work)
+        return
+    with ProcessPoolExecutor(min(jobs, len(work)), mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(compare, *parts) for parts in work]):
+            yield done.result()
+
+
+def record(configuration: Configuration, models: Path, jar: Path) -> Comparison:
+    """Put a graph on record, if checker and core agree on it.
+
+    Raises:
+        ModelError: As `core_graph` and the checker.
+    """
+    theirs, version = tlc.graph(configuration, jar)
+    core = core_graph(configuration, TWINS, theirs)
+    result = _comparison(configuration, core, None)
+    if result.equal:
+        entry = Known(configuration.hashes(), _constants(configuration), core.graph.digests(), version)
+        save(models, {**load(models), configuration.name: entry})
+        path = kept_path(configuration)
+        theirs.write(path)
+        if path.stat().st_size > MAX_KEPT_BYTES:
+            path.unlink()
+    return result
+
+
+def kept_path(configuration: Configuration) -> Path:
+    """Where a configuration's graph is kept."""
+    return configuration.path.with_suffix(".graph.gz")
+
+
+def _constants(configuration: Configuration) -> dict[str, str]:
+    return {name: source for name, source in configuration.sources.items() if name != "Mutant"}

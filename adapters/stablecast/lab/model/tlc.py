@@ -1,0 +1,163 @@
+"""The checker of the models, for those who have it: its verdicts, and its state graph in canonical form.
+
+The checker is TLC, a Java program that this project neither contains nor needs: digests of what it found are committed.
+"""
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from stablecast.lab.model.canonical import parse, text
+from stablecast.lab.model.catalog import Configuration
+from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.graph import Graph
+
+HOW_TO_GET_IT = (
+    "give --jar or TLA2TOOLS_JAR: the checker is tla2tools.jar of https://github.com/tlaplus/tlaplus/releases, and "
+    "runs on Java 11 or newer"
+)
+HEAP = "-Xmx4g"
+PROGRESS_MS = 2000
+"""Between two sentences of the checker about how far it is."""
+
+Progress = Callable[[str], None]
+"""Told how far the checker is, in its own words."""
+
+_NODE = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"')
+_EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="((?:[^"\\]|\\.)*)"')
+_VIOLATED = re.compile(r"(?:Invariant|[Pp]roperty) (\w+) (?:is|was) violated")
+_TEMPORAL = "Temporal properties were violated"
+_CLEAN = "Model checking completed. No error has been found."
+_VERSION = re.compile(r"^TLC2 Version .*$", re.MULTILINE)
+
+
+@attrs.frozen
+class Verdict:
+    """What the checker says of a configuration: `ok`, or `violates` and the property; and all it printed."""
+
+    outcome: str
+    version: str
+    output: str
+
+
+def silent(_: str) -> None:
+    """For those who do not want to hear how far it is."""
+
+
+def check(configuration: Configuration, jar: Path, *options: str, progress: Progress = silent) -> Verdict:
+    """Run the checker.
+
+    Raises:
+        ModelError: If it does not come to a verdict.
+    """
+    output = run(configuration.module, configuration.path, jar, *options, progress=progress)
+    found = _VERSION.search(output)
+    return Verdict(_outcome(output, configuration), found[0] if found else "", output)
+
+
+def run(
+    module: Path, config: Path, jar: Path, *options: str, library: Path | None = None, progress: Progress = silent
+) -> str:
+    """Run the checker on a module; returns all that it printed. Raises ModelError if there is no Java.
+
+    `library`: where it looks for modules that are not beside this one.
+    """
+    with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
+        command = ["java", HEAP, "-XX:+UseParallelGC", f"-Dtlc2.TLCGlobals.progressInterval={PROGRESS_MS}"]
+        command += [f"-DTLA-Library={library}"] if library is not None else []
+        command += ["-cp", str(jar), "tlc2.TLC", "-noGenerateSpecTE"]
+        command += ["-metadir", directory, "-config", str(config), *options, str(module)]
+        printed: list[str] = []
+        try:
+            with subprocess.Popen(  # noqa: S603 - fixed arguments and paths of ours
+                command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ) as java:
+                assert java.stdout is not None
+                for line in java.stdout:
+                    printed.append(line)
+                    if line.startswith("Progress("):
+                        progress(line.partition(": ")[2].strip())
+        except OSError as error:
+            raise ModelError(f"Java does not run ({error}); the checker needs it") from error
+    return "".join(printed)
+
+
+def _outcome(output: str, configuration: Configuration) -> str:
+    if _CLEAN in output:
+        return "ok"
+    violated = _VIOLATED.search(output)
+    if violated is not None:
+        return f"violates {violated[1]}"
+    if _TEMPORAL in output:
+        return "violates " + " ".join(configuration.properties)
+    raise ModelError(f"the checker failed on {configuration.name}: {output.strip()[-2000:]}")
+
+
+def graph(configuration: Configuration, jar: Path) -> tuple[Graph, str]:
+    """The checker's state graph, and its version.
+
+    Raises:
+        ModelError: If the configuration is not clean, or what the checker wrote is not understood.
+    """
+    with tempfile.TemporaryDirectory(prefix="stablecast-tlc-") as directory:
+        dump = Path(directory) / "graph.dot"
+        verdict = check(configuration, jar, "-workers", "1", "-dump", "dot,actionlabels", str(dump))
+        if verdict.outcome != configuration.expected:
+            raise ModelError(f"{configuration.name} {verdict.outcome}, expected {configuration.expected}")
+        return read(dump), verdict.version
+
+
+def read(dump: Path) -> Graph:
+    """The graph of a dump. Raises ModelError if it has none."""
+    reader = _Reader()
+    with dump.open(encoding="utf-8") as lines:
+        for line in lines:
+            reader.line(line)
+    if not reader.graph.states:
+        raise ModelError(f"{dump} holds no state; it must be a dump in the format dot,actionlabels")
+    return reader.finish()
+
+
+@attrs.define
+class _Reader:
+    """Nodes and edges as they come; a node's text may come after edges that lead to it."""
+
+    graph: Graph = attrs.field(factory=Graph)
+    nodes: dict[str, int] = attrs.field(factory=dict)
+    edges: list[tuple[str, str, str]] = attrs.field(factory=list)
+    values: dict[str, str] = attrs.field(factory=dict)
+
+    def line(self, line: str) -> None:
+        edge = _EDGE.match(line)
+        if edge is not None:
+            source, target, action = edge.groups()
+            self.edges.append((source, _plain(action).replace(", ", ","), target))
+            return
+        node = _NODE.match(line)
+        if node is not None:
+            self.nodes[node[1]], _ = self.graph.add(self._state(_plain(node[2])))
+
+    def finish(self) -> Graph:
+        for source, action, target in self.edges:
+            self.graph.edges[self.nodes[source]].append((action, self.nodes[target]))
+        return self.graph
+
+    def _state(self, source: str) -> str:
+        r"""A `/\ x = 1` for each variable, as the canonical text of a record."""
+        parts = sorted(self._variable(part) for part in f"\n{source}".split("\n/\\ ")[1:])
+        return '["fn",' + ",".join(parts) + "]"
+
+    def _variable(self, source: str) -> str:
+        known = self.values.get(source)
+        if known is None:
+            name, _, value = source.partition(" = ")
+            known = self.values[source] = f'["{name}",{text(parse(value))}]'
+        return known
+
+
+def _plain(escaped: str) -> str:
+    return escaped.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")

@@ -1,0 +1,133 @@
+"""`stablecast model trace` and `views`: what they print, and what they return."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.reports import Summary
+from stablecast.evidence.trace.trace_judge import verify_paths
+from stablecast.lab.model import catalog, tlc, trace_samples
+from stablecast.lab.model.command import needed
+from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.trace_samples import Judged
+from stablecast.lab.model.trace_steps import Following, Tally
+from stablecast.lab.model.views import VIEWS, edges
+from stablecast.lab.model.views.edges import View
+from stablecast.text import plural
+from stablecast.text.console import note, say, spinning
+
+CLEAN: Final = 0
+STRANGE: Final = 1
+UNREADABLE: Final = 2
+
+SHOWN = 5
+"""Strangers of a view, or violations, that a person reads."""
+
+
+@attrs.frozen
+class Wanted:
+    """What to do: of which models (none: all); with a checker, how many samples of each view are given to it."""
+
+    models: tuple[str, ...] = ()
+    folder: Path | None = None
+    jar: Path | None = None
+    samples: int = 2
+    as_json: bool = False
+
+
+def trace(paths: list[Path], wanted: Wanted) -> int:
+    """Returns the exit status: 0, 1 for a stranger or a violation, 2 if something cannot be read."""
+    try:
+        models = wanted.folder or catalog.folder()
+        views = _chosen(wanted.models)
+        files = find(paths)
+        following = Following.of(views, edges.load(models))
+        with spinning(wanted.as_json) as tell:
+            tell("the rules")
+            monitors = verify_paths(files)
+            tell("the models")
+            following.follow(files)
+            judged = _samples(following, models, wanted, tell)
+    except StablecastError as error:
+        note(f"stablecast: {error}")
+        return UNREADABLE
+    if wanted.as_json:
+        say(_as_json(following, monitors, judged))
+    else:
+        _print(following, monitors, judged)
+    strange = any(tally.strangers for tally in following.tallies) or monitors.violations
+    return STRANGE if strange else CLEAN
+
+
+def _chosen(models: tuple[str, ...]) -> list[View]:
+    known = {view.model for view in VIEWS}
+    for name in models:
+        if name not in known:
+            raise ModelError(f"traces are not compared with {name}; with {', '.join(sorted(known))} they are")
+    return [view for view in VIEWS if not models or view.model in models]
+
+
+def _samples(following: Following, models: Path, wanted: Wanted, tell: tlc.Progress) -> list[Judged]:
+    if wanted.jar is None:
+        return []
+    chosen = trace_samples.choose(following.samples, wanted.samples)
+    return list(trace_samples.judge(chosen, models, needed(wanted.jar), tell))
+
+
+def _as_json(following: Following, monitors: Summary, judged: list[Judged]) -> dict[str, Any]:
+    return {
+        "records": following.records,
+        "views": [tally.as_json(following.kept) for tally in following.tallies],
+        "violations": [one.as_json() for one in monitors.violations],
+        "samples": [one.as_json() for one in judged],
+    }
+
+
+def _print(following: Following, monitors: Summary, judged: list[Judged]) -> None:
+    for tally in following.tallies:
+        _print_tally(tally, *tally.coverage(following.kept))
+    for one in judged:
+        count = len(one.sample.steps)
+        verdict = f"a run of {one.configuration}" if one.configuration else "no run within these bounds"
+        say(f"{one.sample.view.name}, a sample of {plural(count, 'step')} ({one.sample.scope}): {verdict}")
+        if not one.configuration:
+            say(f"  tried: {', '.join(one.tried)}")
+            for step in one.sample.steps:
+                say(f"  {step.before} -- {step.action} --> {step.after}")
+    for violation in monitors.violations[:SHOWN]:
+        say(f"{violation.path}: {violation.rule}: {violation.text}")
+    say(f"{plural(following.records, 'record')}, {plural(len(monitors.violations), 'violation')} of the rules")
+
+
+def _steps(changes: int) -> str:
+    return plural(changes, "change", "is a step", "are steps")
+
+
+def _print_tally(tally: Tally, seen: int, there: int) -> None:
+    outside = sum(tally.outside.values())
+    verdict = f"{_steps(tally.members)} of the model, {outside:,} out of bounds, {tally.strangers:,} neither"
+    say(f"{tally.view.name}: {plural(tally.traces, 'trace')}, {verdict}; {seen:,} of {plural(there, 'step')} seen")
+    for why, count in sorted(tally.outside.items()):
+        say(f"  out of bounds: {why} ({count})")
+    for stranger in tally.told[:SHOWN]:
+        say(f"  {stranger.sentence()}")
+
+
+def views(folder: Path | None, record: bool, as_json: bool) -> int:
+    """Returns the exit status."""
+    models = folder or catalog.folder()
+    with spinning(as_json) as tell:
+        kept = edges.record(VIEWS, models, tell) if record else edges.load(models)
+    told = [
+        {"view": view, "scope": scope, "steps": [attrs.asdict(step) for step in sorted(steps.all)]}
+        for view, scopes in kept.steps.items()
+        for scope, steps in scopes.items()
+    ]
+    if as_json:
+        say({"views": told})
+    for entry in () if as_json else told:
+        say(f"{entry['view']} ({entry['scope']}): {plural(len(entry['steps']), 'step')}")
+    return CLEAN

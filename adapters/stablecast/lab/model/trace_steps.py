@@ -1,0 +1,227 @@
+"""Traces of real runs laid beside the models: is what they show a step that the model's graph has?
+
+Each trace is looked at through the views of its role (`stablecast.lab.model.views`), record by record. A record that
+changes a view is a *member* if the graphs have such a step, *out of bounds* if it does what the models do not have, and
+else a **stranger**: the run is none of the model. What follows a stranger is judged from where it led.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.inputs import Arrived, Input
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
+from stablecast.evidence.trace.errors import TraceError
+from stablecast.evidence.trace.file_names import part_of, traces_of
+from stablecast.evidence.trace.frames import Frame, frames_from
+from stablecast.lab.model.views.edges import Kept, Outside, Seen, Step, Steps, View, Watch
+
+MOST_STRANGERS = 20
+"""Strangers of one view that are told of; all are counted."""
+MOST_SAMPLES = 16
+"""Numbers, or whatever else a view is of, whose steps are kept in their order for the checker, of each trace."""
+
+
+@attrs.frozen
+class Stranger:
+    """A record that is no step of the model."""
+
+    view: str
+    path: str
+    record: int
+    window: str
+    before: str
+    actions: tuple[str, ...]
+    after: str
+    says: str
+
+    @classmethod
+    def of(cls, view: View, path: Path, record: int, seen: Seen) -> "Stranger":
+        """What a record was."""
+        actions = tuple(sorted(seen.actions))
+        return cls(view.name, str(path), record, seen.window, seen.before, actions, seen.after, seen.says)
+
+    def sentence(self) -> str:
+        """For people."""
+        said = f", and says {self.says}" if self.says else ""
+        allowed = " or ".join(self.actions) or "nothing that the model has"
+        where = f"{self.path}, record {self.record}, {self.window}"
+        return f"{where}: from ({self.before}) to ({self.after}){said} is no step of the model by {allowed}"
+
+
+@attrs.define
+class Tally:
+    """What came of one view.
+
+    Attributes:
+        view: Which.
+        traces: How many traces were looked at.
+        members: Changes that are steps of the model, a run of numbers that changed alike counted once.
+        outside: Changes out of bounds, by reason.
+        strangers: Changes that are neither.
+        seen: The steps that members were, by scope.
+        told: The first strangers.
+        records: What records members were, each with its action: as the table of records and actions has them.
+    """
+
+    view: View
+    traces: int = 0
+    members: int = 0
+    outside: Counter[str] = attrs.field(factory=Counter)
+    strangers: int = 0
+    seen: dict[str, set[Step]] = attrs.field(factory=dict)
+    told: list[Stranger] = attrs.field(factory=list)
+    records: set[tuple[str, str]] = attrs.field(factory=set)
+
+    def as_json(self, kept: Kept) -> dict[str, Any]:
+        """For machines."""
+        seen, there = self.coverage(kept)
+        numbers = {"traces": self.traces, "members": self.members, "strangers": self.strangers}
+        return {
+            "view": self.view.name,
+            **numbers,
+            "out_of_bounds": dict(sorted(self.outside.items())),
+            "records": [list(pair) for pair in sorted(self.records)],
+            "steps_seen": seen,
+            "steps": there,
+            "told": [attrs.asdict(one) for one in self.told],
+        }
+
+    def coverage(self, kept: Kept) -> tuple[int, int]:
+        """How many different steps were seen, and how many there are in the scopes that were looked at."""
+        there = kept.steps[self.view.name]
+        return sum(map(len, self.seen.values())), sum(len(there[scope].all) for scope in self.seen)
+
+
+@attrs.define
+class Follower:
+    """One trace in one view.
+
+    `paths`: the steps of some numbers (or of whose the view is) in their order, for the checker; where steps in between
+    were out of bounds, in several parts.
+    """
+
+    tally: Tally
+    watch: Watch
+    steps: Steps
+    paths: dict[tuple[str, int], list[list[Step]]] = attrs.field(factory=dict)
+
+    def take(self, path: Path, record: int, event: Input, effects: list[Effect]) -> None:
+        """Judge a record."""
+        for one in self.watch.take(event, effects):
+            if isinstance(one, Outside):
+                self.tally.outside[one.why] += 1
+            else:
+                self._judge(path, record, event, one)
+
+    def _judge(self, path: Path, record: int, event: Input, seen: Seen) -> None:
+        way = self.steps.path(seen, self.tally.view.most)
+        if way is None:
+            self.tally.strangers += 1
+            if len(self.tally.told) < MOST_STRANGERS:
+                self.tally.told.append(Stranger.of(self.tally.view, path, record, seen))
+            return
+        self.tally.members += 1
+        self.tally.records.update((_kind(event), step.action.partition("(")[0]) for step in way)
+        self.tally.seen[self.watch.scope].update(way)
+        self._keep(seen, way)
+
+    def _keep(self, seen: Seen, way: list[Step]) -> None:
+        """Make the paths of what was seen longer."""
+        if len(self.paths) < MOST_SAMPLES:
+            self.paths.setdefault((seen.whose, seen.first), [[]])
+        for (whose, number), parts in self.paths.items():
+            if whose == seen.whose and (number == seen.first or seen.first <= number < seen.stop):
+                if parts[-1] and parts[-1][-1].after != way[0].before:
+                    parts.append([])
+                parts[-1].extend(way)
+
+
+@attrs.define
+class Following:
+    """All traces. `samples`: of each trace and view, the steps of some windows."""
+
+    kept: Kept
+    tallies: list[Tally]
+    samples: list[tuple[View, str, list[Step]]] = attrs.field(factory=list)
+    records: int = 0
+
+    @classmethod
+    def of(cls, views: Iterable[View], kept: Kept) -> "Following":
+        """Nothing yet."""
+        return cls(kept, [Tally(view) for view in views])
+
+    def follow(self, paths: Iterable[Path]) -> None:
+        """Look at traces. Raises TraceError for one that cannot be read to its end."""
+        for parts in traces_of(paths):
+            self._follow(parts)
+
+    def _follow(self, parts: list[Path]) -> None:
+        followers: list[Follower] = []
+        begun = False
+        for path, frame in _frames(parts):
+            if not begun or frame.head.gap:
+                self._close(followers)
+                followers = self._open(frame)
+                begun = True
+            role = frame.head.role
+            for line in frame.records:
+                number, event, effects = _record(role, line, path)
+                self.records += 1
+                for follower in followers:
+                    follower.take(path, number, event, effects)
+        self._close(followers)
+
+    def _open(self, frame: Frame) -> list[Follower]:
+        """Begin with what a frame begins with."""
+        machine = restore(frame.head.role, frame.head.snapshot)
+        followers: list[Follower] = []
+        for tally in self.tallies:
+            if tally.view.role is not frame.head.role:
+                continue
+            tally.traces += 1
+            watch = tally.view.watch(machine)
+            if isinstance(watch, Outside):
+                tally.outside[watch.why] += 1
+                continue
+            steps = self.kept.steps[tally.view.name].get(watch.scope)
+            if steps is None:
+                tally.outside[f"no graph is for {watch.scope}"] += 1
+                continue
+            tally.seen.setdefault(watch.scope, set())
+            followers.append(Follower(tally, watch, steps))
+        return followers
+
+    def _close(self, followers: Iterable[Follower]) -> None:
+        for one in followers:
+            self.samples += [(one.tally.view, one.watch.scope, path) for parts in one.paths.values() for path in parts]
+
+
+def _kind(event: Input) -> str:
+    """A record by its kind: `Tick`, `Arrived(Register)`."""
+    name = type(event).__name__
+    return f"{name}({type(event.message).__name__})" if isinstance(event, Arrived) else name
+
+
+def _frames(parts: list[Path]) -> Iterator[tuple[Path, Frame]]:
+    """The frames of a trace; a part that is missing shows as a gap."""
+    expected = None
+    for path in parts:
+        for frame, _ in frames_from(path):
+            if expected is not None and frame.head.first != expected and not frame.head.gap:
+                raise TraceError(f"{path}: record {expected} is missing, in trace {part_of(path)[0]}")
+            expected = frame.head.first + len(frame.records)
+            yield path, frame
+
+
+def _record(role: Role, line: dict[str, Any], path: Path) -> tuple[int, Input, list[Effect]]:
+    match line:
+        case {"n": int(number), "in": dict(event), "out": list(effects)}:
+            return number, decode_input(role, event), decode_effects(role, effects)
+        case _:
+            raise TraceError(f"{path}: a line is no record of n, t, in and out")

@@ -1,0 +1,222 @@
+"""Two neighbouring message numbers at a receiver, as the receiver's trace shows them.
+
+    consumed acked, open      the first is done with, and the stores were told; the second was not delivered yet
+
+Each is `before` (below where the session began), `open`, `delivered`, `consumed`, or `lost` if the application was
+told so; `acked` if an acknowledgement covered it. Whether a number was asked for, or is held back until it is its turn,
+makes no difference: only so can messages of the stream, which the model does not have, be told like those of a store.
+Traces are compared with graphs of their own ordering and their own way of acknowledging.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Deliver, Effect, Notify, Send
+from stablecast.core.protocol.events import RegistrationComplete, SteppedBack, UnrecoverableLoss
+from stablecast.core.protocol.inputs import (
+    Acknowledge,
+    Arrived,
+    Consumed,
+    Data,
+    Finish,
+    Gone,
+    History,
+    Input,
+    Lost,
+    LowChosen,
+    Reset,
+    Tick,
+    Useless,
+)
+from stablecast.core.protocol.messages import ConsumptionAck, Role
+from stablecast.core.receiver import ReceiverSession
+from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.quorums import extended
+from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, State, Step
+from stablecast.lab.model.views.numbers import bounds, changes
+
+WHOSE = "the receiver's"
+MOST = 4
+"""Two numbers, each of which is taken, and done with, in a step of its own."""
+AT_A_RECEIVER = ("Register", "ToReceiver", "Consume", "Tick", "Crash", "Close")
+
+
+@attrs.frozen
+class ReceiverView:
+    """See the module."""
+
+    name: str = "Recovery.receiver"
+    model: str = "Recovery"
+    role: Role = Role.RECEIVER
+    most: int = MOST
+
+    def scope(self, constants: Constants) -> str | None:
+        """The order, and how it acknowledges."""
+        repairs = constants["Repairs"]
+        assert isinstance(repairs, frozenset)
+        return _scope(str(constants["Order"]), str(constants["Acks"])) if "prefix" in repairs else None
+
+    def windows(self, constants: Constants) -> Iterable[int]:
+        """The first of each two."""
+        count = constants["Messages"]
+        assert isinstance(count, int)
+        return range(1, count)
+
+    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
+        """What the receiver does within a session."""
+        receivers = edge.before["rcv"], edge.after["rcv"]
+        if edge.action == "Close":
+            receivers = receivers[0], {**receivers[0], "acked": _acknowledged(edge.after, receivers[0]["acked"])}
+        if edge.action not in AT_A_RECEIVER or any(receiver["state"] != "ACTIVE" for receiver in receivers):
+            return None
+        before, after = (_pair(_one(receiver, window), _one(receiver, window + 1)) for receiver in receivers)
+        return Step(before, edge.action, after)
+
+    def watch(self, machine: Endpoint) -> "Session | Outside":
+        """A receiver's session."""
+        assert isinstance(machine, ReceiverSession)
+        return Session.begin(machine)
+
+
+def _scope(order: str, acks: str) -> str:
+    return f"{order}, {acks}"
+
+
+def _pair(one: str, other: str) -> str:
+    return f"{one}, {other}"
+
+
+def _acknowledged(state: State, before: int) -> int:
+    """What the last words of a receiver that closed acknowledge; they are all that is left of it."""
+    under_way: list[int] = [m["first"] for queue in state["toStore"] for m in queue if m["kind"] == "ack"]
+    return max([before, *under_way])
+
+
+def _one(receiver: State, number: int) -> str:
+    if number < receiver["low"]:
+        return "before"
+    acked = " acked" if number <= receiver["acked"] else ""
+    if -number in receiver["told"]:
+        return f"lost{acked}"
+    if number in receiver["done"]:
+        return f"consumed{acked}"
+    return ("delivered" if number in receiver["told"] else "open") + acked
+
+
+@attrs.define
+class Session:
+    """The numbers of a session that began at `low` (None: it has not), acknowledged up to `acked`."""
+
+    scope: str
+    low: int | None = None
+    acked: int = -1
+    delivered: RangeSet = attrs.field(factory=RangeSet)
+    consumed: RangeSet = attrs.field(factory=RangeSet)
+    lost: RangeSet = attrs.field(factory=RangeSet)
+    outside: RangeSet = attrs.field(factory=RangeSet)
+
+    @classmethod
+    def begin(cls, receiver: ReceiverSession) -> "Session":
+        """As a snapshot has it; of what came before the trace nothing is told."""
+        config = receiver.config
+        session = cls(_scope(config.ordering.name.lower(), config.ack_mode.name.lower()))
+        if receiver.window.next is not None:
+            session.low = session.acked = receiver.window.next
+            session.outside.add(0, receiver.window.next)
+        return session
+
+    def copy(self) -> "Session":
+        """As it is now."""
+        sets = {name: getattr(self, name).copy() for name in ("delivered", "consumed", "lost", "outside")}
+        return attrs.evolve(self, **sets)
+
+    def cuts(self) -> Iterable[int]:
+        """See `Line`: a pair changes with either of its numbers."""
+        ends = (0, self.low or 0, self.acked + 1)
+        for cut in (*ends, *bounds(self.delivered, self.consumed, self.lost, self.outside)):
+            yield from (cut - 1, cut)
+
+    def shown(self, number: int) -> str | None:
+        """See the module."""
+        if self.low is None or number < 0 or number in self.outside or number + 1 in self.outside:
+            return None
+        return _pair(self._one(number), self._one(number + 1))
+
+    def _one(self, number: int) -> str:
+        if number < (self.low or 0):
+            return "before"
+        acked = " acked" if number <= self.acked else ""
+        if number in self.lost:
+            return f"lost{acked}"
+        if number in self.consumed:
+            return f"consumed{acked}"
+        return ("delivered" if number in self.delivered else "open") + acked
+
+    def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
+        """What the record was to the numbers that it touches."""
+        before, losing = self.copy(), False
+        match event:
+            case Consumed(first=first, last=last):
+                self.consumed.add(first, last + 1)
+            case History(first=first, last=last):
+                yield self._leave(first, last + 1, "the application consumed it in an earlier session")
+            case Useless(first=first, last=last):
+                yield self._leave(first, last + 1, "it is a piece of a message that is not whole")
+            case Acknowledge(number=number):
+                yield self._leave(0, number + 1, "the application acknowledges by itself")
+        for effect in effects:
+            match effect:
+                case Deliver(first=first):
+                    yield from self._deliver(first, first + effect.count)
+                case Notify(UnrecoverableLoss() as loss):
+                    losing = True
+                    self.lost.add(loss.first, loss.last + 1)
+                case Notify(RegistrationComplete(number=number)) if self.low is None:
+                    self.low, self.acked = number, number - 1
+                    before = self.copy()
+                case Notify(SteppedBack() as back):
+                    yield self._leave(back.resume_point, back.known + 1, "its source resumed below it")
+                case Send(message=ConsumptionAck() as ack):
+                    self.acked = max(self.acked, extended(ack.number, max(self.acked, 0)))
+        yield from changes(WHOSE, before, self, _actions(event, losing))
+
+    def _deliver(self, first: int, stop: int) -> Iterator[Seen]:
+        """What is delivered again is a step of its own, for the view stays the same."""
+        for low, high in self.delivered.within(first, stop):
+            if self.shown(low) is not None:
+                again = frozenset({"ToReceiver"})
+                yield Seen(WHOSE, "delivered", again, "delivered", "again", first=low, stop=high)
+        self.delivered.add(first, stop)
+
+    def _leave(self, first: int, stop: int, why: str) -> Outside:
+        self.outside.add(first, stop)
+        return Outside(why)
+
+
+def _actions(event: Input, losing: bool) -> Iterable[str]:
+    """Return what a record may be. With the beginning of a session comes what was held until then.
+
+    A loss lets through what was held behind it, as the lost message itself would have.
+    """
+    match event:
+        case Data():
+            return ("ToReceiver",)
+        case Lost() | Tick():
+            return ("Tick", "ToReceiver") if losing else ("Tick",)
+        case Consumed():
+            return ("Consume",)
+        case Finish():
+            return ("Close",)
+        case LowChosen():
+            return ("Register", "ToReceiver")
+        case Reset() | Gone():
+            return ("Crash",)
+        case Arrived():
+            return ("Register", "ToReceiver")
+        case _:
+            return ()
+
+
+RECEIVER = ReceiverView()

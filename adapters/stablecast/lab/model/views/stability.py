@@ -1,0 +1,254 @@
+"""A message number at its source, as the source's trace shows it.
+
+| view | says |
+|---|---|
+| `before` | below where this life resumed |
+| `next`, `later` | not sent; the number to send next, or one above it |
+| `sent, held by 1 of 2 and 0 of 1` | sent and not stable; by how many stores of each group it was acknowledged |
+| `stable` | reported stable |
+| `dropped` | released without that |
+
+Which stores they are makes no difference within a group. A trace is compared with the graphs of its own layout of
+groups and rules, and with no other: a source with five stores is out of bounds.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Effect, Notify, Release, Send
+from stablecast.core.protocol.events import (
+    NotStable,
+    NotStableFlag,
+    Reclaimed,
+    RegistrationComplete,
+    Stable,
+    StableFlag,
+)
+from stablecast.core.protocol.inputs import Arrived, Gone, Input, Reset, Sent, Tick
+from stablecast.core.protocol.messages import Incarnation, Pace, Register, Registered, Role, StableAck
+from stablecast.core.protocol.settings import SourceConfig, StoreBehavior
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.quorums import extended
+from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, State, Step
+from stablecast.lab.model.views.numbers import bounds, changes
+from stablecast.lab.model.worlds.stability_stores import LAYOUTS
+
+REPAIRED = frozenset({"every_group", "holes", "one_life"})
+AT_THE_SOURCE = ("Send", "ToSource", "Wait", "Crash")
+STABLE, DROPPED = "stable", "dropped"
+LATER = 1 << 62
+"""Above every number."""
+
+
+@attrs.frozen
+class SourceView:
+    """See the module."""
+
+    name: str = "Stability.source"
+    model: str = "Stability"
+    role: Role = Role.SOURCE
+    most: int = 1
+
+    def scope(self, constants: Constants) -> str | None:
+        """The layout of the groups and their rules."""
+        if (
+            constants["Repairs"] != REPAIRED
+            or constants["Layout"] not in LAYOUTS
+            or constants["Consensus"] != "highest"
+        ):
+            return None
+        sizes, groups = LAYOUTS[str(constants["Layout"])]
+        inside, between = str(constants["Inside"]), str(constants["Between"])
+        return None if len(groups) != sum(sizes) else _scope(sizes, inside, between)
+
+    def windows(self, constants: Constants) -> Iterable[int]:
+        """Each number."""
+        count = constants["Numbers"]
+        assert isinstance(count, int)
+        return range(1, count + 1)
+
+    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
+        """What the source does, or hears."""
+        if edge.action not in AT_THE_SOURCE or not _runs(edge.before) or not _runs(edge.after):
+            return None
+        groups = LAYOUTS[str(constants["Layout"])][1]
+        before, after = (_shown(state, groups, window) for state in (edge.before, edge.after))
+        action = edge.action
+        if action == "ToSource":
+            head = edge.before["back"][edge.parameters[0] - 1][0]
+            action = f"ToSource({_heard(head['kind'] == 'acks', head['life'] == edge.before['source']['life'])})"
+        return None if before == "later" else Step(before, action, after)
+
+    def watch(self, machine: Endpoint) -> "Numbers | Outside":
+        """A source's numbers, each for itself."""
+        assert isinstance(machine, SourceEndpoint)
+        config = machine.config
+        why = _unlike(config)
+        return Outside(why) if why else Numbers.begin(machine)
+
+
+def _scope(sizes: tuple[int, ...], inside: str, between: str) -> str:
+    """One group is stable when it is, whatever is to hold between the groups."""
+    layout = " and ".join(map(str, sizes))
+    return f"groups of {layout}, {inside}" + (f", {between}" if len(sizes) > 1 else "")
+
+
+def _unlike(config: SourceConfig) -> str:
+    """What of a source the model does not have."""
+    if not config.stores:
+        return "the source has no stores"
+    if config.behavior is StoreBehavior.RR:
+        return "its stores take turns (round robin)"
+    if config.pace is not Pace.SOURCE:
+        return "its receivers set the pace"
+    return (
+        "" if len(config.stores) == sum(config.groups.sizes) else "its groups list more or fewer stores than their size"
+    )
+
+
+def _runs(state: State) -> bool:
+    return state["source"]["state"] in ("ACTIVE", "SUSPENDED")
+
+
+def _shown(state: State, groups: tuple[int, ...], number: int) -> str:
+    source, window = state["source"], state["window"]
+    if number < source["resume"]:
+        return "before"
+    if number >= window["next"]:
+        return "next" if number == window["next"] else "later"
+    if (source["life"], number) in state["safe"]:
+        return STABLE
+    holders = [store for store, acked in enumerate(window["acked"]) if number in acked]
+    return DROPPED if number < window["trail"] else _held(holders, groups)
+
+
+def _held(holders: Iterable[int], groups: tuple[int, ...]) -> str:
+    """By how many stores of each group."""
+    counts = [0] * (max(groups) + 1)
+    for store in holders:
+        counts[groups[store]] += 1
+    sizes = [groups.count(group) for group in range(len(counts))]
+    return "sent, held by " + " and ".join(f"{count} of {size}" for count, size in zip(counts, sizes, strict=True))
+
+
+def _heard(acks: bool, current: bool) -> str:
+    return ("" if current else "late ") + ("acks" if acks else "grant")
+
+
+@attrs.define
+class Numbers:
+    """The numbers of one life of a source, from `resume` to below `next`: acknowledged by which store, stable, dropped.
+
+    What cannot be judged is in `outside`: what was there before the trace, and what was given up.
+    """
+
+    scope: str
+    life: Incarnation
+    groups: tuple[int, ...]
+    resume: int
+    next: int
+    begun: bool
+    acked: list[RangeSet]
+    stable: RangeSet = attrs.field(factory=RangeSet)
+    dropped: RangeSet = attrs.field(factory=RangeSet)
+    outside: RangeSet = attrs.field(factory=RangeSet)
+    high: int = 0
+
+    @classmethod
+    def begin(cls, source: SourceEndpoint) -> "Numbers":
+        """As a snapshot has it."""
+        config, rules, next_number = source.config, source.config.groups, source.window.next
+        begun = source.state not in (SourceState.IDLE, SourceState.REGISTERING)
+        scope = _scope(rules.sizes, rules.intragroup.name.lower(), rules.intergroup.name.lower())
+        groups = tuple(store.group for store in config.stores)
+        resume = source.lineage.resume_point if begun else 0
+        numbers = cls(scope, config.incarnation, groups, resume, next_number, begun, [RangeSet() for _ in groups])
+        numbers.outside.add(resume, next_number)
+        return numbers
+
+    def copy(self) -> "Numbers":
+        """As it is now."""
+        sets = {name: getattr(self, name).copy() for name in ("stable", "dropped", "outside")}
+        return attrs.evolve(self, acked=[held.copy() for held in self.acked], **sets)
+
+    def cuts(self) -> Iterable[int]:
+        """See `Line`; one number above all that is known stands for all later ones."""
+        yield from (0, self.resume, self.next, self.next + 1, self.high + 1, self.high + 2)
+        yield from bounds(self.stable, self.dropped, self.outside, *self.acked)
+
+    def shown(self, number: int) -> str | None:
+        """See the module."""
+        if number in self.outside:
+            return None
+        if number in self.stable or number in self.dropped:
+            return STABLE if number in self.stable else DROPPED
+        if number < self.resume:
+            return "before"
+        if number >= self.next:
+            return "next" if number == self.next else "later"
+        return _held((store for store, held in enumerate(self.acked) if number in held), self.groups)
+
+    def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
+        """What the record was to the numbers that it touches."""
+        if isinstance(event, Sent):
+            yield from self._sent(event)
+        before = self.copy()
+        actions = self._hear(event)
+        for effect in effects:
+            match effect:
+                case Notify(RegistrationComplete(number=number)) if not self.begun:
+                    self.begun, self.resume, self.next = True, number, number
+                    before = self.copy()
+                case Notify(Stable(first=first, last=last, flags=flags)) if StableFlag.STABLE in flags:
+                    self.stable.add(first, last + 1)
+                    self.high = max(self.high, last)
+                case Notify(NotStable(first=first, last=last, flags=flags)) if NotStableFlag.TIMEOUT in flags:
+                    yield self._give_up(first, last + 1, "its lifetime is over")
+                case Send(message=Register(lives_term=term)) if term:
+                    yield self._give_up(self.resume, LATER, "the source goes on under a newer term")
+                case Notify(Reclaimed(first=first, last=last, forced=True)):
+                    yield self._give_up(first, last + 1, "it is reclaimed by force")
+                case Release(number=number):
+                    for first, stop in self.stable.missing(self.resume, min(number, self.next)):
+                        self.dropped.add(first, stop)
+        yield from changes("the source's", before, self, actions)
+
+    def _sent(self, event: Sent) -> Iterator[Seen]:
+        """Each number is sent when it is its turn: the model takes a run one by one."""
+        first, stop = event.first, event.first + event.count
+        self.high = max(self.high, stop - 1)
+        turn = self.shown(first)
+        if turn is not None:
+            yield Seen("the source's", turn, frozenset({"Send"}), _held((), self.groups), first=first, stop=stop)
+        self.next = max(self.next, stop)
+
+    def _hear(self, event: Input) -> Iterable[str]:
+        """The actions that the record may be."""
+        match event:
+            case Arrived(StableAck(nack=False) as ack):
+                current = ack.incarnation == self.life
+                if current and 0 <= ack.store_index < len(self.acked):
+                    first, last = extended(ack.first, self.next), extended(ack.last, self.next)
+                    self.acked[ack.store_index].add(max(first, self.resume), min(last + 1, self.next))
+                return (f"ToSource({_heard(acks=True, current=current)})",)
+            case Arrived(Registered() as grant):
+                current = grant.incarnation == self.life
+                if current and 0 <= grant.store_index < len(self.acked):
+                    self.acked[grant.store_index].remove(extended(grant.high, self.next) + 1, self.next)
+                return (f"ToSource({_heard(acks=False, current=current)})",)
+            case Tick():
+                return ("Wait",)
+            case Reset() | Gone():
+                return ("Crash",)
+            case _:
+                return ()
+
+    def _give_up(self, first: int, stop: int, why: str) -> Outside:
+        self.outside.add(first, stop)
+        return Outside(why)
+
+
+SOURCE = SourceView()

@@ -1,0 +1,266 @@
+"""A message number at a store, as the store's trace shows it.
+
+    asked mine synced     the life registered, where it began is not known yet; the number is there, of that very life
+    new mine told         of a number that this life sent: synced, and acknowledged
+    old older synced      below where this life began, and left by an older one
+
+First comes where the number is: `asked` (not known yet), `old` (below this life's first number) or `new`; then whether
+the store holds it and of which life; then whether it is synced, and `told` if it was acknowledged. Stores know nothing
+of groups, so a trace is compared with the graphs of all layouts. What was given up as lost is not held; no record needs
+to tell more of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import (
+    CacheMessages,
+    Cut,
+    Effect,
+    Forget,
+    PersistClient,
+    PersistMessages,
+    Reclaim,
+    Send,
+)
+from stablecast.core.protocol.inputs import Arrived, Data, Input, Lost, Persisted, Tick
+from stablecast.core.protocol.messages import Incarnation, LateJoinInfo, Pace, Register, Role, SourceInfo, StableAck
+from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
+from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.endpoint_rules import by_life
+from stablecast.evidence.trace.quorums import extended
+from stablecast.lab.model.views.edges import Constants, Edge, Outside, Seen, Step
+from stablecast.lab.model.views.numbers import bounds, changes
+from stablecast.lab.model.views.stability import REPAIRED
+
+AT_A_STORE = ("Ask", "Inform", "ToStore", "Fill", "Sync")
+TELLING = (CacheMessages, Cut, Forget, PersistClient, PersistMessages, Reclaim, Send)
+"""Effects that may change the view."""
+PACED = "its receivers set the pace"
+
+
+@attrs.frozen
+class StoreView:
+    """See the module."""
+
+    name: str = "Stability.store"
+    model: str = "Stability"
+    role: Role = Role.STORE
+    most: int = 1
+
+    def scope(self, constants: Constants) -> str | None:
+        """Stores behave alike in all layouts."""
+        return "any" if constants["Repairs"] == REPAIRED else None
+
+    def windows(self, constants: Constants) -> Iterable[int]:
+        """Each number."""
+        count = constants["Numbers"]
+        assert isinstance(count, int)
+        return range(1, count + 1)
+
+    def step(self, constants: Constants, edge: Edge, window: int) -> Step | None:
+        """What the store of the action does."""
+        if edge.action not in AT_A_STORE:
+            return None
+        before, after = (state["store"][edge.parameters[0] - 1] for state in (edge.before, edge.after))
+        return Step(_shown(before, window), edge.action, _shown(after, window))
+
+    def watch(self, machine: Endpoint) -> "Stored | Outside":
+        """All sources of a store, number by number."""
+        assert isinstance(machine, StoreEndpoint)
+        stored = Stored()
+        for reg_id, repository in machine.repositories.items():
+            stored.sources[reg_id] = Kept.begin(repository)
+        return stored
+
+
+def _shown(store: dict[str, Any], number: int) -> str:
+    content = store["content"][number - 1]
+    known = None if store["resume"] == 0 else store["resume"]
+    synced = number in store["synced"]
+    told = synced and known is not None and known <= number < store["acked"]
+    return _text(known, number, None if content == 0 else content == store["life"], synced, told)
+
+
+def _text(resume: int | None, number: int, mine: bool | None, synced: bool, told: bool) -> str:
+    place = "asked" if resume is None else "old" if number < resume else "new"
+    held = "" if mine is None else " mine" if mine else " older"
+    return f"{place}{held}{' synced' if synced else ''}{' told' if told else ''}"
+
+
+@attrs.define
+class Kept:
+    """What a store has of one source, by the life that sent it; `waiting` are unsynced runs, with their tickets.
+
+    What cannot be judged is in `gone`: what had to go, and what was there unsynced when the trace began. `why` says why
+    nothing of this source can be.
+    """
+
+    life: Incarnation
+    resume: int | None = None
+    of: dict[Incarnation, RangeSet] = attrs.field(factory=dict)
+    synced: RangeSet = attrs.field(factory=RangeSet)
+    told: RangeSet = attrs.field(factory=RangeSet)
+    gone: RangeSet = attrs.field(factory=RangeSet)
+    waiting: list[tuple[int, int, int]] = attrs.field(factory=list)
+    newest: int = 0
+    why: str = ""
+    past: set[Incarnation] = attrs.field(factory=set)
+
+    @classmethod
+    def begin(cls, repository: Repository) -> "Kept":
+        """As a snapshot has it."""
+        kept = cls(repository.incarnation, repository.resume_point, by_life(repository))
+        kept.why = PACED if repository.terms.paced else ""
+        kept.newest = max(0, repository.newest)
+        for first, stop in (held for numbers in kept.of.values() for held in numbers):
+            kept.synced.add(first, stop)
+        for first, stop in repository.held:
+            for low, high in kept.synced.missing(first, stop):
+                kept.gone.add(low, high)
+        kept.gone.add(0, repository.trail)
+        if kept.resume is not None:
+            for first, stop in kept.synced.within(kept.resume, repository.acked):
+                kept.told.add(first, stop)
+        return kept
+
+    def copy(self) -> "Kept":
+        """As it is now."""
+        sets = {name: getattr(self, name).copy() for name in ("synced", "told", "gone")}
+        return attrs.evolve(self, of={life: held.copy() for life, held in self.of.items()}, **sets)
+
+    def cuts(self) -> Iterable[int]:
+        """See `Line`."""
+        yield from bounds(self.synced, self.told, self.gone, *self.of.values())
+        if self.resume is not None:
+            yield self.resume
+
+    def shown(self, number: int) -> str | None:
+        """See the module."""
+        if number in self.gone:
+            return None
+        life = next((life for life, held in self.of.items() if number in held), None)
+        mine = None if life is None else life == self.life
+        return _text(self.resume, number, mine, number in self.synced, number in self.told)
+
+    def hear(self, event: Input) -> None:
+        """What the input says of this source."""
+        match event:
+            case Arrived(SourceInfo() as info) if info.incarnation == self.life and self.resume is None:
+                self.resume = extended(info.low, self.newest)
+            case Persisted(ticket=ticket):
+                for _, first, stop in [one for one in self.waiting if one[0] <= ticket]:
+                    self.synced.add(first, stop)
+                self.waiting = [one for one in self.waiting if one[0] > ticket]
+
+    def begin_life(self, life: Incarnation) -> None:
+        """The source registered under another life."""
+        self.past.add(self.life)
+        self.life, self.resume, self.told = life, None, RangeSet()
+
+    def write(self, write: PersistMessages) -> None:
+        """Messages are written."""
+        first, stop = write.first, write.first + write.count
+        self.of.setdefault(write.incarnation, RangeSet()).add(first, stop)
+        self.waiting.append((write.ticket, first, stop))
+        self.newest = max(self.newest, stop - 1)
+
+    def cut(self, number: int) -> None:
+        """What is there from `number` on is forgotten."""
+        for held in (self.synced, self.told, *self.of.values()):
+            held.remove(number, self.newest + 1)
+        self.waiting = [(ticket, first, min(stop, number)) for ticket, first, stop in self.waiting if first < number]
+
+    def acknowledge(self, ack: StableAck) -> None:
+        """The source is told."""
+        first = extended(ack.first, self.newest)
+        self.told.add(first, extended(ack.last, first) + 1)
+
+
+@attrs.define
+class Stored:
+    """All sources of one store, by registration ID."""
+
+    sources: dict[int, Kept] = attrs.field(factory=dict)
+    scope: str = "any"
+
+    def take(self, event: Input, effects: Iterable[Effect]) -> Iterator[Seen | Outside]:
+        """What the record was to the numbers that it touches."""
+        out = [effect for effect in effects if isinstance(effect, TELLING)]
+        if not (out or isinstance(event, Persisted) or _informs(event)):
+            return
+        before = {reg_id: kept.copy() for reg_id, kept in self.sources.items() if not kept.why}
+        for kept in self.sources.values():
+            kept.hear(event)
+        for effect in out:
+            yield from self._do(effect)
+        for reg_id, old in before.items():
+            new = self.sources.get(reg_id)
+            if new is not None and not new.why:
+                yield from changes(f"registration ID {reg_id},", old, new, _actions(event))
+
+    def _do(self, effect: Effect) -> Iterator[Outside]:
+        """Do what the store wants done, if it is about a source."""
+        if getattr(effect, "source_reg_id", None) not in (None, *self.sources):
+            yield Outside("messages of a source that did not register")
+            return
+        match effect:
+            case PersistClient(client=client) if client.role is Role.SOURCE:
+                kept = self.sources.setdefault(client.reg_id, Kept(client.incarnation))
+                if client.pace is not Pace.SOURCE:
+                    kept.why = PACED
+                    yield Outside(kept.why)
+                if client.incarnation in kept.past and not kept.why:
+                    kept.why = "a life that was replaced registers again"
+                    yield Outside(kept.why)
+                if client.incarnation != kept.life:
+                    kept.begin_life(client.incarnation)
+            case PersistMessages(source_reg_id=reg_id):
+                self.sources[reg_id].write(effect)
+            case CacheMessages(source_reg_id=reg_id):
+                self.sources[reg_id].why = "its messages are kept in memory first"
+                yield Outside(self.sources[reg_id].why)
+            case Cut(source_reg_id=reg_id, number=number):
+                kept = self.sources[reg_id]
+                if kept.resume is not None and number < kept.resume:
+                    kept.gone.add(number, kept.resume)
+                    yield Outside("histories part below where a life begins")
+                kept.cut(number)
+            case Reclaim(source_reg_id=reg_id, number=number):
+                self.sources[reg_id].gone.add(0, number)
+                yield Outside("they are let go of")
+            case Forget(role=Role.SOURCE, reg_id=reg_id) if self.sources.pop(reg_id, None) is not None:
+                yield Outside("its source is forgotten")
+            case Send(message=StableAck(nack=False) as ack):
+                for kept in [kept for kept in self.sources.values() if kept.life == ack.incarnation]:
+                    kept.acknowledge(ack)
+
+
+def _informs(event: Input) -> bool:
+    return isinstance(event, Arrived) and isinstance(event.message, SourceInfo)
+
+
+def _actions(event: Input) -> Iterable[str]:
+    """What a record may be. What a sync brought may be told by a later tick, with others."""
+    match event:
+        case Arrived(Register()):
+            return ("Ask",)
+        case Arrived(SourceInfo()):
+            return ("Inform",)
+        case Arrived(LateJoinInfo()) | Lost():
+            return ("Fill",)
+        case Data(recovered=recovered):
+            return ("Fill", "ToStore") if recovered else ("ToStore",)
+        case Persisted():
+            return ("Sync",)
+        case Tick():
+            return ("Fill", "Sync")
+        case _:
+            return ()
+
+
+STORE = StoreView()

@@ -1,0 +1,304 @@
+"""The world of `tla/ProxyElection`: stores that elect who stands in for a source, by the core's own machines.
+
+Each store is an `Election` beside the record of the source, as the store endpoint keeps them; registrations pass
+`Clients.find` or `Election.admits` first. There is no time: a wait may end whenever it runs, and the token's value,
+which is random, is a free choice. Who lives may register at any time, so only registrations of the dead are under way.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+import attrs
+
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.protocol.effects import Effect, StartProxy, StopProxy, StoreEffect
+from stablecast.core.protocol.messages import ElectionToken, Refusal, Register, Role, StoreEntry
+from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
+from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
+from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.explorer import Action, Invariant, State
+
+REG_ID = 1
+INTERVAL_NS = 2
+NOW = 0
+"""Every input but the end of a wait comes at this time."""
+
+
+@attrs.define
+class Draw(Seeded):
+    """The randomness of one machine, as a free choice: the next token has the value `chosen`."""
+
+    state: int = 0
+    chosen: int = 0
+
+    def below(self, n: int) -> int:
+        """The value of a token."""
+        return self.chosen
+
+    def between(self, low: int, high: int) -> int:
+        """The span of a wait."""
+        return low
+
+
+@attrs.frozen
+class Constants:
+    """The model's constants."""
+
+    Stores: int
+    Values: int
+    Lives: int
+    Repaired: bool
+    Quorum: bool
+    Faults: frozenset[str]
+
+
+@attrs.define
+class Station:
+    """One store: the election, the records of its clients; its own proxy while it runs, and who let that in."""
+
+    election: Election
+    clients: Clients
+    index: int
+    proxy: ElectionToken | None = None
+    granted: set[int] = attrs.field(factory=set)
+
+    @property
+    def client(self) -> ClientRecord:
+        """The source's record."""
+        return self.clients.records[REG_ID]
+
+    def ended(self) -> frozenset[int]:
+        """Values of its proxies that are over."""
+        return frozenset(token.value for token in self.election.ended)
+
+
+Late = tuple[ElectionToken | int, int]
+"""The registration of a proxy, or of a life of the source, and the number of the store it is for."""
+
+
+@attrs.define
+class World:
+    """See the module."""
+
+    constants: Constants
+    stations: list[Station]
+    life: int = 1
+    up: bool = True
+    late: set[Late] = attrs.field(factory=set)
+
+    @classmethod
+    def create(cls, constants: Mapping[str, Value]) -> Self:
+        """The initial state: the source is registered with every store."""
+        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        return cls(known, [_station(index, known) for index in range(known.Stores)])
+
+    # What can happen.
+
+    def actions(self) -> Iterator[Action]:
+        """In the order of the model's `Next`."""
+        for number, station in enumerate(self.stations, 1):
+            state = station.election.state
+            if station.client.lifetime.active and (self._gone(station) or "suspect" in self.constants.Faults):
+                yield ("Silent", number)
+            if state is ElectionState.STANDING:
+                yield ("GiveUp", number)
+            if station.election.ours and station.election.backed:
+                yield ("Lapse", number)
+            elif self.constants.Quorum and station.election.ours and 2 * len(station.granted) > len(self.stations):
+                yield ("Gain", number)
+            if any(to == number for _, to in self.late):
+                yield ("Lose", number)
+            if state is ElectionState.WAITING:
+                values = range(1, self.constants.Values + 1)
+                yield from (("Stand", number, value) for value in values if value not in station.ended())
+            for token in sorted(self._tokens(number), key=attrs.astuple):
+                yield ("Proxy", number, token.store_index + 1, token.value, token.life)
+            for life in range(1, self.constants.Lives + 1):
+                if (self.up and self.life == life) or (life, number) in self.late:
+                    yield ("Original", number, life)
+        if self.up:
+            yield ("Die",)
+        elif self.life < self.constants.Lives:
+            yield ("Return",)
+
+    def _gone(self, station: Station) -> bool:
+        """Whether whoever registered last with a store has ended."""
+        client = station.client.client
+        if client.election is None:
+            return not (self.up and self.life == client.incarnation)
+        return self.stations[client.election.store_index].proxy != client.election
+
+    def _tokens(self, number: int) -> set[ElectionToken]:
+        """Of the proxies whose registration may reach a store."""
+        running = {station.proxy for station in self.stations if station.proxy is not None}
+        return running | {who for who, to in self.late if isinstance(who, ElectionToken) and to == number}
+
+    def do(self, action: Action) -> None:
+        """Let it happen."""
+        name, *rest = action
+        numbers = [number for number in rest if isinstance(number, int)]
+        if name == "Die":
+            self.up = False
+            self.late |= {(self.life, number) for number in range(1, len(self.stations) + 1)}
+        elif name == "Return":
+            self.life, self.up = self.life + 1, True
+        elif name == "Lose":
+            self.late = {one for one in self.late if one[1] != numbers[0]}
+        else:
+            self._station_action(str(name), *numbers)
+
+    def _station_action(self, name: str, number: int, *rest: int) -> None:
+        station = self.stations[number - 1]
+        out: list[Effect] = []
+        match name:
+            case "Silent":
+                station.client.lifetime.on_gone(NOW)
+                station.election.check(station.client, NOW, out)
+            case "Stand":
+                assert isinstance(station.election.seeded, Draw)
+                station.election.seeded.chosen = rest[0]
+                self._wait_ends(station, out)
+            case "GiveUp":
+                self._wait_ends(station, out)
+            case "Gain" | "Lapse":
+                assert station.proxy is not None
+                station.election.on_quorum(station.proxy, name == "Gain", station.client, NOW, out)
+            case "Proxy":
+                of, value, life = rest
+                self._arrive(station, number, ElectionToken(value, of - 1, life), out)
+            case _:
+                self._arrive(station, number, rest[0], out)
+        self._perform(station, out)
+
+    def _wait_ends(self, station: Station, out: list[Effect]) -> None:
+        turn = station.election.timers.deadline(ElectionTimer.WAIT)
+        assert turn is not None
+        station.election.check(station.client, turn, out)
+
+    def _arrive(self, station: Station, number: int, who: ElectionToken | int, out: list[Effect]) -> None:
+        """A registration reaches a store: it is admitted as by the store endpoint."""
+        self.late.discard((who, number))
+        token = who if isinstance(who, ElectionToken) else None
+        life = station.client.client.incarnation if isinstance(who, ElectionToken) else who
+        request = _request(station.index, life, token)
+        if token is not None:
+            if not station.election.admits(token):
+                return
+        elif station.client.client.election is None and isinstance(station.clients.find(request), Refusal):
+            return
+        client = station.client
+        client.client = attrs.evolve(
+            client.client, incarnation=life, election=token, reply_to=request.reply_to, transport=request.transport
+        )
+        client.lifetime.on_heard(NOW)
+        station.election.on_registered(request, client, NOW, out)
+        if token is not None and self.constants.Quorum:
+            self._let_in(token, number)
+
+    def _let_in(self, token: ElectionToken, number: int) -> None:
+        runs = self.stations[token.store_index]
+        if runs.proxy == token:
+            runs.granted.add(number)
+
+    def _perform(self, station: Station, effects: list[StoreEffect] | list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, StartProxy):
+                station.proxy = effect.election
+            elif isinstance(effect, StopProxy) and station.proxy is not None:
+                self.late |= {(station.proxy, number) for number in range(1, len(self.stations) + 1)}
+                station.proxy = None
+                station.granted.clear()
+
+    # What the model sees.
+
+    def abstract(self) -> State:
+        """The model's variables."""
+        late = ((_token(who) if isinstance(who, ElectionToken) else _source(who), to) for who, to in self.late)
+        return {
+            "store": tuple(_store(station) for station in self.stations),
+            "proxy": tuple(_token(station.proxy) for station in self.stations),
+            "granted": tuple(frozenset(station.granted) for station in self.stations),
+            "source": record(life=self.life, up=self.up),
+            "late": frozenset(record(token=token, to=to) for token, to in late),
+        }
+
+
+def _store(station: Station) -> Fn:
+    election, client = station.election, station.client
+    token = client.client.election
+    return record(
+        state=election.state.name,
+        holder=_token(election.holder),
+        by=_source(client.client.incarnation) if token is None else _token(token),
+        active=client.lifetime.active,
+        life=election.life,
+        ended=station.ended(),
+        backed=election.backed,
+    )
+
+
+def _token(token: ElectionToken | None) -> Fn:
+    if token is None:
+        return record(value=0, of=0, life=0)
+    return record(value=token.value, of=token.store_index + 1, life=token.life)
+
+
+def _source(life: int) -> Fn:
+    return record(value=0, of=0, life=life)
+
+
+def _station(index: int, known: Constants) -> Station:
+    kept = RepositoryConfig(source_lifetime_ns=0)
+    clients = Clients(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
+    client = clients.add(_request(index, 1, None), NOW)
+    stores = (StoreEntry(index, 0, f"store:{index}", REG_ID, 1),)
+    client.client = attrs.evolve(client.client, stores=stores, group_sizes=(1,))
+    election = Election(
+        seeded=Draw(), may_stand=True, repaired=known.Repaired, interval_ns=INTERVAL_NS, life=1, quorum=known.Quorum
+    )
+    return Station(election, clients, index)
+
+
+def _request(index: int, life: int, token: ElectionToken | None) -> Register:
+    who = f"source:{life}" if token is None else f"proxy:{token.store_index}"
+    return Register(
+        role=Role.SOURCE,
+        store_index=index,
+        generation=0,
+        reg_id=REG_ID,
+        incarnation=life,
+        source_reg_id=0,
+        topic="topic",
+        session_id=0,
+        reply_to=who,
+        transport=who,
+        activity_timeout_ms=0,
+        state_lifetime_ms=0,
+        wants_proxy=True,
+        election=token,
+    )
+
+
+def _stores(state: State) -> list[Fn]:
+    stores = state["store"]
+    assert isinstance(stores, tuple)
+    return [store for store in stores if isinstance(store, Fn)]
+
+
+def _own_proxy(state: State) -> bool:
+    """E2: a store runs a proxy exactly while it stands, and that one."""
+    proxies = state["proxy"]
+    assert isinstance(proxies, tuple)
+    standing = (
+        store["holder"] if store["state"] in ("STANDING", "SERVING") else _token(None) for store in _stores(state)
+    )
+    return tuple(standing) == proxies
+
+
+def _agreed(state: State) -> bool:
+    """E3: the token that a store holds to is that of the registration it has."""
+    return all(store["by"] == store["holder"] for store in _stores(state) if store["state"] in ("SERVING", "FOLLOWING"))
+
+
+INVARIANTS: Mapping[str, Invariant] = {"OwnProxy": _own_proxy, "Agreed": _agreed}

@@ -1,0 +1,381 @@
+"""The world of `tla/Registration`: sources that want one registration ID at one store, by the core's own machines.
+
+Each client is an `Enrollment` of one `Registration`, the store a whole `StoreEndpoint`. The world adds what the core
+leaves to its drivers: a connection for each client (two queues, that may break, openly or not), the store's disk
+(synced and unsynced part, a crash drops the latter), time in ticks, and processes that end.
+
+Time passes only when nothing is due: what is due at one instant happens in any order.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Self
+
+import attrs
+
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.effects import Client, Effect, Forget, PersistClient, Send
+from stablecast.core.protocol.inputs import Arrived, Gone, Persisted, Reset
+from stablecast.core.protocol.messages import Keepalive, Message, Refused, Register, Registered, Role
+from stablecast.core.protocol.quorum import GroupRules, Quorums
+from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, StoreConfig
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.store_registration import (
+    LEASE_MARGIN,
+    Registration,
+    RegistrationState,
+    RegistrationTimer,
+)
+from stablecast.core.store import StoreEndpoint
+from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.explorer import Action, Invariant, State
+
+TICK_NS = (LEASE_MARGIN - 1) * MILLISECOND
+"""A lease of n ticks comes of an activity timeout of 8n ms (they travel in whole ms), which is over at tick n + 1."""
+STORE = "store:1"
+REG_ID = 1
+CONTEXT = 1
+"""The context of the clients that share one."""
+NONE = -1
+"""A timer that is not armed, as the model writes it."""
+
+
+@attrs.frozen
+class Constants:
+    """The model's constants. Spans in ticks; `Room` is of a queue, `Writes` of the disk.
+
+    `Lease` is how long a client believes in a grant, up to 7; the store's activity timeout is one tick longer.
+    `Shared` are the clients that are lives of one context.
+    """
+
+    Clients: int
+    Interval: int
+    Probe: int
+    Silence: int
+    Lease: int
+    Lifetime: int
+    Room: int
+    Writes: int
+    Shared: frozenset[int]
+    Faults: frozenset[str]
+
+
+@attrs.define
+class Process:
+    """A client: its machine, and the queues of its connection."""
+
+    enrollment: Enrollment
+    alive: bool = True
+    to_store: list[Message] = attrs.field(factory=list)
+    from_store: list[Message] = attrs.field(factory=list)
+
+    @property
+    def registration(self) -> Registration:
+        """Its only one."""
+        return self.enrollment.registrations[0]
+
+
+@attrs.define
+class Disk:
+    """What the store's journal keeps of clients, and the writes that a crash would lose, oldest first."""
+
+    synced: dict[int, Client] = attrs.field(factory=dict)
+    unsynced: list[PersistClient | Forget] = attrs.field(factory=list)
+
+    def sync(self) -> int:
+        """Make everything durable; returns the newest ticket."""
+        for write in self.unsynced:
+            if isinstance(write, PersistClient):
+                self.synced[write.client.reg_id] = write.client
+            else:
+                self.synced.pop(write.reg_id, None)
+        ticket = self.unsynced[-1].ticket
+        self.unsynced = []
+        return ticket
+
+
+@attrs.define
+class World:
+    """See the module."""
+
+    constants: Constants
+    clients: list[Process]
+    store: StoreEndpoint | None
+    disk: Disk = attrs.field(factory=Disk)
+    now: int = 0
+
+    @classmethod
+    def create(cls, constants: Mapping[str, Value]) -> Self:
+        """The initial state: the store runs, nobody has asked it anything."""
+        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        clients = [Process(_enrollment(known, number)) for number in range(1, known.Clients + 1)]
+        return cls(known, clients, StoreEndpoint.create(_store_config(known)))
+
+    # What can happen.
+
+    def actions(self) -> Iterator[Action]:
+        """In the order of the model's `Next`."""
+        room = len(self.disk.unsynced) < self.constants.Writes
+        faults = self.constants.Faults
+        for number, client in enumerate(self.clients, 1):
+            if client.alive and client.registration.state is RegistrationState.IDLE:
+                yield ("Start", number)
+            if client.to_store and (room or self.store is None):
+                yield ("ToStore", number)
+            if client.from_store:
+                yield ("ToClient", number)
+            if client.alive and self._due(client.enrollment.next()):
+                yield ("ClientTimer", number)
+            if "break" in faults and client.alive and client.registration.state is not RegistrationState.IDLE:
+                yield ("Break", number)
+            if "drop" in faults and (client.to_store or client.from_store):
+                yield ("Drop", number)
+            if "die" in faults and client.alive and client.registration.state is not RegistrationState.IDLE:
+                yield ("Die", number)
+        if self.store is not None and self._due(self.store.check_at):
+            yield ("StoreTimer",)
+        if self.disk.unsynced:
+            yield ("Sync",)
+        if "crash" in faults:
+            yield ("Crash",) if self.store is not None else ("Restart",)
+        if not any(self._due(deadline) for deadline in self._deadlines()) and self._may_wait():
+            yield ("Tick",)
+
+    def do(self, action: Action) -> None:
+        """Let it happen."""
+        name, *parameters = action
+        if parameters:
+            (number,) = parameters
+            assert isinstance(number, int)
+            self._client_action(str(name), self.clients[number - 1])
+        elif name == "Tick":
+            self.now += TICK_NS
+        elif name == "Crash":
+            self.store, self.disk.unsynced = None, []
+        else:
+            self._store_action(str(name))
+
+    def _store_action(self, name: str) -> None:
+        if name == "Restart":
+            self.store = StoreEndpoint.create(_store_config(self.constants))
+            self.store.recover(self.disk.synced.values(), (), {}, self.now)
+        assert self.store is not None
+        if name == "Sync":
+            self.store.receive(Persisted(self.disk.sync()), self.now)
+        elif name == "StoreTimer":
+            self.store.handle_timeout(self.now)
+        self._perform_store()
+
+    def _client_action(self, name: str, client: Process) -> None:
+        out: list[Effect] = []
+        match name:
+            case "Start":
+                client.registration.start(REG_ID, self.now, out)
+            case "ClientTimer":
+                client.enrollment.handle_timeout(self.now, out)
+            case "ToStore":
+                self._to_store(client, client.to_store.pop(0), out)
+            case "ToClient":
+                self._to_client(client, client.from_store.pop(0), out)
+            case "Die":
+                client.alive, client.to_store = False, []
+            case _:
+                client.to_store, client.from_store = [], []
+                if name == "Break":
+                    client.enrollment.on_broken(Reset(STORE), self.now, out)
+        for message in _sent(out):
+            self._put(client.to_store, message)
+
+    def _to_store(self, client: Process, message: Message, out: list[Effect]) -> None:
+        """A store that is down refuses the connection."""
+        if self.store is None:
+            client.enrollment.on_broken(Gone(STORE), self.now, out)
+        else:
+            self.store.receive(Arrived(message), self.now)
+            self._perform_store()
+
+    def _to_client(self, client: Process, message: Message, out: list[Effect]) -> None:
+        """So does the address of a client that has ended."""
+        if client.alive:
+            if isinstance(message, Keepalive):
+                client.enrollment.on_keepalive(message, self.now, out)
+            else:
+                assert isinstance(message, Registered | Refused)
+                client.enrollment.on_answer(message, self.now, out)
+        elif self.store is not None and client.registration.request.incarnation not in self.constants.Shared:
+            self.store.receive(Gone(client.registration.request.reply_to), self.now)
+            self._perform_store()
+
+    def _perform_store(self) -> None:
+        """Do what the store wants; its repositories' own timers are nothing that the model knows of."""
+        assert self.store is not None
+        if not self._due(self.store.check_at):
+            self.store.handle_timeout(self.now)
+        effects = self.store.take_effects()
+        self.disk.unsynced += [effect for effect in effects if isinstance(effect, PersistClient | Forget)]
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._put(self.clients[effect.message.incarnation - 1].from_store, effect.message)
+
+    def _put(self, queue: list[Message], message: Message) -> None:
+        """What finds no room is lost."""
+        if len(queue) < self.constants.Room:
+            queue.append(message)
+
+    def _deadlines(self) -> Iterator[int | None]:
+        yield from (client.enrollment.next() for client in self.clients if client.alive)
+        if self.store is not None:
+            yield self.store.check_at
+
+    def _may_wait(self) -> bool:
+        """Whether what is under way may take a tick more."""
+        faults = self.constants.Faults
+        asked = bool(self.disk.unsynced) or any(client.to_store for client in self.clients)
+        answered = any(client.from_store for client in self.clients)
+        return "slow" in faults or not (asked or (answered and "lag" not in faults))
+
+    def _due(self, deadline: int | None) -> bool:
+        return deadline is not None and deadline <= self.now
+
+    # What the model sees.
+
+    @property
+    def invariants(self) -> Mapping[str, Invariant]:
+        """What holds in every state, where some clients may be lives of one context."""
+        return {"OneHolder": partial(_one_holder, self.constants.Shared), "Kept": partial(_kept, self.constants.Shared)}
+
+    def abstract(self) -> State:
+        """The model's variables."""
+        return {
+            "client": tuple(self._client(client) for client in self.clients),
+            "toStore": tuple(tuple(self._message(m) for m in client.to_store) for client in self.clients),
+            "toClient": tuple(tuple(self._message(m) for m in client.from_store) for client in self.clients),
+            "store": self._store(),
+            "unsynced": self._unsynced(),
+            "disk": _number(self.disk.synced.get(REG_ID)),
+        }
+
+    def _client(self, client: Process) -> Fn:
+        machine = client.registration
+        state = machine.state
+        left = {kind.name.lower(): self._left(machine.timers.deadline(kind)) for kind in RegistrationTimer}
+        if not client.alive:
+            return record(state="DEAD", asked=0, probed=NONE, **dict.fromkeys(left, NONE))
+        asking = state not in (RegistrationState.IDLE, RegistrationState.REGISTERED)
+        return record(
+            state=state.name,
+            asked=min(self._age(machine.asked_at), self.constants.Lease) if asking else 0,
+            probed=NONE if machine.probed_at is None else self._age(machine.probed_at),
+            **left,
+        )
+
+    def _message(self, message: Message) -> Fn:
+        match message:
+            case Register():
+                return record(kind="ask", fresh=self._fresh(message.incarnation, message.generation))
+            case Registered():
+                return record(kind="grant", fresh=self._fresh(message.incarnation, message.generation))
+            case Refused():
+                return record(kind="refuse", fresh=self._fresh(message.incarnation, message.generation))
+            case Keepalive(respond=True):
+                return record(kind="probe", fresh=True)
+            case _:
+                return record(kind="alive", fresh=True)
+
+    def _fresh(self, number: int, generation: int) -> bool:
+        return generation == self.clients[number - 1].registration.request.generation
+
+    def _store(self) -> Fn:
+        if self.store is None:
+            return record(up=False, holder=0, active=False, age=0, check=NONE)
+        holder = self.store.clients.records.get(REG_ID)
+        check = self._left(self.store.check_at)
+        if holder is None:
+            return record(up=True, holder=0, active=False, age=0, check=check)
+        lifetime = holder.lifetime
+        age = self._age(lifetime.heard_at)
+        return record(up=True, holder=holder.client.incarnation, active=lifetime.active, age=age, check=check)
+
+    def _unsynced(self) -> tuple[Value, ...]:
+        """Each write, and whether the answer that waits for it is to the newest request."""
+        if self.store is None:
+            return ()
+        fresh = {due.ticket: self._fresh(due.incarnation, due.generation) for due in self.store.tickets.waiting}
+        return tuple(
+            record(
+                holder=_number(write.client) if isinstance(write, PersistClient) else 0,
+                fresh=fresh.get(write.ticket, False),
+            )
+            for write in self.disk.unsynced
+        )
+
+    def _left(self, deadline: int | None) -> int:
+        return NONE if deadline is None else (deadline - self.now) // TICK_NS
+
+    def _age(self, at: int) -> int:
+        return (self.now - at) // TICK_NS
+
+
+def _sent(effects: list[Effect]) -> list[Message]:
+    return [effect.message for effect in effects if isinstance(effect, Send)]
+
+
+def _number(client: Client | None) -> int:
+    return 0 if client is None else client.incarnation
+
+
+def _enrollment(constants: Constants, number: int) -> Enrollment:
+    shared = number in constants.Shared
+    request = Register(
+        role=Role.SOURCE,
+        store_index=0,
+        generation=0,
+        reg_id=REG_ID,
+        incarnation=number,
+        source_reg_id=0,
+        topic="topic",
+        session_id=0,
+        reply_to="shared:1" if shared else f"client:{number}",
+        transport=f"stream:{number}",
+        activity_timeout_ms=0,
+        state_lifetime_ms=0,
+        context=CONTEXT if shared else 0,
+    )
+    times = RegistrationTimes(constants.Interval * TICK_NS, constants.Probe * TICK_NS, constants.Silence * TICK_NS)
+    return Enrollment(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
+
+
+def _store_config(constants: Constants) -> StoreConfig:
+    kept = RepositoryConfig(
+        source_activity_ns=constants.Lease * LEASE_MARGIN * MILLISECOND,
+        source_lifetime_ns=constants.Lifetime * TICK_NS,
+        receiver_lifetime_ns=0,
+    )
+    return StoreConfig(STORE, 1, repository=kept, check_ns=TICK_NS, keepalive_ns=0)
+
+
+def _one_holder(shared: frozenset[int], state: State) -> bool:
+    """R1: no two contexts believe in one registration ID."""
+    believers = {number for number, client in enumerate(_parts(state["client"]), 1) if _believes(client)}
+    return len(believers) <= 1 or believers <= shared
+
+
+def _kept(shared: frozenset[int], state: State) -> bool:
+    """R2: who believes in it is the holder on the store's disk, or a later life of its context is."""
+    holder = state["disk"]
+    assert isinstance(holder, int)
+    holders = [number for number, client in enumerate(_parts(state["client"]), 1) if _believes(client)]
+    return all(holder == number or ({number, holder} <= shared and holder > number) for number in holders)
+
+
+def _parts(value: Value) -> tuple[Fn, ...]:
+    assert isinstance(value, tuple)
+    return tuple(part for part in value if isinstance(part, Fn))
+
+
+def _believes(client: Fn) -> bool:
+    return client["state"] in ("REGISTERED", "RENEWING")
+
+
+_ALONE: frozenset[int] = frozenset()
+INVARIANTS: Mapping[str, Invariant] = {"OneHolder": partial(_one_holder, _ALONE), "Kept": partial(_kept, _ALONE)}

@@ -1,0 +1,395 @@
+"""The world of `tla/Rpp`: a source, a store with little room and receivers that set the pace, by the core's machines.
+
+Source and store are whole endpoints. A receiver is no more than the number it has consumed, its registration, and its
+acknowledgements. The world adds the stream to the store (data, SRI, what is sent again), acknowledgements of stability
+that are under way, and the store's journal. What store and source ask each other is answered at once.
+
+A message has one byte. Timers run where an action says so: a write delay is over, or a receiver was silent for long.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
+
+import attrs
+
+from stablecast.core.protocol.effects import Broadcast, Effect, Resend, Send
+from stablecast.core.protocol.inputs import Arrived, Data, Persisted, Reset, Sent, Start
+from stablecast.core.protocol.messages import (
+    ConsumptionAck,
+    Deregistered,
+    Keepalive,
+    Message,
+    Pace,
+    Refused,
+    Registered,
+    SourceInfo,
+    StableAck,
+)
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
+from stablecast.lab.model.canonical import Fn, Value, record
+from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.errors import ModelError
+from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.worlds.rpp_parts import (
+    DELAY_NS,
+    RECEIVER_ID,
+    SILENCE_NS,
+    SOURCE,
+    SOURCE_ID,
+    STORE,
+    UNKNOWN,
+    Constants,
+    Journal,
+    Reader,
+    farewell,
+    new_source,
+    receiver_request,
+    store_config,
+)
+from stablecast.lab.model.worlds.rpp_seen import (
+    INVARIANTS,
+    acknowledged,
+    granting,
+    item,
+    numbers_of,
+    seen,
+    signed,
+    waiting,
+    written,
+)
+
+__all__ = ["INVARIANTS", "World"]
+
+
+@attrs.define
+class World:
+    """See the module. `told`: acknowledgements under way to the source."""
+
+    constants: Constants
+    sender: Shared[SourceEndpoint]
+    keeper: Shared[StoreEndpoint] | None
+    readers: list[Reader]
+    up: bool = True
+    queue: list[Data | SourceInfo] = attrs.field(factory=list)
+    told: list[StableAck] = attrs.field(factory=list)
+    written: Journal = attrs.field(factory=Journal)
+    disk: Journal = attrs.field(factory=Journal)
+    crashed: bool = False
+    stable: set[int] = attrs.field(factory=set)
+    before: Fn | None = None
+    now: int = 0
+
+    @classmethod
+    def create(cls, constants: Mapping[str, Value]) -> Self:
+        """The initial state: the source is registered, the store knows where it begins, and no receiver has come.
+
+        Raises:
+            ModelError: If the store refuses the source.
+        """
+        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        store = StoreEndpoint.create(store_config(known))
+        world = cls(known, Shared(new_source(known, 1)), Shared(store), [Reader() for _ in range(known.Receivers)])
+        world._tell_source(Start())
+        world.do(("Sync",))
+        if world.source.state is not SourceState.ACTIVE:
+            raise ModelError("the store has less room than the source's flight")
+        for action in (("ToStore",), ("Sync",)):
+            world.do(action)
+        return world
+
+    @property
+    def source(self) -> SourceEndpoint:
+        """The newest life of the source, whether it has ended or not; not to be changed."""
+        return self.sender.machine
+
+    @property
+    def store(self) -> StoreEndpoint | None:
+        """The store while it is up; not to be changed."""
+        return None if self.keeper is None else self.keeper.machine
+
+    def _own_source(self) -> SourceEndpoint:
+        self.sender = self.sender.own()
+        return self.sender.machine
+
+    def _own_store(self) -> StoreEndpoint:
+        assert self.keeper is not None
+        self.keeper = self.keeper.own()
+        return self.keeper.machine
+
+    # What can happen.
+
+    def actions(self) -> Iterator[Action]:
+        """What the model allows."""
+        if self._news():
+            yield ("ToSource",)
+        if "die" in self.constants.Faults and self.up:
+            yield ("Die",)
+        if self.store is None:
+            yield ("Restart",)
+        else:
+            yield from self._store_actions(self.store)
+        for number, reader in enumerate(self.readers, 1):
+            yield from self._reader_actions(number, reader)
+
+    def _store_actions(self, store: StoreEndpoint) -> Iterator[Action]:
+        if self._may_send():
+            yield ("Send",)
+        if self.queue:
+            yield ("ToStore",)
+        if self._kept.window.delayed:
+            yield ("Write",)
+        if self.written != self.disk or waiting(store) or granting(store) or self._asking():
+            yield ("Sync",)
+        if not self.up and self.source.config.incarnation < self.constants.Lives:
+            yield ("Return",)
+        if "crash" in self.constants.Faults and not self.crashed and self._source_state() in ("ACTIVE", "DOWN"):
+            yield ("Crash",)
+
+    def _reader_actions(self, number: int, reader: Reader) -> Iterator[Action]:
+        faults = self.constants.Faults
+        heard = UNKNOWN if self.store is None else acknowledged(self.store, number)
+        begun = self.store is not None and self._kept.resume_point is not None
+        if reader.state == "OUT" and begun:
+            yield ("Join", number)
+        if reader.state == "IN" and self.store is not None and "leave" in faults:
+            yield ("Leave", number)
+        known = reader.state != "ASKING" and heard != UNKNOWN
+        if "expire" in faults and known and not self._kept.window.delayed:
+            yield ("Expire", number)
+        if reader.state == "IN" and reader.consumed + 1 < self._next():
+            yield ("Consume", number)
+        if reader.state == "IN" and begun and heard < reader.consumed:
+            yield ("Ack", number)
+
+    def do(self, action: Action) -> None:
+        """Let it happen."""
+        name, *parameters = action
+        if parameters:
+            (number,) = parameters
+            assert isinstance(number, int)
+            self._reader_action(str(name), number, self.readers[number - 1])
+            return
+        match name:
+            case "Die":
+                self.before, self.up, self.told = self._window(), False, []
+            case "Return":
+                self.sender, self.up = Shared(new_source(self.constants, self.source.config.incarnation + 1)), True
+                self._tell_source(Start())
+            case "Send":
+                self._send()
+            case "ToSource":
+                self._to_source()
+            case "Crash":
+                self._crash()
+            case "Restart":
+                self._restart()
+            case _:
+                self._store_action(str(name))
+
+    def _reader_action(self, name: str, number: int, reader: Reader) -> None:
+        match name:
+            case "Consume":
+                reader.consumed += 1
+            case "Ack":
+                ack = ConsumptionAck(self._kept.incarnation, SOURCE_ID, RECEIVER_ID + number, reader.consumed)
+                self._tell_store(ack)
+            case "Join":
+                reader.state, reader.since = "ASKING", self._next()
+                pace = Pace.NON_BLOCKING if number in self.constants.Patient else Pace.RECEIVERS
+                self._tell_store(receiver_request(number, self._kept.incarnation, pace))
+            case "Leave":
+                self.readers[number - 1] = Reader()
+                self._tell_store(farewell(number, self._kept.incarnation))
+            case _:
+                self.readers[number - 1] = Reader()
+                self._expire(RECEIVER_ID + number)
+
+    def _store_action(self, name: str) -> None:
+        store = self._own_store()
+        if name == "ToStore":
+            event = self.queue.pop(0)
+            store.receive(event if isinstance(event, Data) else Arrived(event), self.now)
+        elif name == "Write":
+            self.now += DELAY_NS
+            store.handle_timeout(self.now)
+        else:
+            self.disk = self.written
+            store.receive(Persisted(store.tickets.last), self.now)
+        self._perform_store(store)
+
+    def _send(self) -> None:
+        source = self._own_source()
+        number, life = source.window.next, source.config.incarnation
+        source.receive(Sent(number, 1, 1), self.now)
+        self.queue.append(Data(life, life, number, 1, 1, recovered=False, token=0))
+        self._perform_source(source.take_effects())
+
+    def _to_source(self) -> None:
+        self.stable |= self._news()
+        source = self._own_source()
+        for ack in self.told:
+            source.receive(Arrived(ack), self.now)
+        self._perform_source(source.take_effects())
+        self.told = []
+
+    def _crash(self) -> None:
+        self.keeper, self.written, self.crashed = None, self.disk, True
+        self.queue, self.told = [], []
+        self.readers = [Reader() if reader.state == "ASKING" else reader for reader in self.readers]
+
+    def _restart(self) -> None:
+        """What the disk kept is looked at; then a source that is there notices that its connection broke."""
+        store = StoreEndpoint.create(store_config(self.constants))
+        extents = [(SOURCE_ID, number, 1, 1) for number in sorted(self.disk.messages)]
+        store.recover(self.disk.clients, extents, {SOURCE_ID: self.disk.trail}, self.now)
+        self.keeper = Shared(store)
+        self._perform_store(store)
+        if self.up:
+            self._tell_source(Reset(STORE))
+
+    def _expire(self, reg_id: int) -> None:
+        """A receiver's state lifetime is over; everybody else gives a sign of life."""
+        store = self._own_store()
+        self.now += 2 * SILENCE_NS
+        for other, known in sorted(store.clients.records.items()):
+            if other != reg_id:
+                client = known.client
+                store.receive(Arrived(Keepalive(client.role, client.incarnation, other, False, 0)), self.now)
+        store.handle_timeout(self.now)
+        self._perform_store(store)
+
+    # Effects.
+
+    def _tell_store(self, message: Message) -> None:
+        store = self._own_store()
+        store.receive(Arrived(message), self.now)
+        self._perform_store(store)
+
+    def _perform_store(self, store: StoreEndpoint) -> None:
+        """Let the store do what is due at once, then do what it wants."""
+        due = store.registry.agenda.next()
+        if due is not None and due <= self.now:
+            store.handle_timeout(self.now)
+        effects = store.take_effects()
+        self.written = self.written.after(effects)
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._answer(effect.to, effect.message)
+
+    def _answer(self, to: str, message: Message) -> None:
+        """What the store says."""
+        if to != SOURCE:
+            if isinstance(message, Registered):
+                reader = self.readers[int(to.removeprefix("receiver:")) - 1]
+                reader.state, reader.consumed = "IN", signed(message.low) - 1
+            assert isinstance(message, Registered | Deregistered)
+        elif not self.up or message.incarnation != self.source.config.incarnation:
+            return
+        elif isinstance(message, StableAck):
+            self.told.append(message)
+        else:
+            assert not isinstance(message, Refused) or self.constants.Flight > self.constants.Capacity
+            self._tell_source(Arrived(message))
+
+    def _tell_source(self, event: Start | Arrived | Reset) -> None:
+        source = self._own_source()
+        began = source.state is SourceState.REGISTERING
+        source.receive(event, self.now)
+        if began and source.state is SourceState.ACTIVE:
+            self._resumed(source.resume_point)
+        self._perform_source(source.take_effects())
+
+    def _perform_source(self, effects: Sequence[Effect]) -> None:
+        """Do what the source wants."""
+        life = self.source.config.incarnation
+        for effect in effects:
+            match effect:
+                case Send(to=to) if to == STORE:
+                    self._tell_store(effect.message)
+                case Broadcast():
+                    assert isinstance(effect.message, SourceInfo)
+                    self.queue.append(effect.message)
+                case Resend():
+                    numbers = range(effect.first, effect.last + 1)
+                    self.queue += [Data(life, life, number, 1, 1, recovered=True, token=0) for number in numbers]
+
+    def _resumed(self, low: int) -> None:
+        """Another life begins: what receivers had of the one before from there on is gone, and nothing of it stable."""
+        self.before = None
+        self.stable = {number for number in self.stable if number < low}
+        for reader in self.readers:
+            reader.consumed, reader.since = min(reader.consumed, low - 1), min(reader.since, low)
+
+    # What the model sees.
+
+    def abstract(self) -> State:
+        """The model's variables."""
+        numbers = range(1, self.constants.Receivers + 1)
+        return {
+            "source": self._source_of(),
+            "queue": tuple(map(item, self.queue)),
+            "acks": frozenset(self._news()),
+            "store": seen(self.store, numbers),
+            "written": written(self.written, numbers),
+            "disk": written(self.disk, numbers),
+            "receiver": tuple(self._reader(number, reader) for number, reader in enumerate(self.readers, 1)),
+            "crashed": self.crashed,
+            "stable": frozenset(self.stable),
+        }
+
+    @property
+    def _kept(self) -> Repository:
+        """The store's only repository."""
+        assert self.store is not None
+        return self.store.repositories[SOURCE_ID]
+
+    def _source_state(self) -> str:
+        """A source that counts and waits for an answer renews its registration."""
+        if not self.up:
+            return "DOWN"
+        if self.source.state is not SourceState.ACTIVE:
+            return "ASKING"
+        return "ACTIVE" if self.source.enrollment.registrations[0].present else "RENEWING"
+
+    def _window(self) -> Fn:
+        """What the newest life that could send has sent."""
+        if self.before is not None:
+            return self.before
+        window = self.source.window
+        stop = window.next
+        unsettled = numbers_of(window.settled.missing(window.trail, stop))
+        return record(low=self.source.resume_point, next=stop, open=unsettled)
+
+    def _source_of(self) -> Fn:
+        life = self.source.config.incarnation
+        return record(state=self._source_state(), life=life, **dict(_named(self._window())))
+
+    def _next(self) -> int:
+        stop = self._window()["next"]
+        assert isinstance(stop, int)
+        return stop
+
+    def _may_send(self) -> bool:
+        source = self.source
+        credit = source.credit_bytes
+        return self.up and source.can_send and bool(credit) and source.window.next < self.constants.Messages
+
+    def _news(self) -> set[int]:
+        """What the source is about to hear and does not know."""
+        told = {number for ack in self.told for number in range(ack.first, ack.last + 1)}
+        unsettled = self._window()["open"]
+        assert isinstance(unsettled, frozenset)
+        return {number for number in told if number in unsettled}
+
+    def _asking(self) -> bool:
+        return any(reader.state == "ASKING" for reader in self.readers)
+
+    def _reader(self, number: int, reader: Reader) -> Fn:
+        blocks = number not in self.constants.Patient
+        return record(state=reader.state, blocks=blocks, consumed=reader.consumed, since=reader.since)
+
+
+def _named(fields: Fn) -> Iterator[tuple[str, Value]]:
+    yield from ((str(name), value) for name, value in fields.pairs)

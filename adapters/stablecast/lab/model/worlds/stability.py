@@ -1,0 +1,381 @@
+"""The world of `tla/Stability`: the lives of a source and the stores that keep its messages, by the core's machines.
+
+The source is a whole `SourceEndpoint`, each store a whole `StoreEndpoint`. The world adds what the core leaves to its
+drivers: streams and connections (queues that a crash empties), the stores' disks (synced and unsynced part, of which a
+crash drops the latter), registration intervals that pass, and processes that end and come back.
+
+Numbers begin at 1 in the model and at 0 in the core (`stability_view`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Notify, Resend, Send
+from stablecast.core.protocol.events import Event, Stable, StableFlag
+from stablecast.core.protocol.inputs import Arrived, Data, Gone, Persisted, Sent, SourceInput, Start, Tick
+from stablecast.core.protocol.messages import LateJoinInfo, LateJoinRequest, Registered, RetransmitRequest, StableAck
+from stablecast.core.registration.store_registration import Registration, RegistrationState
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.core.store import StoreEndpoint
+from stablecast.lab.model.canonical import Value
+from stablecast.lab.model.clone import Shared
+from stablecast.lab.model.explorer import Action, State
+from stablecast.lab.model.worlds.stability_stores import (
+    INTERVAL_NS,
+    REG_ID,
+    Constants,
+    Journal,
+    Process,
+    address,
+    source_config,
+    store_config,
+)
+from stablecast.lab.model.worlds.stability_view import (
+    INVARIANTS,
+    answers_view,
+    aside_view,
+    disk_view,
+    highest,
+    registration_view,
+    source_view,
+    store_view,
+    window_view,
+)
+
+__all__ = ["INVARIANTS", "World"]
+
+WAITING = (RegistrationState.REGISTERING, RegistrationState.RENEWING, RegistrationState.UNRESPONSIVE)
+"""A request to the store is not answered yet."""
+
+
+@attrs.define
+class World:
+    """See the module. `life` is the source's; `safe` are (life, number) that were reported stable.
+
+    `aside` is the other process while it is cut off from its stores, and its life.
+    """
+
+    constants: Constants
+    shared_stores: list[Shared[Process]]
+    shared_source: Shared[SourceEndpoint] | None = None
+    life: int = 0
+    aside: tuple[Shared[SourceEndpoint] | None, int] = (None, 0)
+    crashes: int = 0
+    safe: set[tuple[int, int]] = attrs.field(factory=set)
+    now: int = 0
+
+    @classmethod
+    def create(cls, constants: Mapping[str, Value]) -> Self:
+        """The initial state: the stores run, the source does not."""
+        known = Constants(**{name: value for name, value in constants.items() if name != "Mutant"})  # type: ignore[arg-type]
+        machines = [StoreEndpoint.create(store_config(known, index)) for index in range(len(known.groups))]
+        return cls(known, [Shared(Process(index, machine)) for index, machine in enumerate(machines)])
+
+    @property
+    def stores(self) -> list[Process]:
+        """To look at."""
+        return [shared.machine for shared in self.shared_stores]
+
+    @property
+    def source(self) -> SourceEndpoint | None:
+        """To look at."""
+        return None if self.shared_source is None else self.shared_source.machine
+
+    def _own(self, index: int) -> Process:
+        """A store to change."""
+        shared = self.shared_stores[index] = self.shared_stores[index].own()
+        return shared.machine
+
+    # What can happen.
+
+    def actions(self) -> Iterator[Action]:
+        """In the order of the model's `Next`."""
+        heard = not any(process.back for process in self.stores if not self.constants.slow(process.index))
+        if heard:
+            yield from ((name,) for name in self._source_actions())
+        for number, process in enumerate(self.stores, 1):
+            if heard:
+                yield from ((name, number) for name in self._store_actions(process))
+            if process.back:
+                yield ("ToSource", number)
+
+    def _source_actions(self) -> Iterator[str]:
+        source, calm = self.source, self._calm(self.stores)
+        if calm and "rival" in self.constants.Faults and self._may_turn():
+            yield "Turn"
+        if source is None:
+            if calm and max(self.life, self.aside[1]) < self.constants.Lives:
+                yield "Begin"
+            return
+        if self._may_stop(source):
+            yield "Stop"
+        if not (calm and self._prompt(self.stores)):
+            return
+        enrollment = source.enrollment
+        waits = source.state is SourceState.REGISTERING and not enrollment.first_interval_over
+        if waits or any(r.state is RegistrationState.RENEWING for r in enrollment.registrations.values()):
+            yield "Wait"
+        if source.can_send and source.window.next < self.constants.Numbers and source.credit_messages:
+            yield "Send"
+
+    def _may_stop(self, source: SourceEndpoint) -> bool:
+        """Return whether the process may crash; along some paths the first life, or one that sent nothing, does not."""
+        sent = source.state is not SourceState.REGISTERING and source.window.next > source.resume_point
+        return {"once": self.life > 1, "away": sent}.get(self.constants.Paths, True)
+
+    def _may_turn(self) -> bool:
+        """Whether there is one to be cut off, or one to come back, and nobody who has not begun."""
+        if self.constants.Paths == "once" and self.aside[1]:
+            return self.life > self.aside[1] and self.source is None
+        source = self.source
+        return self.aside[0] is not None if source is None else source.state is not SourceState.REGISTERING
+
+    def _store_actions(self, process: Process) -> Iterator[str]:
+        constants = self.constants
+        calm = self._calm([other for other in self.stores if other is not process])
+        if process.machine is None:
+            if calm:
+                yield "Restart"
+                if "wipe" in constants.Faults and process.synced != Journal():
+                    yield "Wipe"
+            return
+        if calm:
+            yield from self._hearing(process)
+        if process.dirty:
+            yield "Sync"
+        if self.crashes < constants.Crashes:
+            yield "Crash"
+
+    def _hearing(self, process: Process) -> Iterator[str]:
+        """What a store may hear next."""
+        prompt, in_turn = self._prompt(self.stores), self._prompt(self.stores[: process.index])
+        if self._unanswered(process) and in_turn:
+            yield "Ask"
+        repository = process.repository
+        if self._announced(process) and repository is not None:
+            if self._uninformed(process) and in_turn:
+                yield "Inform"
+            behind = repository.resume_point is not None and highest(repository) < self._source.window.next - 1
+            if behind and prompt and self._informs():
+                yield "Inform"
+            if repository.filling.asked_at is not None and not process.granting and prompt:
+                yield "Fill"
+        if process.stream and prompt:
+            if not process.granting:
+                yield "ToStore"
+            if self.constants.weak("lose", process.index):
+                yield "Lose"
+
+    def _calm(self, stores: list[Process]) -> bool:
+        """Whether nobody else's disk comes first."""
+        return "lag" in self.constants.Faults or not any(process.dirty for process in stores)
+
+    def _prompt(self, stores: list[Process]) -> bool:
+        """Whether nothing that these stores are told comes first."""
+        slow = self.constants.slow
+        return not any(self._unanswered(store) or self._uninformed(store) for store in stores if not slow(store.index))
+
+    def _unanswered(self, process: Process) -> bool:
+        """Whether a request to the store is under way."""
+        if self.source is None or process.machine is None or self._registration(process).state not in WAITING:
+            return False
+        if not self._connected(process):
+            return False
+        granting = process.granting and process.life == self.life
+        return not granting and not process.granted(self.life)
+
+    def _announced(self, process: Process) -> bool:
+        """Whether the store hears this life, and it has begun."""
+        running = self.source is not None and self.source.state is not SourceState.REGISTERING
+        return running and process.life == self.life and self._connected(process)
+
+    def _connected(self, process: Process) -> bool:
+        proven = self.source is not None and self.source.lineage.proof > 0
+        return self.constants.connected(process.index, self.life, self.aside[1], proven)
+
+    def _informs(self) -> bool:
+        """Whether the source announces itself: only while it may send."""
+        return self.source is not None and self.source.state is SourceState.ACTIVE
+
+    def _uninformed(self, process: Process) -> bool:
+        repository = process.repository
+        heard = self._informs() and process.life == self.life and self._connected(process)
+        return heard and repository is not None and repository.resume_point is None
+
+    def do(self, action: Action) -> None:
+        """Let it happen."""
+        name, *parameters = action
+        if parameters:
+            (number,) = parameters
+            assert isinstance(number, int)
+            self._AT_A_STORE[str(name)](self, self._own(number - 1))
+        else:
+            self._AT_THE_SOURCE[str(name)](self)
+        if self.source is not None and self.source.state is SourceState.OVER:
+            self.shared_source = None
+
+    def _begin(self) -> None:
+        self.life = max(self.life, self.aside[1]) + 1
+        self.shared_source = Shared(SourceEndpoint.create(source_config(self.constants, self.life)))
+        self._hear(Start())
+
+    def _stop(self) -> None:
+        self.shared_source = None
+        for index, process in enumerate(self.stores):
+            if not self.constants.weak("late", process.index) and (process.stream or process.back):
+                self._own(index).disconnect()
+
+    def _turn(self) -> None:
+        """All stores fall silent to the one process until their leases are over; the other is looked at."""
+        for index, process in enumerate(self.stores):
+            self._own(index).disconnect()
+            if self.shared_source is not None:
+                self._hear(Gone(address(process.index)))
+        if self.shared_source is not None:
+            self._wait()
+        (self.shared_source, self.life), self.aside = self.aside, (self.shared_source, self.life)
+
+    def _wait(self) -> None:
+        self.now += INTERVAL_NS
+        self._hear(Tick())
+
+    def _send(self) -> None:
+        number = self._source.window.next
+        self._hear(Sent(number, 1, 0))
+        for index, process in enumerate(self.stores):
+            if process.life == self.life and self._connected(process):
+                self._own(index).stream.append(number)
+
+    def _ask(self, process: Process) -> None:
+        if process.life != self.life:
+            process.stream = []
+        process.feed(Arrived(self._registration(process).request))
+
+    def _inform(self, process: Process) -> None:
+        process.feed(Arrived(self._source.info()))
+
+    def _to_store(self, process: Process) -> None:
+        process.feed(self._data(process.stream.pop(0), process.life))
+
+    def _lose(self, process: Process) -> None:
+        process.stream.pop(0)
+
+    def _fill(self, process: Process) -> None:
+        """The store asks (again), the source says what there is, is asked for it, and sends it."""
+        repository = process.repository
+        assert repository is not None
+        requests = repository.filling.requests
+        (told,) = self._answers(LateJoinRequest(requests.incarnation, REG_ID, requests.reply_to))
+        assert isinstance(told, LateJoinInfo)
+        for request in process.feed(Arrived(told)):
+            for resent in self._answers(request):
+                assert isinstance(resent, Resend)
+                for number in range(resent.first, resent.last + 1):
+                    process.feed(self._data(number, self.life, recovered=True))
+
+    def _sync(self, process: Process) -> None:
+        assert process.machine is not None
+        process.dirty = False
+        process.synced = attrs.evolve(process.written, messages=dict(process.written.messages))
+        process.feed(Persisted(process.machine.tickets.last))
+
+    def _to_source(self, process: Process) -> None:
+        """A grant, or all acknowledgements up to the next one; what nobody hears is lost."""
+        message = process.back.pop(0)
+        self._hear(Arrived(message))
+        while process.back and _together(message, process.back[0]):
+            self._hear(Arrived(process.back.pop(0)))
+
+    def _crash(self, process: Process) -> None:
+        process.crash()
+        self.crashes += 1
+        self._hear(Gone(address(process.index)))
+
+    def _restart(self, process: Process) -> None:
+        process.machine = StoreEndpoint.create(store_config(self.constants, process.index))
+        kept = process.synced
+        process.written = attrs.evolve(kept, messages=dict(kept.messages))
+        process.machine.recover([] if kept.client is None else [kept.client], kept.extents(), {}, 0)
+        process.feed(Start())
+
+    def _wipe(self, process: Process) -> None:
+        process.synced = Journal()
+
+    _AT_THE_SOURCE: ClassVar = {"Begin": _begin, "Stop": _stop, "Turn": _turn, "Wait": _wait, "Send": _send}
+    _AT_A_STORE: ClassVar = {
+        "Ask": _ask,
+        "Inform": _inform,
+        "ToStore": _to_store,
+        "Lose": _lose,
+        "Fill": _fill,
+        "Sync": _sync,
+        "ToSource": _to_source,
+        "Crash": _crash,
+        "Restart": _restart,
+        "Wipe": _wipe,
+    }
+
+    # The source's driver.
+
+    @property
+    def _source(self) -> SourceEndpoint:
+        assert self.source is not None
+        return self.source
+
+    def _registration(self, process: Process) -> Registration:
+        return self._source.enrollment.registrations[process.index]
+
+    def _hear(self, event: SourceInput) -> list[LateJoinInfo | Resend]:
+        """Let the source have it, if it runs; returns what it sends to a store that asked."""
+        if self.shared_source is None:
+            return []
+        self.shared_source = self.shared_source.own()
+        source = self.shared_source.machine
+        source.receive(event, self.now)
+        told: list[LateJoinInfo | Resend] = []
+        for effect in source.take_effects():
+            if isinstance(effect, Notify):
+                self._note(effect.event)
+            elif isinstance(effect, Resend):
+                told.append(effect)
+            elif isinstance(effect, Send) and isinstance(effect.message, LateJoinInfo):
+                told.append(effect.message)
+        return told
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Stable) and event.flags & StableFlag.STABLE:
+            self.safe |= {(self.life, number) for number in range(event.first, event.last + 1)}
+
+    def _answers(self, request: LateJoinRequest | RetransmitRequest) -> list[LateJoinInfo | Resend]:
+        return self._hear(Arrived(request))
+
+    def _data(self, number: int, life: int, recovered: bool = False) -> Data:
+        return Data(life, life, serial.wire(number), 1, 0, recovered, token=0)
+
+    # What the model sees.
+
+    def abstract(self) -> State:
+        """The model's variables."""
+        stores, source, constants = self.stores, self.source, self.constants
+        shared, other = self.aside
+        return {
+            "aside": aside_view(None if shared is None else shared.machine, other, len(stores)),
+            "source": source_view(source, self.life),
+            "reg": tuple(registration_view(source, process.index) for process in stores),
+            "window": window_view(source, len(stores)),
+            "stream": tuple(tuple(number + 1 for number in process.stream) for process in stores),
+            "back": tuple(answers_view(process.back) for process in stores),
+            "store": tuple(store_view(process, constants) for process in stores),
+            "disk": tuple(disk_view(process, constants) for process in stores),
+            "safe": frozenset((life, number + 1) for life, number in self.safe),
+            "crashes": self.crashes,
+        }
+
+
+def _together(one: Registered | StableAck, other: Registered | StableAck) -> bool:
+    """Whether two answers arrive in one step."""
+    acks = isinstance(one, StableAck) and isinstance(other, StableAck)
+    return acks and one.incarnation == other.incarnation

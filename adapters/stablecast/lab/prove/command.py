@@ -1,0 +1,149 @@
+"""`stablecast prove`: what it prints, and what it returns.
+
+Exit status: 0 if there is neither loss nor stall within the bounds, 1 if there is, 2 if the configuration cannot be
+read or no source would start with it.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.lab.prove import story
+from stablecast.lab.prove.instance import Bounds, Instance, instance
+from stablecast.lab.prove.search import Found, Result, Search, Verdict
+from stablecast.lab.prove.world import World
+from stablecast.text import plural, unread
+
+FAILED, UNREADABLE = 1, 2
+
+Say = Callable[[str], None]
+
+
+@attrs.frozen
+class Job:
+    """What to prove, and how to say it."""
+
+    files: Sequence[Path]
+    options: Sequence[str]
+    profile: str
+    bounds: Bounds
+    as_json: bool
+
+
+def run(job: Job, say: Say, note: Say) -> int:
+    """Returns the exit status; `say` is for what was found, `note` for what is wrong with the configuration."""
+    try:
+        to_prove = instance(job.files, job.options, job.profile, job.bounds)
+    except StablecastError as error:
+        return _unread(job, str(error), say, note)
+    except OSError as error:
+        return _unread(job, unread(Path(error.filename or "the configuration"), error), say, note)
+    refused = [finding.text for finding in to_prove.findings if finding.fatal]
+    if refused:
+        return _refused(job, to_prove, "; ".join(refused), say, note)
+    done = _searched(job, to_prove)
+    if job.as_json:
+        say(json.dumps(_told(job, done)))
+    else:
+        _print(job, done, say)
+    return 0 if done[-1][1].verdict is Verdict.NONE else FAILED
+
+
+def _searched(job: Job, to_prove: Instance) -> list[tuple[World, Result]]:
+    """Search pass by pass, up to the first one that finds something."""
+    done: list[tuple[World, Result]] = []
+    for bounds in job.bounds.passes(len(to_prove.source.stores)):
+        world = World.create(attrs.evolve(to_prove, bounds=bounds))
+        done.append((world, Search(world).run()))
+        if done[-1][1].verdict is not Verdict.NONE:
+            break
+    return done
+
+
+def _unread(job: Job, why: str, say: Say, note: Say) -> int:
+    if job.as_json:
+        say(json.dumps({"verdict": "unreadable", "reason": why}))
+    note(f"stablecast: {why}")
+    return UNREADABLE
+
+
+def _refused(job: Job, refused: Instance, why: str, say: Say, note: Say) -> int:
+    if job.as_json:
+        head = {"verdict": "refused", "profile": job.profile, "reason": why}
+        say(json.dumps({**head, "bounds": attrs.asdict(refused.bounds), "states": 0, "steps": [], **_advice(refused)}))
+    note(f"stablecast: refused under profile {job.profile}: {why}")
+    return UNREADABLE
+
+
+def _advice(advised: Instance) -> dict[str, Any]:
+    return {"findings": [attrs.asdict(finding) for finding in advised.findings], "notes": list(advised.notes)}
+
+
+def _told(job: Job, done: list[tuple[World, Result]]) -> dict[str, Any]:
+    """The last pass decides; `states` are those of all passes."""
+    world, result = done[-1]
+    found = result.loss or result.stall
+    told = {
+        "verdict": result.verdict,
+        "profile": job.profile,
+        "bounds": attrs.asdict(world.bounds),
+        "states": sum(one.states for _, one in done),
+        "complete": all(one.complete for _, one in done),
+        "passes": [_pass(searched.bounds, one) for searched, one in done],
+        "stores": story.legend(world.instance),
+        "steps": _run(world, found),
+        "lost": story.lost(found.loss) if found else None,
+        "remedies": story.remedies(world.instance, found) if found else [],
+        **_advice(world.instance),
+    }
+    if result.loss and result.stall:
+        told["stall"] = _run(world, result.stall)
+    return told
+
+
+def _pass(bounds: Bounds, result: Result) -> dict[str, Any]:
+    told = {"verdict": result.verdict, "states": result.states, "complete": result.complete}
+    return {"bounds": attrs.asdict(bounds), **told}
+
+
+def _run(world: World, found: Found | None) -> list[dict[str, Any]]:
+    return [step.as_json() for step in story.steps(world, found)] if found else []
+
+
+def _print(job: Job, done: list[tuple[World, Result]], say: Say) -> None:
+    proved = done[0][0].instance
+    for text in (*proved.notes, *(finding.text for finding in proved.findings)):
+        say(f"note: {text}")
+    for text in story.legend(proved):
+        say(text)
+    for world, result in done:
+        for found in (result.loss, result.stall):
+            if found is not None:
+                _print_run(world, found, say)
+        say(_summary(job, world.bounds, result))
+
+
+def _print_run(world: World, found: Found, say: Say) -> None:
+    say("")
+    for number, step in enumerate(story.steps(world, found), 1):
+        say(f"{number:3}. {step.action}")
+        for text in step.told:
+            say(f"       the application hears: {text}")
+        say("       " + "   ".join(f"{name}: {held}" for name, held in step.stores.items()))
+    say(story.ending(found))
+    for text in story.remedies(world.instance, found):
+        say(f"with {text}")
+    say("")
+
+
+def _summary(job: Job, bounds: Bounds, result: Result) -> str:
+    looked = plural(result.states, "state") + ("" if result.complete else ", and there are more: raise --bound")
+    limits = f"messages {bounds.messages}, restarts of the source {bounds.restarts}, disks lost {bounds.wipes}"
+    if bounds.faults:
+        limits += f", faults {' '.join(bounds.faults)}"
+    found = "none within these bounds" if result.verdict is Verdict.NONE else result.verdict
+    return f"profile {job.profile}: {found} ({limits}; stores away at any time; {looked})"

@@ -1,0 +1,249 @@
+"""A run as people follow it: what happened, who held what then, what the application was told; and what would help.
+
+Stores are A, B, C in the order of the configuration. Message 0 of the first life is 0, of the second 0', of the third
+0''. What would help is found by trying: the same run is played with one thing changed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from stablecast.core.protocol.events import Overtaken, QuorumLost, RegistrationComplete
+from stablecast.core.protocol.quorum import Consensus, Intergroup
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.setting_relations import relations
+from stablecast.core.protocol.settings import StoreBehavior
+from stablecast.lab.prove.instance import Instance
+from stablecast.lab.prove.search import Found, ends_well
+from stablecast.lab.prove.sources import Told
+from stablecast.lab.prove.state import NOBODY, Action, Deed, Kind, Loss, State
+from stablecast.lab.prove.world import World
+
+ALONE = (Repair.EVERY_GROUP, Repair.ONE_LIFE, Repair.HOLES)
+"""The repairs that decide here."""
+
+
+@attrs.frozen
+class Step:
+    """What happened, what the application was told, and what each store has afterwards."""
+
+    action: str
+    told: tuple[str, ...]
+    stores: dict[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {"action": self.action, "told": list(self.told), "stores": self.stores}
+
+
+def label(index: int) -> str:
+    """What a store is called.
+
+    >>> label(0), label(25), label(26)
+    ('A', 'Z', 'A1')
+    """
+    return chr(ord("A") + index % 26) + (str(index // 26) if index >= 26 else "")
+
+
+def message(life: int, number: int) -> str:
+    """What a message is called."""
+    return f"{number}{chr(39) * (life - 1)}"
+
+
+def legend(instance: Instance) -> list[str]:
+    """Which store is which."""
+    return [
+        f"{label(index)} = {store.name or store.address}, group {store.group}"
+        for index, store in enumerate(instance.source.stores)
+    ]
+
+
+def steps(world: World, found: Found) -> list[Step]:
+    """The run, step by step."""
+    told: list[Step] = []
+    state = world.start()
+    for action in found.run:
+        draft = world.do(state, action)
+        state = draft.done()
+        heard = tuple(dict.fromkeys(_heard(event, life) for life, event in draft.told))
+        told.append(Step(_action(world, state, action), heard, holdings(world, state)))
+    return told
+
+
+def holdings(world: World, state: State) -> dict[str, str]:
+    """What each store has; in brackets what is not synced."""
+    told = {}
+    for index in world.indices:
+        store = world.store(state, index)
+        names = []
+        for number, life in sorted(store.content.items()):
+            name = message(life, number)
+            names.append(f"({name})" if number in store.unsynced else name)
+        told[label(index)] = " ".join(names or ["-"]) + ("" if store.up else " (away)")
+    return told
+
+
+def _action(world: World, state: State, action: Action) -> str:
+    deed, indices = action
+    names = _names(indices)
+    match deed:
+        case Deed.BEGIN:
+            return f"the source {'starts' if state.lives == 1 else 'returns'} and {_reaches(world, indices)}"
+        case Deed.TAKE_OVER:
+            return f"the source is cut off; another process with its RegID starts and {_reaches(world, indices)}"
+        case Deed.COME_BACK:
+            return f"the process that was cut off comes back and {_reaches(world, indices)}"
+        case Deed.DOUBLE:
+            return "the context makes a second source with the same RegID"
+        case Deed.ALTERNATE:
+            return "the other source of the context registers again"
+        case Deed.STOP:
+            verb = "loses" if len(indices) == 1 else "lose"
+            return "the source crashes" + (f"; {names} {verb} what is not synced" if indices else "")
+        case Deed.SEND:
+            source = world.source(state)
+            assert source is not None
+            return f"the source sends {message(source.life, source.next - 1)}"
+    return f"{names} {_FATES[deed]}"
+
+
+def _reaches(world: World, indices: tuple[int, ...]) -> str:
+    others = [index for index in world.indices if index not in indices]
+    away = f"; {_names(others)} cannot be reached" if others else ""
+    return f"reaches {_names(indices)}{away}"
+
+
+_FATES = {
+    Deed.SYNC: "syncs and acknowledges",
+    Deed.FILL: "has the source fill its holes",
+    Deed.RETURN: "comes back",
+    Deed.CRASH: "crashes and loses what is not synced",
+    Deed.LEAVE: "is cut off, what it has is synced",
+    Deed.WIPE: "loses its disk",
+    Deed.INFORM: "is told where the source resumed",
+}
+
+
+def _names(indices: tuple[int, ...] | list[int]) -> str:
+    return ", ".join(label(index) for index in indices)
+
+
+def _heard(event: Told, life: int) -> str:
+    match event:
+        case RegistrationComplete():
+            return f"registration complete, the next message is {message(life, event.number)}"
+        case QuorumLost():
+            return "too few stores are registered: sending is refused"
+        case Overtaken():
+            return "another process with the same RegID took over: this source has ended"
+        case _:
+            numbers = range(event.first, event.last + 1)
+            return f"stable: {', '.join(message(life, number) for number in numbers)}"
+
+
+def ending(found: Found) -> str:
+    """What it came to."""
+    loss = found.loss
+    if loss is None:
+        return (
+            "STALL: even if every store comes back and everything is synced, nothing that is sent becomes stable again"
+        )
+    name = message(loss.life, loss.number)
+    match loss.kind:
+        case Kind.GONE:
+            return f"LOSS: {name} was reported stable, and no store has it any more"
+        case Kind.REUSED:
+            return (
+                f"LOSS: {name} was reported stable, and the source will use its number again: "
+                "stores and receivers take another message for it, or cut it back"
+            )
+        case _:
+            return f"LOSS: {name} was reported stable; a receiver finds it at none of the stores there, and gives it up"
+
+
+def remedies(instance: Instance, found: Found) -> list[str]:
+    """What prevents this run, each alone, found by playing it again; and what would not have let the source start."""
+    told = []
+    for text, changed in _candidates(instance):
+        refused = [finding.text for finding in relations(changed.source) if finding.fatal]
+        if refused:
+            told.append(f"{text}: the source does not start, {'; '.join(refused)}")
+        elif harmless(changed, found):
+            told.append(f"{text}: this run does no harm")
+    return told
+
+
+def _candidates(instance: Instance) -> Iterator[tuple[str, Instance]]:
+    source = instance.source
+    if source.consensus is not Consensus.HIGHEST:
+        highest = attrs.evolve(source, consensus=Consensus.HIGHEST)
+        yield "ume_consensus_sequence_number_behavior highest", attrs.evolve(instance, source=highest)
+    if source.behavior is StoreBehavior.RR:
+        yield "ume_store_behavior qc", attrs.evolve(instance, source=attrs.evolve(source, behavior=StoreBehavior.QC))
+    if len(source.groups.sizes) > 1:
+        for rule in (Intergroup.MAJORITY, Intergroup.ALL):
+            groups = attrs.evolve(source.groups, intergroup=rule)
+            changed = attrs.evolve(instance, source=attrs.evolve(source, groups=groups))
+            if rule is not source.groups.intergroup:
+                yield f"ume_retention_intergroup_stability_behavior {rule.name.lower()}", changed
+    for repair in (*ALONE, Repair.ALL):
+        if repair not in source.repairs:
+            name = "profile safe" if repair is Repair.ALL else f"the repair {repair.name} of profile safe"
+            yield name, _repaired(instance, repair)
+
+
+def _repaired(instance: Instance, repair: Repair) -> Instance:
+    source = attrs.evolve(instance.source, repairs=instance.source.repairs | repair)
+    if repair is Repair.ALL:
+        source = attrs.evolve(source, consensus=Consensus.HIGHEST)
+    return attrs.evolve(
+        instance,
+        source=source,
+        store_repairs=instance.store_repairs | repair,
+        receiver_repairs=instance.receiver_repairs | repair,
+    )
+
+
+def harmless(instance: Instance, found: Found) -> bool:
+    """Whether the same run comes to no harm in another instance; what cannot happen there does not."""
+    world = World.create(instance)
+    state = world.start()
+    for action in found.run:
+        if possible(world, state, action):
+            state = world.do(state, action).done()
+            if world.loss(state) is not None:
+                return False
+    return ends_well(world, state)
+
+
+def possible(world: World, state: State, action: Action) -> bool:
+    """Whether something can happen in a state."""
+    deed, indices = action
+    source = world.source(state)
+    match deed:
+        case Deed.BEGIN:
+            return source is None
+        case Deed.STOP:
+            return source is not None
+        case Deed.TAKE_OVER | Deed.DOUBLE:
+            return source is not None and source.begun and state.aside == NOBODY
+        case Deed.COME_BACK:
+            return state.aside != NOBODY and not state.doubled and (source is None or source.begun)
+        case Deed.ALTERNATE:
+            return state.doubled
+        case Deed.INFORM:
+            return world.uninformed(state, *indices)
+        case Deed.SEND:
+            return source is not None and source.may_send
+        case Deed.FILL:
+            return world.asks(state, *indices)
+        case Deed.RETURN | Deed.WIPE:
+            return not world.store(state, *indices).up
+        case _:
+            return world.store(state, *indices).up
+
+
+def lost(loss: Loss | None) -> dict[str, Any] | None:
+    """For machines."""
+    return None if loss is None else {"kind": loss.kind, "message": message(loss.life, loss.number)}

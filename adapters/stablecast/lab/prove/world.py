@@ -1,0 +1,400 @@
+"""One source, its stores, and everything that may happen to them: what can be done in a state, and what comes of it.
+
+Steps are coarse. What nobody may prevent happens at once: a store that is there is registered, told where the source
+resumes (and syncs that), and given what is sent. What may fail or wait is a step of its own: a store syncs and says
+so; it is cut off and keeps what it wrote, or crashes and loses what it had not synced; it comes back; it has the source
+fill its holes; the source crashes, and what each store had not synced then may be lost; it returns, and any of the
+stores can be reached. While no source runs, all that counts of a store is what it has on disk.
+
+**Two living processes of one RegID.** A process is cut off from every store, and another takes its place. Or a context
+makes a second source of its topic, and both go on. One of the two has the stores at a time. The other is *aside*, and
+may come back through any of them. From the first takeover on the SRI of a life reaches each store in a step of its own,
+so that a life may end before every store has heard of it.
+
+**Loss.** A message that was reported stable (1) is at no store any more, (2) has a number that the source uses again,
+or (3) is at none of the stores that a receiver can ask when it may give up (`enlistment`).
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol.events import Stable
+from stablecast.core.protocol.history import owner
+from stablecast.core.protocol.inputs import Arrived, Data, Gone, Reset, Sent, SourceInput, Start, Tick
+from stablecast.core.protocol.messages import LateJoinInfo, Message, Refused, Registered, RetransmitRequest, StableAck
+from stablecast.core.protocol.quorum import GroupRules, Quorums
+from stablecast.core.protocol.settings import ReceiverConfig
+from stablecast.core.receiver.store_registrations import Enlistment
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.lab.prove.bounds import MAX_TAKEOVERS, Fault
+from stablecast.lab.prove.instance import Bounds, Instance
+from stablecast.lab.prove.sources import Sources, address, reduced
+from stablecast.lab.prove.sources import View as SourceView
+from stablecast.lab.prove.state import FATES, NOBODY, REGISTERING, Action, Deed, Draft, Kind, Loss, State
+from stablecast.lab.prove.stores import Fate, Step, Stores
+from stablecast.lab.prove.stores import View as StoreView
+
+
+@attrs.define
+class World:
+    """The instance and all that was seen of its endpoints. `symmetric`: stores of a group may change places."""
+
+    instance: Instance
+    sources: Sources
+    stores: Stores
+    symmetric: bool
+    groups: list[int]
+    indices: list[int]
+    quorums: Quorums
+    allowed: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
+
+    @classmethod
+    def create(cls, instance: Instance) -> "World":
+        """The world of an instance."""
+        config = reduced(instance.source, instance.bounds.messages)
+        sources = Sources(config)
+        life = sources.states[sources.new(0)]
+        enrollment = life.endpoint.enrollment
+        groups = [store.group for store in config.stores]
+        rotating = enrollment.rotation is not None
+        told = enrollment.quorums if rotating else Quorums.of(GroupRules(config.groups.sizes), groups)
+        stores = Stores.create(instance.store_repairs)
+        return cls(instance, sources, stores, not rotating, groups, sorted(enrollment.registrations), told)
+
+    @property
+    def bounds(self) -> Bounds:
+        """How much may happen."""
+        return self.instance.bounds
+
+    def start(self) -> State:
+        """No source ever ran, and no store has anything."""
+        return State(NOBODY, 0, (self.stores.new(),) * len(self.sources.config.stores))
+
+    def key(self, state: State) -> tuple[object, ...]:
+        """What tells states apart, whichever of the equal stores of a group is which."""
+        rest = (state.lives, state.safe, state.wipes, state.takeovers, state.doubled)
+        if not self.symmetric:
+            return (state.source, state.aside, state.stores, rest)
+        common, each = self._parts(state.source)
+        other, beside = self._parts(state.aside)
+        places = sorted((self.groups[index], state.stores[index], each[index], beside[index]) for index in self.indices)
+        return (common, other, tuple(places), rest)
+
+    def _parts(self, source: int) -> tuple[int, tuple[int, ...]]:
+        """What a process knows in general, and of each store."""
+        return (NOBODY, (NOBODY,) * len(self.sources.config.stores)) if source < 0 else self.sources.parts[source]
+
+    def source(self, state: State | Draft) -> SourceView | None:
+        """The source that runs."""
+        return None if state.source < 0 else self.sources.views[state.source]
+
+    def store(self, state: State | Draft, index: int) -> StoreView:
+        """A store."""
+        return self.stores.views[state.stores[index]]
+
+    # What can happen.
+
+    def actions(self, state: State) -> Iterator[Action]:
+        """What can happen now; of equal stores to the first one only."""
+        source = self.source(state)
+        if source is None:
+            if state.lives <= self.bounds.restarts:
+                yield from ((Deed.BEGIN, there) for there in self._choices(state, self.indices) if there)
+            if state.wipes < self.bounds.wipes:
+                yield from ((Deed.WIPE, (index,)) for index in self._different(state) if self.store(state, index).used)
+            yield from self._takeovers(state)
+            return
+        if state.lives <= self.bounds.restarts or state.aside != NOBODY:
+            dirty = [index for index in self.indices if self.store(state, index).dirty]
+            yield from ((Deed.STOP, lost) for lost in self._choices(state, dirty))
+        if source.may_send and source.next < self.bounds.messages:
+            yield (Deed.SEND, ())
+        for index in self._different(state):
+            yield from ((deed, (index,)) for deed in self._deeds(state, index))
+        yield from self._takeovers(state)
+
+    def _takeovers(self, state: State) -> Iterator[Action]:
+        """What two living processes may do to each other; one that has not begun yet is nobody's rival."""
+        source, faults = self.source(state), self.bounds.faults or ()
+        may = state.takeovers < MAX_TAKEOVERS and (source is None or source.begun)
+        if may and source is not None and state.aside == NOBODY and state.lives <= self.bounds.restarts:
+            if Fault.RIVAL in faults:
+                yield from ((Deed.TAKE_OVER, there) for there in self._choices(state, self.indices) if there)
+            if Fault.TWIN in faults and source.active:
+                yield (Deed.DOUBLE, ())
+        if state.aside != NOBODY and (may or source is None):
+            if state.doubled:
+                yield (Deed.ALTERNATE, ())
+            else:
+                yield from ((Deed.COME_BACK, there) for there in self._choices(state, self.indices) if there)
+
+    def _classes(self, state: State, indices: Iterable[int]) -> list[list[int]]:
+        """The stores that may change places."""
+        each, beside = self._parts(state.source)[1], self._parts(state.aside)[1]
+        classes: dict[tuple[object, ...], list[int]] = {}
+        for index in indices:
+            place = self.groups[index] if self.symmetric else index
+            classes.setdefault((place, state.stores[index], each[index], beside[index]), []).append(index)
+        return list(classes.values())
+
+    def _different(self, state: State) -> list[int]:
+        """One of each class of equal stores."""
+        return [alike[0] for alike in self._classes(state, self.indices)]
+
+    def _choices(self, state: State, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:
+        """Every choice among these stores, as many as possible first; of equal ones only how many."""
+        classes = self._classes(state, indices)
+        for counts in product(*(range(len(alike), -1, -1) for alike in classes)):
+            chosen = (alike[:count] for alike, count in zip(classes, counts, strict=True))
+            yield tuple(sorted(index for alike in chosen for index in alike))
+
+    def _deeds(self, state: State, index: int) -> Iterator[Deed]:
+        store = self.store(state, index)
+        if not store.up:
+            yield Deed.RETURN
+            if state.wipes < self.bounds.wipes and store.used:
+                yield Deed.WIPE
+            return
+        if store.dirty:
+            yield Deed.SYNC
+            yield Deed.CRASH
+        if self.asks(state, index):
+            yield Deed.FILL
+        if self.uninformed(state, index):
+            yield Deed.INFORM
+        yield Deed.LEAVE
+
+    def asks(self, state: State, index: int) -> bool:
+        """Whether a store waits for the source to say what it can still have, and the source is there to say it."""
+        store, source = self.store(state, index), self.source(state)
+        return store.question is not None and source is not None and source.active and store.life == source.life
+
+    def uninformed(self, state: State, index: int) -> bool:
+        """Whether a store that is registered was not told yet where this life resumes."""
+        store, source = self.store(state, index), self.source(state)
+        if source is None or source.info is None or index not in source.counting:
+            return False
+        return store.up and store.life != source.life
+
+    def dirty(self, state: State, index: int) -> bool:
+        """Whether a store has something to lose."""
+        return self.store(state, index).dirty
+
+    def do(self, state: State, action: Action) -> Draft:
+        """What comes of it."""
+        deed, indices = action
+        draft = Draft.of(state)
+        match deed:
+            case Deed.BEGIN:
+                self._begin(draft, indices)
+            case Deed.STOP:
+                draft.source = NOBODY
+                if draft.doubled:  # One process has both.
+                    draft.aside, draft.doubled = NOBODY, False
+                for index in self.indices:
+                    self._take(draft, index, Fate.CRASH if index in indices else Fate.LEAVE)
+            case Deed.TAKE_OVER:
+                self._cut_off(draft)
+                self._begin(draft, indices)
+            case Deed.COME_BACK:
+                self._come_back(draft, indices)
+            case Deed.DOUBLE:
+                draft.aside, draft.doubled, draft.takeovers = draft.source, True, draft.takeovers + 1
+                self._begin(draft, (), self.sources.views[draft.source].context)
+            case Deed.ALTERNATE:
+                draft.source, draft.aside, draft.takeovers = draft.aside, draft.source, draft.takeovers + 1
+                self._renew(draft)
+            case Deed.INFORM:
+                self._tell(draft, *indices)
+            case Deed.SEND:
+                self._send(draft)
+            case Deed.FILL:
+                self._fill(draft, *indices)
+            case _:
+                (index,) = indices
+                self._take(draft, index, FATES[deed])
+                draft.wipes += deed is Deed.WIPE
+                if deed in (Deed.LEAVE, Deed.CRASH):
+                    self._miss(draft, index)
+        if deed in REGISTERING:
+            self._register(draft)
+        self._ask(draft)
+        self._bury(draft)
+        return draft
+
+    # What follows.
+
+    def _begin(self, draft: Draft, there: tuple[int, ...], context: int = 0) -> None:
+        for index in there:
+            self._take(draft, index, Fate.RETURN)
+        draft.lives += 1
+        draft.source = self.sources.new(draft.lives, context)
+        self._hear(draft, Start())
+
+    def _cut_off(self, draft: Draft) -> None:
+        """The source reaches no store until its leases are over; it is aside then."""
+        for index in self.indices:
+            self._take(draft, index, Fate.LEAVE)
+            self._miss(draft, index)
+        draft.source, draft.aside, draft.takeovers = NOBODY, draft.source, draft.takeovers + 1
+
+    def _come_back(self, draft: Draft, there: tuple[int, ...]) -> None:
+        """The process that is aside reaches stores again."""
+        back, draft.aside = draft.aside, NOBODY
+        if draft.source != NOBODY:
+            self._cut_off(draft)
+        draft.source = back
+        for index in there:
+            self._take(draft, index, Fate.RETURN)
+
+    def _renew(self, draft: Draft) -> None:
+        """The other source of a context finds out which stores are there, and that its connections to them broke."""
+        for index in self.indices:
+            if not self.store(draft, index).up:
+                self._miss(draft, index)
+        for index in self.indices:
+            if self.store(draft, index).up:
+                self._hear(draft, Reset(address(index)))
+
+    def _bury(self, draft: Draft) -> None:
+        """A life that another one followed ends; of two sources of one context the other one goes on."""
+        source = self.source(draft)
+        if source is None or not source.over:
+            return
+        if draft.doubled:
+            draft.source, draft.aside, draft.doubled = draft.aside, NOBODY, False
+            self._renew(draft)
+            self._register(draft)
+            self._ask(draft)
+            self._bury(draft)
+            return
+        draft.source = NOBODY
+        for index in self.indices:
+            self._take(draft, index, Fate.LEAVE)
+
+    def _hear(self, draft: Draft, event: SourceInput) -> list[Message | Data]:
+        """Let the source have it; returns what it answers, as it comes to the store that asked."""
+        life = self.sources.views[draft.source].life
+        heard = self.sources.hear(draft.source, event)
+        draft.source = heard.state
+        answers: list[Message | Data] = []
+        for answer in heard.answers:
+            if isinstance(answer, LateJoinInfo):
+                answers.append(answer)
+            else:
+                answers += [_data(life, number, True) for number in range(answer.first, answer.last + 1)]
+        for event_told in heard.told:
+            draft.told.append((life, event_told))
+            if isinstance(event_told, Stable):
+                numbers = range(event_told.first, event_told.last + 1)
+                draft.safe |= {(life, number) for number in numbers}
+        return answers
+
+    def _take(self, draft: Draft, index: int, step: Step) -> None:
+        """A store takes a step; the source hears what it says, and answers."""
+        draft.stores[index], sent = self.stores.take(draft.stores[index], step)
+        for message in sent:
+            match message:
+                case StableAck():
+                    self._hear(draft, Arrived(attrs.evolve(message, store_index=index)))
+                case Registered() | Refused():
+                    generation = self.sources.generation(draft.source, index)
+                    self._hear(draft, Arrived(attrs.evolve(message, store_index=index, generation=generation)))
+                case RetransmitRequest():
+                    for answer in self._hear(draft, Arrived(message)):
+                        assert isinstance(answer, Data)
+                        self._take(draft, index, answer)
+
+    def _send(self, draft: Draft) -> None:
+        source = self.source(draft)
+        assert source is not None
+        self._hear(draft, Sent(source.next, 1, 0))
+        for index in source.counting:
+            self._take(draft, index, _data(source.life, source.next, False))
+
+    def _fill(self, draft: Draft, index: int) -> None:
+        """The store asks again, hears what there is, and asks for it."""
+        question = self.store(draft, index).question
+        assert question is not None
+        for answer in self._hear(draft, Arrived(attrs.evolve(question, reply_to=address(index)))):
+            assert isinstance(answer, LateJoinInfo)
+            self._take(draft, index, answer)
+
+    def _miss(self, draft: Draft, index: int) -> None:
+        """The source finds that a store is away, and asks for an interval in vain."""
+        self._hear(draft, Gone(address(index)))
+        self._hear(draft, Tick())
+
+    def _register(self, draft: Draft) -> None:
+        """The source registers with the stores that are there, and waits for the others as long as the rules say."""
+        for _ in range(len(self.indices) + 1):
+            self._ask(draft)
+            source = self.source(draft)
+            if source is None or source.active or source.over:
+                break
+            self._hear(draft, Tick())
+        self._ask(draft)
+        self._inform(draft)
+
+    def _ask(self, draft: Draft) -> None:
+        source = self.source(draft)
+        for index, request in () if source is None else source.waits:
+            if self.store(draft, index).up:
+                self._take(draft, index, request)
+
+    def _inform(self, draft: Draft) -> None:
+        source = self.source(draft)
+        if source is None or source.info is None:
+            return
+        for index in source.counting:
+            store = self.store(draft, index)
+            known = store.life == source.life
+            if store.newest < source.next - 1 if known else not draft.takeovers:
+                self._tell(draft, index)
+
+    def _tell(self, draft: Draft, index: int) -> None:
+        """An SRI reaches a store, which syncs what it says."""
+        source = self.source(draft)
+        assert source is not None
+        assert source.info is not None
+        self._take(draft, index, source.info)
+        self._take(draft, index, Fate.SYNC)
+
+    # What must hold.
+
+    def loss(self, state: State) -> Loss | None:
+        """A message that was reported stable and is lost, if there is one."""
+        if not state.safe:
+            return None
+        source = self.source(state)
+        active = source is not None and source.active
+        for life, number in sorted(state.safe):
+            if not any(self._holds(state, index, life, number) for index in self.indices):
+                return Loss(Kind.GONE, life, number)
+            if source is not None and active and owner(source.lives, number) not in (None, life):
+                return Loss(Kind.REUSED, life, number)
+        if source is None or not active:
+            return None
+        for life, number in sorted(state.safe) if self._may_give_up(source.counting) else ():
+            if not any(self._holds(state, index, life, number) for index in source.counting):
+                return Loss(Kind.UNRECOVERABLE, life, number)
+        return None
+
+    def _holds(self, state: State, index: int, life: int, number: int) -> bool:
+        return self.store(state, index).content.get(number) == life
+
+    def _may_give_up(self, asked: tuple[int, ...]) -> bool:
+        """Whether a receiver that is registered with these stores gives up what none of them has."""
+        known = self.allowed.get(asked)
+        if known is None:
+            config = ReceiverConfig("topic", 0, "receiver:1", repairs=self.instance.receiver_repairs)
+            enrollment = Enrollment(self.quorums, {index: self.sources.registered(index) for index in asked})
+            known = self.allowed[asked] = bool(asked) and Enlistment(config, enrollment).may_give_up
+        return known
+
+
+def _data(life: int, number: int, recovered: bool) -> Data:
+    return Data(life, life, serial.wire(number), 1, 0, recovered, token=0)

@@ -1,0 +1,185 @@
+"""`stablecast sim`: many seeds over all cores, or one schedule again; what it prints, writes and returns."""
+
+import gc
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from stablecast.lab.sim.coverage import Coverage
+from stablecast.lab.sim.runner import Report, run
+from stablecast.lab.sim.schedule import Schedule, draw
+from stablecast.lab.sim.setup import ScheduleError
+from stablecast.lab.sim.shrink import shrink
+from stablecast.runtime import garbage_collection
+from stablecast.text import plural
+
+CHUNK_SEEDS: Final = 20
+"""Seeds that one process runs before it reports."""
+
+MAX_SHRUNK: Final = 5
+"""Failing seeds that are made small and written down; all others are only counted and named."""
+
+
+@attrs.frozen
+class Options:
+    """What to run. `directory` gets a schedule and traces of each failing seed; `jobs` 0 means one per core."""
+
+    seeds: int
+    first: int = 0
+    jobs: int = 0
+    wipe: bool = False
+    directory: Path = Path("stablecast-sim")
+
+
+@attrs.define
+class Outcome:
+    """What came of some seeds."""
+
+    seeds: int = 0
+    counts: Counter[str] = attrs.field(factory=Counter)
+    coverage: Coverage = attrs.field(factory=Coverage)
+    failed: list[Report] = attrs.field(factory=list)
+
+    def add(self, other: "Outcome") -> None:
+        """What came of others."""
+        self.seeds += other.seeds
+        self.counts += other.counts
+        self.coverage.add(other.coverage)
+        self.failed += other.failed
+
+
+def run_sim(options: Options, as_json: bool, replay: Path | None = None) -> int:
+    """Run seeds, or replay a schedule, print the outcome, and return the exit status: 0 only without violations.
+
+    Raises:
+        ScheduleError: If the file to replay is no schedule.
+        TraceError, OSError: If what a failing seed needs cannot be written, or the file not read.
+    """
+    began = time.monotonic()
+    outcome = _replay(replay) if replay is not None else _run_all(options, quiet=as_json)
+    outcome.failed.sort(key=lambda report: report.schedule.seed)
+    failures = [_failure(report, options.directory, index) for index, report in enumerate(outcome.failed)]
+    result = {
+        "seeds": outcome.seeds,
+        "violations": sum(len(report.violations) for report in outcome.failed),
+        "failures": failures,
+        "counts": dict(sorted(outcome.counts.items())),
+        "coverage": outcome.coverage.as_json(),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    if as_json:
+        typer.echo(json.dumps(result))
+    else:
+        _print(result)
+    return 1 if failures else 0
+
+
+def run_seeds(seeds: range, wipe: bool) -> Outcome:
+    """Run some seeds in this process."""
+    outcome = Outcome(seeds=len(seeds))
+    with outcome.coverage.watching(), _tidying_between() as tidy:
+        for seed in seeds:
+            report = run(draw(seed, wipe=wipe))
+            outcome.counts += report.counts
+            if report.violations:
+                outcome.failed.append(report)
+            tidy()
+    return outcome
+
+
+@contextmanager
+def _tidying_between() -> Iterator[Callable[[], int]]:
+    """Collect garbage between worlds, and not in the middle of one, where a tenth of its time would go into that."""
+    with garbage_collection.paused():
+        yield partial(gc.collect, 0)  # What is left of a world is young: nothing else was looked through meanwhile.
+
+
+def _run_all(options: Options, quiet: bool) -> Outcome:
+    outcome = Outcome()
+    console = Console(stderr=True)
+    columns = (TextColumn("sim"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task("sim", total=options.seeds)
+        for part in _parts(options):
+            outcome.add(part)
+            progress.update(task, completed=outcome.seeds)
+    return outcome
+
+
+def _parts(options: Options) -> Iterator[Outcome]:
+    """The outcome of each chunk of seeds, as they are done."""
+    stop = options.first + options.seeds
+    chunks = [range(at, min(at + CHUNK_SEEDS, stop)) for at in range(options.first, stop, CHUNK_SEEDS)]
+    jobs = min(options.jobs or os.cpu_count() or 1, len(chunks))
+    if jobs <= 1:
+        yield from map(partial(run_seeds, wipe=options.wipe), chunks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(run_seeds, chunk, options.wipe) for chunk in chunks]):
+            yield done.result()
+
+
+def _replay(path: Path) -> Outcome:
+    try:
+        schedule = Schedule.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ScheduleError(f"{path} is not JSON: {error}; give a file that the simulator wrote") from error
+    outcome = Outcome(seeds=1)
+    with outcome.coverage.watching():
+        report = run(schedule)
+    outcome.counts += report.counts
+    if report.violations:
+        outcome.failed.append(report)
+    return outcome
+
+
+def _failure(report: Report, directory: Path, index: int) -> dict[str, Any]:
+    """A failing seed for people and machines; the first few are shrunk and written down, with a trace of everybody."""
+    seed = report.schedule.seed
+    told: dict[str, Any] = {"seed": seed}
+    if index < MAX_SHRUNK:
+        report = shrink(report)
+        where = directory / f"seed-{seed}"
+        where.mkdir(parents=True, exist_ok=True)
+        path = where / "schedule.json"
+        path.write_text(json.dumps(report.schedule.as_json(), indent=1) + "\n", encoding="utf-8")
+        run(report.schedule, traces=where / "traces")
+        told |= {"schedule": str(path), "faults": [str(fault) for fault in report.schedule.faults]}
+        told["sends"] = len(report.schedule.sends)
+    told["violations"] = [
+        {"rule": violation.rule, "name": violation.name, "at_ns": violation.at, "text": violation.text}
+        for violation in report.violations
+    ]
+    return told
+
+
+def _print(result: dict[str, Any]) -> None:
+    for failure in result["failures"]:
+        typer.echo(f"seed {failure['seed']}: VIOLATED")
+        for violation in failure["violations"]:
+            typer.echo(f"  {violation['name']} at {violation['at_ns'] / 1e6:.3f} ms: {violation['text']}")
+        for fault in failure.get("faults", ()):
+            typer.echo(f"  {fault}")
+        if "schedule" in failure:
+            typer.echo(f"  again: stablecast sim --replay {failure['schedule']}")
+    for name, visited in result["coverage"].items():
+        never = f"; never: {', '.join(visited['never'])}" if visited["never"] else ""
+        states, transitions = len(visited["states"]), len(visited["transitions"])
+        typer.echo(f"{name}: {plural(states, 'state')}, {plural(transitions, 'transition')}{never}")
+    counts = result["counts"]
+    typer.echo(f"{plural(counts.get('sent', 0), 'message')} sent, {counts.get('delivered', 0):,} delivered")
+    seeds, violations = plural(result["seeds"], "seed"), plural(result["violations"], "violation")
+    typer.echo(f"{seeds}, {violations}, {result['seconds']:.1f} s")

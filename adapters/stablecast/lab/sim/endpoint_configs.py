@@ -1,0 +1,151 @@
+"""The configuration of each endpoint of a world. Spans are the documented defaults, three to ten times shorter."""
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol.messages import UNSET, Pace, Wishes
+from stablecast.core.protocol.settings import (
+    FlightBehavior,
+    Ordering,
+    OtrTimes,
+    ReceiverConfig,
+    RegistrationTimes,
+    RepositoryConfig,
+    RepositoryType,
+    Retention,
+    SourceConfig,
+    StoreBehavior,
+    StoreConfig,
+    StoreSpec,
+)
+from stablecast.lab.sim.setup import RECEIVERS, STORES, Setup
+
+TOPIC = "sim"
+HOSTS = {name: f"10.0.0.{number}" for number, name in enumerate(("source", *RECEIVERS, *STORES), 1)}
+STORE_ADDRESSES = tuple(f"{HOSTS[store]}:14567" for store in STORES)
+
+TIMES = RegistrationTimes(150 * MILLISECOND, 400 * MILLISECOND, 1200 * MILLISECOND)
+ACTIVITY_NS = 2 * SECOND
+LIFETIME_NS = 600 * SECOND
+"""The lifetime of a source's state is longer than any world."""
+
+BRIEF_ACTIVITY_NS = 1 * SECOND
+PROXY_INTERVAL_NS = 300 * MILLISECOND
+"""Where there are proxies, or where claimants are to follow each other often, a client is missed earlier."""
+
+RETRY_NS = 150 * MILLISECOND
+GIVE_UP_NS = 10 * SECOND
+CHECK_NS = 100 * MILLISECOND
+ACK_NS = 60 * MILLISECOND
+STABILITY_LIFETIME_NS = 3 * SECOND
+LIMITED_GIVE_UP_NS = 4 * SECOND
+"""Where limits let messages go they are given up, by source and receivers, before a world is said not to settle."""
+
+PACED_FLIGHT_BYTES = 240
+"""What may be in flight under RPP: twenty messages; a store has room for three times as many, or no limit."""
+
+LATE_JOIN_BYTES = 2400
+"""What a streaming source retains for those who join late."""
+
+
+def store_config(setup: Setup, address: str, seed: int, receiver_lifetime: int) -> StoreConfig:
+    """Of a store."""
+    default = StoreConfig("", 0)
+    return StoreConfig(
+        address,
+        seed,
+        repository=repository_config(setup, receiver_lifetime),
+        check_ns=CHECK_NS,
+        request_rate=setup.request_rate or default.request_rate,
+        allow_proxy=setup.proxies,
+        proxy_interval_ns=PROXY_INTERVAL_NS,
+        proxy_quorum=setup.quorate,
+        retry_ns=RETRY_NS,
+        give_up_ns=GIVE_UP_NS,
+    )
+
+
+def repository_config(setup: Setup, receiver_lifetime: int) -> RepositoryConfig:
+    """Of what a store keeps of the source."""
+    default = RepositoryConfig()
+    return RepositoryConfig(
+        kind=RepositoryType.MEMORY if setup.memory else RepositoryType.DISK,
+        size_threshold=setup.size_threshold or default.size_threshold,
+        size_limit=setup.size_limit or default.size_limit,
+        disk_limit=setup.disk_limit or default.disk_limit,
+        ack_interval_ns=ACK_NS,
+        ack_minimum=setup.ack_minimum,
+        forwarding=setup.forwarding,
+        allow_rpp=setup.paced,
+        allow_ack_on_reception=setup.on_reception,
+        write_delay_ns=setup.write_delay_ms * MILLISECOND,
+        source_activity_ns=BRIEF_ACTIVITY_NS if setup.proxies or setup.brief else ACTIVITY_NS,
+        source_lifetime_ns=LIFETIME_NS,
+        receiver_activity_ns=BRIEF_ACTIVITY_NS if setup.brief else ACTIVITY_NS,
+        receiver_lifetime_ns=receiver_lifetime,
+    )
+
+
+def source_config(
+    setup: Setup, incarnation: int, reply_to: str, transport: str, context: int, flight: int
+) -> SourceConfig:
+    """Of one life of the source."""
+    default = SourceConfig("", 0, "", "")
+    threshold, limit = setup.retained
+    return SourceConfig(
+        TOPIC,
+        incarnation,
+        reply_to,
+        transport,
+        _stores(setup),
+        setup.rules,
+        behavior=StoreBehavior.RR if setup.turns else StoreBehavior.QC,
+        session_id=1,
+        context=context,
+        times=TIMES,
+        flight_messages=flight,
+        flight_bytes=PACED_FLIGHT_BYTES if setup.paced else 0,
+        flight_behavior=FlightBehavior.NOTIFY if setup.notify else FlightBehavior.BLOCK,
+        retention=Retention(
+            threshold if setup.rules.sizes else LATE_JOIN_BYTES, limit or default.retention.limit_bytes, setup.unique
+        ),
+        confirmations=bool(setup.unique),
+        stability_timeout_ns=setup.stability_ms * MILLISECOND or default.stability_timeout_ns,
+        stability_lifetime_ns=STABILITY_LIFETIME_NS if setup.limited else default.stability_lifetime_ns,
+        check_ns=CHECK_NS,
+        late_join=not setup.forgetful,
+        sri_interval_ns=50 * MILLISECOND,
+        sri_maximum=3,
+        pace=Pace.RECEIVERS if setup.paced else Pace.SOURCE,
+        wishes=Wishes(
+            write_delay_ms=setup.write_delay_ms if setup.paced else UNSET, ack_on_reception=setup.on_reception
+        ),
+        wants_proxy=setup.proxies,
+    )
+
+
+def _stores(setup: Setup) -> tuple[StoreSpec, ...]:
+    return tuple(
+        StoreSpec("" if setup.named else address, group=group, name=name if setup.named else "")
+        for name, address, group in zip(STORES, STORE_ADDRESSES, setup.groups, strict=False)
+    )
+
+
+def receiver_config(setup: Setup, name: str, reply_to: str, context: int) -> ReceiverConfig:
+    """The template of a receiver's sessions."""
+    give_up = LIMITED_GIVE_UP_NS if setup.limited else GIVE_UP_NS
+    paced = Pace.NON_BLOCKING if setup.non_blocking and name == RECEIVERS[-1] else Pace.RECEIVERS
+    return ReceiverConfig(
+        TOPIC,
+        0,
+        reply_to,
+        session_id=2 + RECEIVERS.index(name),
+        context=context,
+        times=TIMES,
+        retry_ns=RETRY_NS,
+        give_up_ns=give_up,
+        otr=OtrTimes(give_up_ns=give_up),
+        ordering=Ordering.ARRIVAL if setup.arrival else Ordering.ORDERED,
+        ack_mode=setup.ack_mode,
+        ack_interval_ns=40 * MILLISECOND,
+        sri_request_interval_ns=200 * MILLISECOND,
+        pace=paced if setup.paced else Pace.SOURCE,
+    )

@@ -1,0 +1,319 @@
+"""What every process does: a clock, ports, connections to others, machines with a timer each; it may freeze or die."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.inputs import Gone, Input, Reset
+from stablecast.lab.sim.coded_messages import Greeting, Item, Reader
+from stablecast.lab.sim.network import Connection, Network
+from stablecast.lab.sim.virtual_time import Clock, World
+from stablecast.runtime.driven_machine import Driven
+
+EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
+EffectT = TypeVar("EffectT", bound=Effect)
+
+
+class Process:
+    """One process on its host. Everything that reaches it goes through `deliver`."""
+
+    def __init__(self, network: Network, name: str, host: str, clock: Clock) -> None:
+        """It runs; it listens nowhere yet."""
+        self.network = network
+        self.world: World = network.world
+        self.name = name
+        self.host = host
+        self.clock = clock
+        self.alive = True
+        self.frozen = False
+        self.connections: list[Connection] = []
+        self.drivers: list[Driver[Any, Any]] = []
+        self.pool = Pool(self)
+        self._ports: list[str] = []
+        self._backlog: deque[Callable[[], None]] = deque()
+
+    def now(self) -> int:
+        """What its clock shows."""
+        return self.clock.read(self.world.now)
+
+    def listen(self, address: str, accept: Callable[[Connection], None]) -> None:
+        """Take connections at an address."""
+        self._ports.append(address)
+        self.network.listeners[address] = (self, accept)
+
+    def leave(self, address: str) -> None:
+        """Take connections at an address no more."""
+        self._ports.remove(address)
+        del self.network.listeners[address]
+
+    def deliver(self, action: Callable[[], None]) -> None:
+        """Something from outside: a frozen process sees it when it runs again, a dead one never."""
+        if not self.alive:
+            return
+        if self.frozen:
+            self._backlog.append(action)
+        else:
+            action()
+
+    def freeze(self) -> None:
+        """The process is stopped; its sockets go on to take what comes."""
+        self.frozen = True
+
+    def thaw(self, *, timers_first: bool) -> None:
+        """It runs again and finds timers that are due and mail; an event loop may begin with either."""
+        if not self.alive or not self.frozen:
+            return
+        self.frozen = False
+        if timers_first:
+            self._wake_all()
+        while self._backlog and self.alive:
+            self._backlog.popleft()()
+        self._wake_all()
+
+    def leap(self, span: int) -> None:
+        """The clock leaps forward."""
+        self.clock.offset += span
+        for driver in self.drivers:
+            driver.on_leap()
+
+    def crash(self, *, flush: bool = True) -> None:
+        """It is killed; with `flush` what it wrote still leaves the host."""
+        self.alive = False
+        for address in self._ports:
+            del self.network.listeners[address]
+        for connection in list(self.connections):
+            connection.close(self, flush=flush)
+
+    def broken(self, event: Reset | Gone) -> None:
+        """A connection broke, or a port refused; what that means is the business of the kind of process."""
+        raise NotImplementedError
+
+    def _wake_all(self) -> None:
+        for driver in list(self.drivers):
+            driver.wake_if_due()
+
+
+class Driver(Generic[EventT_contra, EffectT]):
+    """Drives one machine as the event loop's driver does: feed, record, drain, perform, re-arm."""
+
+    def __init__(
+        self, process: Process, driven: Driven[EventT_contra, EffectT], perform: Callable[[EffectT], None]
+    ) -> None:
+        """Drive a machine and hand its effects to `perform`."""
+        self._process = process
+        self._driven = driven
+        self._perform = perform
+        self._inputs: deque[EventT_contra] = deque()
+        self._busy = False
+        self._closed = False
+        self._shown: int | None = None
+        self._due: int | None = None
+        process.drivers.append(self)
+
+    def feed(self, event: EventT_contra) -> None:
+        """Feed one input and perform what follows; what arises meanwhile waits until that is done."""
+        self._inputs.append(event)
+        if self._busy or self._closed:
+            return
+        self._busy = True
+        self._drain()
+        self._busy = False
+        self.rearm()
+
+    def close(self) -> None:
+        """No timer, no more inputs, the recording complete."""
+        if self._closed:
+            return
+        self._closed = True
+        self._inputs.clear()
+        self._driven.close()
+        self._process.drivers.remove(self)
+
+    def rearm(self) -> None:
+        """Wake up when the machine wants to."""
+        due = self._driven.machine.next_timeout()
+        if due == self._shown:
+            return
+        self._shown = due
+        if due is None:
+            self._due = None
+            return
+        process = self._process
+        instant = self._due = process.clock.when(due)
+        process.world.at(instant, lambda: self._wake(instant))
+
+    def on_leap(self) -> None:
+        """The clock shows something else now."""
+        self._shown = None
+        self.rearm()
+
+    def wake_if_due(self) -> None:
+        """The process ran again: timers may have passed."""
+        due = self._driven.machine.next_timeout()
+        if due is not None and due <= self._process.now():
+            self._tick()
+        else:
+            self.on_leap()
+
+    def _wake(self, instant: int) -> None:
+        process = self._process
+        if instant != self._due or self._closed or process.frozen or not process.alive:
+            return
+        self._tick()
+
+    def _tick(self) -> None:
+        self._shown = self._due = None
+        self._busy = True
+        now = self._process.now()
+        effects = self._driven.timeout(now)
+        self._note("Tick()", effects)
+        for effect in effects:
+            self._perform(effect)
+        self._drain()
+        self._busy = False
+        self.rearm()
+
+    def _drain(self) -> None:
+        while self._inputs and not self._closed:
+            event = self._inputs.popleft()
+            effects = self._driven.feed(event, self._process.now())
+            self._note(event, effects)
+            for effect in effects:
+                self._perform(effect)
+
+    def _note(self, event: object, effects: Sequence[EffectT]) -> None:
+        transcript = self._process.world.transcript
+        if transcript is not None:
+            transcript.append(f"{self._process.world.now} {self._process.name} {event} -> {effects}")
+
+
+class Pool:
+    """Outgoing connections to ports of others, made on demand and kept; what breaks is dialled again and reported."""
+
+    def __init__(self, process: Process) -> None:
+        """No connections."""
+        self._process = process
+        self._links: dict[str, list[bytes] | Connection] = {}
+
+    def send(self, address: str, data: bytes) -> None:
+        """Send to whoever listens at `address`, now or when connected."""
+        link = self._links.get(address)
+        if link is None:
+            link = self._links[address] = []
+            self._dial(address)
+        if isinstance(link, list):
+            link.append(data)
+        else:
+            link.write(self._process, data)
+
+    def _dial(self, address: str) -> None:
+        def made(connection: Connection) -> None:
+            queued = self._links[address]
+            assert isinstance(queued, list)
+            self._links[address] = connection
+            connection.on_lost[True] = lost
+            if connection.broken:
+                lost()
+            elif queued:
+                connection.write(self._process, b"".join(queued))
+
+        def refused() -> None:
+            self._links.pop(address, None)
+            self._process.broken(Gone(address))
+
+        def lost() -> None:
+            self._links[address] = []
+            self._dial(address)
+            self._process.broken(Reset(address))
+
+        self._process.network.dial(self._process, address, made, refused)
+
+
+def serve(on_items: Callable[[Sequence[Item]], None]) -> Callable[[Connection], None]:
+    """What accepts connections on a request port: each has its own reader."""
+
+    def accept(connection: Connection) -> None:
+        reader = Reader()
+
+        def on_data(data: bytes) -> None:
+            items = reader.feed(data)
+            if items:
+                on_items(items)
+
+        connection.on_data = on_data
+
+    return accept
+
+
+class Joiner:
+    """Joins a source's stream and stays joined; the greeting tells whether the life that was meant listens there.
+
+    `on_items` gets what arrives after the greeting; `on_end(gone)` every end. After `on_end(True)` it has given up.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        transport: str,
+        session_id: int,
+        on_items: Callable[[int, Sequence[Item]], None],
+        on_end: Callable[[bool], None],
+    ) -> None:
+        """Join `transport` for the life with this session id."""
+        self._process = process
+        self.transport = transport
+        self._session_id = session_id
+        self._on_items = on_items
+        self._on_end = on_end
+        self._connection: Connection | None = None
+        self._over = False
+        self._dial()
+
+    def abandon(self) -> None:
+        """Leave; nothing is heard of it any more."""
+        self._over = True
+        if self._connection is not None:
+            self._connection.close(self._process)
+
+    def _dial(self) -> None:
+        self._process.network.dial(self._process, self.transport, self._made, self._finish)
+
+    def _made(self, connection: Connection) -> None:
+        if self._over:
+            connection.close(self._process)
+            return
+        self._connection = connection
+        greeted = False
+        reader = Reader()
+
+        def on_data(data: bytes) -> None:
+            nonlocal greeted
+            if self._over:
+                return
+            items = reader.feed(data)
+            if items and not greeted:
+                greeted = True
+                if items[0] != Greeting(self._session_id):
+                    self._finish()
+                    return
+                items = items[1:]
+            if items:
+                self._on_items(self._session_id, items)
+
+        connection.on_data = on_data
+        connection.on_lost[True] = self._lost
+        if connection.broken:
+            self._lost()
+
+    def _lost(self) -> None:
+        self._connection = None
+        if not self._over:
+            self._on_end(False)
+        if not self._over:
+            self._dial()
+
+    def _finish(self) -> None:
+        if not self._over:
+            self.abandon()
+            self._on_end(True)

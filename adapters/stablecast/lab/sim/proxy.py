@@ -1,0 +1,127 @@
+"""A proxy in a store's process: a source endpoint that stands in for a source that is gone, and sends no data."""
+
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
+from stablecast.core.protocol.inputs import Arrived, ProxyQuorum, SourceInput, Start
+from stablecast.core.source import SourceEndpoint, SourceState
+from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
+from stablecast.lab.sim.endpoint_configs import TIMES
+from stablecast.lab.sim.network import Connection
+from stablecast.lab.sim.process import Driver, Process, serve
+from stablecast.lab.sim.source_checkers import Checkers
+from stablecast.runtime.driven_machine import Driven
+from stablecast.store.proxy import proxy_config
+from stablecast.transports import codec
+
+PROXY_PORTS = range(14_411, 14_431)
+"""Where proxies of a host listen."""
+
+Advertise = Callable[["Proxy"], None]
+
+
+def _nobody() -> None:
+    """Nobody asked to be told."""
+
+
+class Proxy:
+    """It lives until it is closed, or with its process."""
+
+    def __init__(
+        self,
+        process: Process,
+        effect: fx.StartProxy,
+        advertise: Advertise,
+        checkers: Checkers,
+        on_quorum: Callable[[ProxyQuorum], None],
+    ) -> None:
+        """Listen, be found, and register. `on_quorum` is told when it has its quorum, and when it has lost it."""
+        rng = process.world.rng
+        places = (f"{process.host}:{port}" for port in PROXY_PORTS)
+        free = [place for place in places if place not in process.network.listeners]
+        self.config = attrs.evolve(
+            proxy_config(effect),
+            incarnation=codec.join(rng.getrandbits(32), rng.getrandbits(31)),
+            context=rng.getrandbits(64),
+            reply_to=free[0],
+            transport=free[1],
+            times=TIMES,
+        )
+        self.process = process
+        self._checkers = checkers
+        self._effect, self._on_quorum = effect, on_quorum
+        self.alive = True
+        self.on_close = _nobody
+        self._machine = SourceEndpoint.create(self.config)
+        self._subscribers: list[Connection] = []
+        self._accepted: list[Connection] = []
+        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self._machine)
+        self.driver = Driver(process, driven, self._perform)
+        process.listen(self.config.reply_to, self._accept)
+        process.listen(self.config.transport, self._admit)
+        self.driver.feed(Start())
+        advertise(self)
+
+    def close(self) -> None:
+        """Say nothing more, and hang up."""
+        self.alive = False
+        self.on_close()
+        self.driver.close()
+        for address in (self.config.reply_to, self.config.transport):
+            self.process.leave(address)
+        for connection in [*self._subscribers, *self._accepted]:
+            connection.close(self.process)
+
+    def _accept(self, connection: Connection) -> None:
+        if not self.alive:  # It was on its way here when the port was closed.
+            connection.close(self.process)
+            return
+        serve(self._on_items)(connection)
+        self._accepted.append(connection)
+
+    def _admit(self, connection: Connection) -> None:
+        if not self.alive:
+            connection.close(self.process)
+            return
+        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
+        if connection.broken:
+            return
+        hello = codec.greeting(codec.split(self.config.incarnation)[0])
+        info = encode(self._machine.info()) if self._machine.state is SourceState.ACTIVE else b""
+        connection.write(self.process, hello + info)
+        self._subscribers.append(connection)
+
+    def _on_items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            assert not isinstance(item, NO_MESSAGE)
+            if item.incarnation == self.config.incarnation:
+                self.driver.feed(Arrived(item))
+
+    def _perform(self, effect: fx.SourceEffect) -> None:
+        match effect:
+            case fx.Send():
+                self.process.pool.send(effect.to, encode(effect.message))
+            case fx.Broadcast():
+                block = encode(effect.message)
+                for connection in self._subscribers:
+                    connection.write(self.process, block)
+            case fx.Notify():
+                self._on_notify(effect.event)
+            case fx.Release() | fx.Resend():
+                pass  # It has no messages.
+            case _:
+                assert_never(effect)
+
+    def _on_notify(self, event: Event) -> None:
+        if isinstance(event, RegistrationComplete):
+            self._checkers.on_proxy(self.config.incarnation)
+        else:
+            self._checkers.on_oddity(event)
+        if isinstance(event, RegistrationComplete | QuorumLost):
+            held = isinstance(event, RegistrationComplete)
+            told = ProxyQuorum(self._effect.source_reg_id, self._effect.election, held)
+            self.process.deliver(lambda: self._on_quorum(told))

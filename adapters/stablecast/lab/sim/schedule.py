@@ -1,0 +1,331 @@
+"""What is sent and what goes wrong, and when: drawn from a seed, small enough to read, made smaller by `shrink`."""
+
+from enum import IntEnum
+from random import Random
+from typing import Any, Final
+
+import attrs
+
+from stablecast.lab.sim.setup import (
+    CLIENTS,
+    EVERYBODY,
+    HORIZON_MS,
+    RECEIVERS,
+    SOURCE,
+    STORES,
+    Leaving,
+    ScheduleError,
+    Setup,
+    draw_setup,
+)
+
+FAULTS: Final = (1, 12)
+"""How many faults there are."""
+
+STORMS: Final = (1, 3)
+STORM_MS: Final = 150
+STORM_SHARE: Final = 0.6
+"""Troubles come together: most of what is sent and most faults fall into a few short spans."""
+
+SPANS_MS: Final = (30, 150, 600, 2500)
+"""A fault lasts up to one of these."""
+
+SENDS: Final = (10, 25)
+RUN_MESSAGES: Final = (1, 8, 40)
+"""How often the application sends, and up to one of how many messages."""
+
+
+SOURCE_SHARE: Final = 0.3
+"""The source suffers more than others: most rules are about its restarts."""
+
+
+AMBUSH_SHARE: Final = 0.3
+"""How often what chance seldom does is arranged, see `_lonely_tail` and `_late_riser`."""
+
+
+DAMAGE_SHARE: Final = 0.25
+"""In how many worlds disks go bad."""
+
+
+BRIEF_LEASE_MS: Final = 1000
+"""When a store gives a silent client's RegID to another, where leases are brief (`configs`)."""
+
+
+class Act(IntEnum):
+    """What can go wrong with `who`."""
+
+    CRASH = 0
+    """Killed and started again after the span; variant: what it wrote is lost, a source comes back at other ports."""
+    CUT = 1
+    """Its connections with `other` break."""
+    PART = 2
+    """It and `other` (or anybody) cannot reach each other; variant: their connections do not survive it."""
+    STALL = 3
+    """Nothing from it reaches `other`."""
+    FREEZE = 4
+    """The process is stopped for the span; variant: its timers come before its mail."""
+    LEAP = 5
+    """The clock of a client leaps forward by the span. Those of stores do not: a lease trusts their rate."""
+    SLOW = 6
+    """A store's disk is slow."""
+    FULL = 7
+    """A store's disk takes nothing more: the store stops, and is started again after the span."""
+    TAKEOVER = 8
+    """A client is frozen, and a second process takes its place; the first wakes up after the span."""
+    WIPE = 9
+    """A store is killed and comes back with an empty disk. Only on demand: its quorum may not survive."""
+    LEAVE = 10
+    """A receiver deregisters, and its process ends after the span. Only where receivers leave."""
+    FALTER = 11
+    """A store is stopped for the span at the moment when it starts a proxy, if it does; variant: as with FREEZE."""
+    DAMAGE = 12
+    """A synced record of messages goes bad on a store's disk; variant: all of them."""
+    RIVAL = 13
+    """A second process claims a client's RegIDs, on another host; the first lives on. The rest of the faults of this
+    client befall the second, which is killed after the span (0: it is not); variant: what it wrote is lost."""
+
+
+USUAL: Final = tuple(act for act in Act if act not in (Act.WIPE, Act.LEAVE, Act.FALTER, Act.DAMAGE, Act.RIVAL))
+
+
+@attrs.frozen
+class Fault:
+    """Something goes wrong, for `span_ms`."""
+
+    at_ms: int
+    act: Act
+    who: str
+    other: str
+    span_ms: int
+    variant: bool
+
+    def __str__(self) -> str:
+        """One line for people."""
+        pair = self.act in (Act.CUT, Act.PART, Act.STALL)
+        other = f" and {self.other or 'everybody'}" if pair else ""
+        variant = ", variant" if self.variant else ""
+        return f"{self.at_ms} ms: {self.act.name.lower()} {self.who}{other} for {self.span_ms} ms{variant}"
+
+
+@attrs.frozen
+class Schedule:
+    """One world. `sends` are (ms, messages)."""
+
+    seed: int
+    sends: tuple[tuple[int, int], ...]
+    faults: tuple[Fault, ...]
+    setup: Setup = Setup()
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        faults = [attrs.asdict(fault) | {"act": fault.act.name} for fault in self.faults]
+        sends = [list(send) for send in self.sends]
+        return {"seed": self.seed, "setup": self.setup.as_json(), "sends": sends, "faults": faults}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Schedule":
+        """The inverse of `as_json`. Raises ScheduleError."""
+        try:
+            sends = tuple((int(at), int(count)) for at, count in value["sends"])
+            faults = tuple(Fault(**(fault | {"act": Act[fault["act"]]})) for fault in value["faults"])
+            schedule = cls(int(value["seed"]), sends, faults, Setup.from_json(value.get("setup", {})))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ScheduleError(f"not a schedule of the simulator: {error!r}; give a file that it wrote") from error
+        for fault in schedule.faults:
+            if fault.who not in _victims(fault.act) or (fault.other not in EVERYBODY and fault.other):
+                raise ScheduleError(f"'{fault}' concerns nobody here; the names are {', '.join(EVERYBODY)}")
+        return schedule
+
+
+def draw(seed: int, *, wipe: bool = False) -> Schedule:
+    """The schedule of a seed. Each world has its own mixture of kinds of faults."""
+    rng = Random(f"schedule {seed}")  # noqa: S311  # not a secret
+    possible = (*USUAL, Act.WIPE) if wipe else USUAL
+    kinds = rng.sample(possible, rng.randint(1, len(possible)))
+    storms = [rng.randrange(HORIZON_MS) for _ in range(rng.randint(*STORMS))]
+    times = sorted(_instant(rng, storms) for _ in range(rng.randint(*SENDS)))
+    sends = tuple((at, rng.randint(1, rng.choice(RUN_MESSAGES))) for at in times)
+    faults = [_fault(rng, rng.choice(kinds), _instant(rng, storms)) for _ in range(rng.randint(*FAULTS))]
+    if rng.random() < AMBUSH_SHARE:
+        at, ambush = _lonely_tail(rng, rng.choice(storms)) if rng.random() < 0.7 else _late_riser(rng)
+        sends = tuple(sorted((*sends, (at, rng.randint(1, 40)))))
+        faults += [
+            attrs.evolve(fault, span_ms=min(fault.span_ms, HORIZON_MS - fault.at_ms))
+            for fault in ambush
+            if fault.at_ms < HORIZON_MS
+        ]
+    setup = draw_setup(seed)
+    faults += _special(rng, setup)
+    apart = Random(f"damage {seed}")  # noqa: S311  # not a secret; worlds without damage are what they were before it
+    if apart.random() < DAMAGE_SHARE and not setup.turns:
+        faults += _bad_disk(apart)
+    if setup.brief:
+        apart = Random(f"rivals {seed}")  # noqa: S311  # not a secret
+        if apart.random() < AMBUSH_SHARE:
+            at, ambush = _life_that_comes_back(apart)
+            sends = tuple(sorted((*sends, (at, apart.randint(1, 5)))))
+        else:
+            ambush = _claimants(apart)
+        faults += [attrs.evolve(fault, span_ms=min(fault.span_ms, HORIZON_MS - fault.at_ms)) for fault in ambush]
+    if setup.turns:  # Two lives may have stores of their own then, and nobody knows which is right.
+        faults = [fault for fault in faults if (fault.act, fault.who) != (Act.TAKEOVER, SOURCE)]
+    return Schedule(seed, sends, tuple(sorted(faults, key=lambda fault: fault.at_ms)), setup)
+
+
+def _special(rng: Random, setup: Setup) -> list[Fault]:
+    """What chance seldom does, and is of interest in some setups only."""
+    faults: list[Fault] = []
+    if setup.proxies:
+        faults += _absence(rng)
+    if setup.named:
+        faults += _moves(rng)
+    if setup.leaving is Leaving.RECEIVER:
+        faults += _leave(rng)
+    if setup.leaving is Leaving.HASTY_SOURCE:
+        faults += _haste(rng, setup)
+    return faults
+
+
+def _haste(rng: Random, setup: Setup) -> list[Fault]:
+    """When the source leaves it has no quorum, or has not begun; in turns, it has asked one store after the other."""
+    if setup.turns:
+        away = rng.randint(1500, 3000)
+        return [Fault(HORIZON_MS - away, Act.PART, SOURCE, "", away, False)]
+    away = rng.randint(200, 1000)
+    gone = rng.choice((rng.sample(STORES, 2), (SOURCE,), ()))
+    return [Fault(HORIZON_MS - away, Act.CRASH, who, "", away, False) for who in gone]
+
+
+def _absence(rng: Random) -> list[Fault]:
+    """The source stays away for so long that it is stood in for; stores may be slow to, or stop in the middle of it."""
+    at = rng.randrange(HORIZON_MS // 2)
+    away = rng.choice((HORIZON_MS - at, rng.randint(1000, 1700)))
+    faults = [Fault(at, Act.CRASH, SOURCE, "", away, rng.random() < 0.5)]
+    slow = rng.sample(STORES, rng.randint(0, len(STORES)))
+    faults += [Fault(at + 900, Act.SLOW, store, "", 1000, False) for store in slow]
+    if rng.random() < AMBUSH_SHARE:
+        stopped = at + rng.randint(1200, 1900)
+        faults.append(Fault(stopped, Act.FREEZE, rng.choice(STORES), "", HORIZON_MS - stopped, True))
+    if rng.random() < AMBUSH_SHARE:
+        faults += [Fault(at, Act.FALTER, store, "", rng.randint(10, 1500), rng.random() < 0.5) for store in STORES]
+    return faults
+
+
+def _moves(rng: Random) -> list[Fault]:
+    """Stores are elsewhere so soon that who is registered there hears of that first."""
+    times = (rng.randrange(HORIZON_MS) for _ in range(rng.randint(1, 6)))
+    return [Fault(at, Act.CRASH, rng.choice(STORES), "", 1, True) for at in times]
+
+
+def _leave(rng: Random) -> list[Fault]:
+    """Receivers deregister, one of them while a source begins."""
+    at, span = rng.randrange(HORIZON_MS // 2), rng.randint(30, 200)
+    faults = [Fault(at, Act.CRASH, SOURCE, "", span, True)]
+    for receiver in rng.sample(RECEIVERS, rng.randint(1, len(RECEIVERS))):
+        begun = at + span + rng.choice((rng.randint(1, 12), rng.randint(0, 300)))
+        left = rng.choice((begun, begun, rng.randrange(HORIZON_MS)))
+        faults.append(Fault(left, Act.LEAVE, receiver, "", min(rng.randint(1, 1000), HORIZON_MS - left), False))
+    return faults
+
+
+def _bad_disk(rng: Random) -> list[Fault]:
+    """What a store has goes bad when only its disk has it, and receivers that were away ask for it, or it restarts."""
+    faults: list[Fault] = []
+    for _ in range(rng.randint(1, 3)):
+        at, who, receiver = rng.randrange(300, HORIZON_MS - 300), rng.choice(STORES), rng.choice(RECEIVERS)
+        away, back = at - rng.randint(50, 300), at + rng.randint(0, 300)
+        faults.append(Fault(at - rng.randint(20, 250), Act.CRASH, who, "", 1, False))
+        faults.append(Fault(at, Act.DAMAGE, who, "", 0, rng.random() < 0.7))
+        faults.append(Fault(away, Act.PART, receiver, "", back - away, True))
+        if rng.random() < AMBUSH_SHARE:
+            faults.append(Fault(back, Act.CRASH, rng.choice((SOURCE, who)), "", 40, False))
+    return faults
+
+
+def _lonely_tail(rng: Random, at: int) -> tuple[int, list[Fault]]:
+    """What is sent at `at` reaches one store; the source dies, the store is away, others may hear of the next lives."""
+    alone = rng.choice(STORES)
+    faults = [Fault(max(0, at - 5), Act.STALL, SOURCE, store, 120, False) for store in STORES if store != alone]
+    killed = at + rng.randint(10, 90)
+    away = rng.choice((Act.CRASH, Act.PART, Act.FREEZE))
+    faults.append(Fault(killed, Act.CRASH, SOURCE, "", rng.randint(30, 200), True))
+    faults.append(Fault(killed + rng.randint(0, 20), away, alone, "", rng.randint(300, 1500), rng.random() < 0.5))
+    later = [killed + rng.randint(300, 1200) for _ in range(rng.randint(0, 2))]
+    return at, faults + [Fault(again, Act.CRASH, SOURCE, "", rng.randint(30, 200), True) for again in later]
+
+
+def _late_riser(rng: Random) -> tuple[int, list[Fault]]:
+    """A life of the source that was replaced wakes up when the one that replaced it has sent something and goes."""
+    at, span = rng.randrange(1000), rng.randint(2200, 2700)
+    goes = rng.choice((Act.CRASH, Act.CRASH, Act.FREEZE, Act.PART, Act.TAKEOVER))
+    gone = Fault(at + span + rng.randint(-50, 200), goes, SOURCE, "", rng.randint(30, 2500), rng.random() < 0.5)
+    return at + span - 20, [Fault(at, Act.TAKEOVER, SOURCE, "", span, rng.random() < 0.5), gone]
+
+
+def _claimants(rng: Random) -> list[Fault]:
+    """Second processes of clients start; the first are cut off from some or all, or from nobody, for a while."""
+    faults: list[Fault] = []
+    for _ in range(rng.randint(1, 3)):
+        at, who = rng.randrange(100, HORIZON_MS - 500), rng.choice((SOURCE, SOURCE, *RECEIVERS))
+        others = rng.choice(([""], [""], rng.sample(STORES, 2), rng.sample(STORES, 1), []))
+        for other in others:
+            away = rng.randint(300, 2500)
+            faults.append(Fault(at - rng.randint(0, 5), Act.PART, who, other, away, rng.random() < 0.5))
+        lived = rng.choice((0, rng.randint(100, 600), rng.randint(900, 2500)))
+        faults.append(Fault(at + 1, Act.RIVAL, who, "", lived, rng.random() < 0.5))
+        if rng.random() < 0.5:
+            faults.append(Fault(at + 2, Act.PART, who, rng.choice(STORES), rng.randint(300, 2500), False))
+    return faults
+
+
+def _life_that_comes_back(rng: Random) -> tuple[int, list[Fault]]:
+    """A life is cut off, its successor dies when few stores were told of it, and it comes back through the others.
+
+    The first life never reaches the store `away`, so that it goes on by a second round. The successor registers with
+    that store and with `told`, which alone is told where it begins: the disk of the other is slow, and cut off in time.
+    Leases of the first life are over after a second (`brief`), those of the successor as well before it comes back.
+    """
+    at = rng.randrange(400, 600)
+    told, away, through = rng.sample(STORES, 3)
+    begins = at + rng.randint(1150, 1400)
+    dies = begins + rng.randint(200, 400)
+    late = dies + BRIEF_LEASE_MS + rng.randint(50, 500)
+    faults = [
+        Fault(1, Act.PART, SOURCE, away, at + 5, False),
+        Fault(at, Act.PART, SOURCE, "", begins + rng.randint(300, 900) - at, rng.random() < 0.5),
+        Fault(at, Act.PART, SOURCE, told, late - at, rng.random() < 0.5),
+        Fault(at + 1, Act.RIVAL, SOURCE, "", dies - at, True),
+        Fault(at + 2, Act.PART, SOURCE, through, dies - at, False),
+        Fault(at + 2, Act.PART, SOURCE, told, begins - at - 2, False),
+        Fault(begins - 30, Act.SLOW, away, "", 600, False),
+        Fault(begins + rng.randint(3, 60), Act.STALL, SOURCE, away, dies - begins + 100, False),
+    ]
+    return at - 20, faults
+
+
+def _victims(act: Act) -> tuple[str, ...]:
+    match act:
+        case Act.LEAP | Act.TAKEOVER | Act.RIVAL:
+            return CLIENTS
+        case Act.SLOW | Act.FULL | Act.WIPE | Act.FALTER | Act.DAMAGE:
+            return STORES
+        case Act.LEAVE:
+            return RECEIVERS
+        case _:
+            return EVERYBODY
+
+
+def _instant(rng: Random, storms: list[int]) -> int:
+    if rng.random() < STORM_SHARE:
+        return min(rng.choice(storms) + rng.randrange(STORM_MS), HORIZON_MS - 1)
+    return rng.randrange(HORIZON_MS)
+
+
+def _fault(rng: Random, act: Act, at: int) -> Fault:
+    span = min(rng.randint(1, rng.choice(SPANS_MS)), HORIZON_MS - at)
+    victims = _victims(act)
+    who = SOURCE if SOURCE in victims and rng.random() < SOURCE_SHARE else rng.choice(victims)
+    other = rng.choice([name for name in EVERYBODY if name != who])
+    if act is Act.PART and rng.random() < 0.3:
+        other = ""  # from everybody
+    return Fault(at, act, who, other, span, rng.random() < 0.5)

@@ -1,0 +1,348 @@
+"""A source's process: the source endpoint driven as the client does it, and an application that wants to send."""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import assert_never
+
+from stablecast.client.retained_copies import Retained
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import (
+    DeregistrationComplete,
+    Event,
+    Overtaken,
+    QuorumLost,
+    Reclaimed,
+    RegistrationComplete,
+    RegistrationSuccess,
+    Stable,
+    StableFlag,
+    Wakeup,
+)
+from stablecast.core.protocol.inputs import (
+    Arrived,
+    Blocked,
+    Gone,
+    Located,
+    Reset,
+    Sent,
+    SourceInput,
+    Start,
+    Withdraw,
+)
+from stablecast.core.protocol.settings import FlightBehavior, SourceConfig, StoreBehavior
+from stablecast.core.registration.store_registration import Registration
+from stablecast.core.source import SourceEndpoint
+from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
+from stablecast.lab.sim.network import Connection, Network
+from stablecast.lab.sim.process import Driver, Process, serve
+from stablecast.lab.sim.setup import STORES
+from stablecast.lab.sim.source_checkers import Checkers
+from stablecast.lab.sim.virtual_time import Clock
+from stablecast.runtime.driven_machine import Driven
+from stablecast.transports import codec
+from stablecast.transports.wire.headers import Fragment
+from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind
+from stablecast.transports.wire.lbmc import encode as encode_message
+
+PAYLOAD = struct.Struct(">QI")
+"""A payload says who sent it and which number it is: nothing else can be checked from outside."""
+
+FLUSH_NS = MILLISECOND
+"""What the application sends is buffered at most so long, until the end of the loop's turn."""
+
+CANCEL_SHARE = 0.2
+"""How often an application that changes its mind cancels what waits to be sent."""
+
+HESITATE_NS = 100 * MILLISECOND
+"""For how long at most an application thinks about it before it begins, or where, if it does."""
+
+
+def portions(
+    first: int, stop: int, large: list[tuple[int, int]]
+) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...]]]:
+    """What leaves as one block each: plain messages, or neighbouring ones that are cut (their first and last numbers).
+
+    >>> list(portions(0, 9, [(2, 3), (4, 6)]))
+    [(0, 2, ()), (2, 7, ((2, 3), (4, 6))), (7, 9, ())]
+    """
+    together: list[tuple[int, int]] = []
+    for low, high in [*large, (stop, stop)]:
+        if together and together[-1][1] + 1 == low < stop:
+            together.append((low, high))
+            continue
+        if together:
+            yield together[0][0], together[-1][1] + 1, tuple(together)
+            first = together[-1][1] + 1
+        if first < low:
+            yield first, low, ()
+        together = [(low, high)]
+
+
+def plain(topic_index: int, life: int, first: int, stop: int) -> bytes:
+    """Messages that are not cut."""
+    pack, size = DATA_HEADER.pack, DATA_HEADER.size + PAYLOAD.size
+    parts = []
+    for number in range(first, stop):
+        wire = serial.wire(number)
+        parts.append(pack(0, 0, size, topic_index, wire) + PAYLOAD.pack(life, wire))
+    return b"".join(parts)
+
+
+def pieces(topic_index: int, life: int, large: tuple[tuple[int, int], ...]) -> bytes:
+    """Messages that are: each piece carries what a message would."""
+    size = PAYLOAD.size
+    return b"".join(
+        encode_message(
+            Message(
+                MessageKind.DATA,
+                topic_index,
+                serial.wire(number),
+                (Fragment(first_sqn=serial.wire(first), offset=size * place, len=size * (last + 1 - first)),),
+                PAYLOAD.pack(life, serial.wire(number)),
+            )
+        )
+        for first, last in large
+        for place, number in enumerate(range(first, last + 1))
+    )
+
+
+class SourceProcess(Process):
+    """One life of the source."""
+
+    def __init__(
+        self,
+        network: Network,
+        name: str,
+        config: SourceConfig,
+        clock: Clock,
+        checkers: Checkers,
+        on_over: Callable[["SourceProcess"], None],
+    ) -> None:
+        """It has not started; `on_over` hears when another life took its place."""
+        super().__init__(network, name, config.reply_to.partition(":")[0], clock)
+        self.config = config
+        self.machine = SourceEndpoint.create(config)
+        self.wanted = 0
+        self.left = False
+        self.hesitates = False
+        self.cancels = False
+        self.pieces = 1
+        self._fickle = Random(config.incarnation)  # noqa: S311  # not a secret
+        self.known_at: dict[int, int] = {}
+        self._checkers = checkers
+        self._on_over = on_over
+        self._turns = config.behavior is StoreBehavior.RR
+        self._session_id, self._topic_index = codec.split(config.incarnation)
+        self._subscribers: list[Connection] = []
+        self._retained = Retained(config.incarnation)
+        self._blocked = False
+        self._complete = False
+        self._next = 0
+        self._buffered = 0
+        self._large: list[tuple[int, int]] = []
+        self._size = 1
+        self._planned = False
+
+    def start(self, recorder: Recorder | None) -> None:
+        """Listen and register; an application that may change its mind thinks about it."""
+        driven: Driven[SourceInput, fx.SourceEffect] = Driven(self.machine, recorder)
+        self._driver = Driver(self, driven, self._perform)
+        self.listen(self.config.reply_to, serve(self._on_items))
+        self.listen(self.config.transport, self._admit)
+        if self.hesitates:
+            delay = int(self.world.rng.random() * HESITATE_NS)
+            self.world.after(delay, lambda: self.deliver(lambda: self._driver.feed(Start())))
+        else:
+            self._driver.feed(Start())
+
+    def want(self, count: int) -> None:
+        """The application has messages to send, as soon as it may."""
+        self.wanted += count
+        self.deliver(self._send)
+
+    def locate(self, name: str, address: str) -> None:
+        """The store of this name is there."""
+        self._driver.feed(Located(name, address))
+
+    def withdraw(self) -> None:
+        """Deregister: nothing is sent any more."""
+        self.wanted = self._buffered = 0
+        self._large.clear()
+        self._driver.feed(Withdraw())
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything the application wanted was sent and is stable."""
+        return (
+            not self.wanted
+            and not self._buffered
+            and self.machine.can_send
+            and not self.machine.window.unsettled_messages
+        )
+
+    def registrations(self) -> Iterable[Registration]:
+        """With every store."""
+        return self.machine.enrollment.registrations.values()
+
+    def broken(self, event: Reset | Gone) -> None:
+        """A connection broke."""
+        self._driver.feed(event)
+
+    # Sending.
+
+    def cut(self, most: int) -> None:
+        """The application has messages of up to so many pieces, as long as they fit the flight."""
+        config = self.config
+        limits = (most, config.flight_messages or most, config.flight_bytes // PAYLOAD.size or most)
+        self.pieces = min(limits) if config.flight_behavior is FlightBehavior.BLOCK else most
+
+    def _send(self) -> None:
+        """Take numbers for what there is credit for; it leaves with the next flush."""
+        if not self.machine.can_send:
+            return
+        if self.pieces > 1:
+            self._send_large()
+            return
+        count = min(self.wanted, self._credit())
+        if count < 1:
+            self._block()
+            return
+        self._take(count)
+        self._soon()
+
+    def _send_large(self) -> None:
+        """The same, message by message: one that is cut leaves when there is room for all of it."""
+        before = self.wanted
+        while 0 < min(self._size, self.wanted) <= self._credit():
+            size = min(self._size, self.wanted)
+            if size > 1:
+                self._large.append((self._next, self._next + size - 1))
+            self._take(size)
+            self._size = self.world.rng.randint(1, self.pieces)
+        if self.wanted < before:
+            self._soon()
+        self._block(min(self._size, self.wanted))
+
+    def _take(self, count: int) -> None:
+        self.wanted -= count
+        self._next += count
+        self._buffered += count
+
+    def _credit(self) -> int:
+        """How many messages may be sent; whoever is only notified sends what it has."""
+        if self.config.flight_behavior is FlightBehavior.NOTIFY:
+            return self.wanted
+        credit, size = self.machine.credit_messages, self.machine.credit_bytes
+        return (credit if size is None else min(credit, size // PAYLOAD.size)) - self._buffered
+
+    def _block(self, count: int = 1) -> None:
+        """Messages wait for credit: hear when there is some."""
+        if self.wanted and not self._blocked:
+            if self.cancels and self._fickle.random() < CANCEL_SHARE:  # The task that waited for credit is cancelled.
+                self.wanted = 0
+                return
+            self._blocked = True
+            self._driver.feed(Blocked(count * PAYLOAD.size, count))
+
+    def _soon(self) -> None:
+        if not self._planned:
+            self._planned = True
+            delay = int(self.world.rng.random() * FLUSH_NS)
+            self.world.after(delay, lambda: self.deliver(self._turn))
+
+    def _turn(self) -> None:
+        self._planned = False
+        self._flush()
+        self._send()
+
+    def _flush(self) -> None:
+        count, self._buffered = self._buffered, 0
+        if not count:
+            return
+        large, self._large = self._large, []
+        for first, stop, cut in portions(self._next - count, self._next, large):
+            self._emit(first, stop, cut)
+
+    def _emit(self, first: int, stop: int, large: tuple[tuple[int, int], ...]) -> None:
+        life, size = self.config.incarnation, (stop - first) * PAYLOAD.size
+        block = pieces(self._topic_index, life, large) if large else plain(self._topic_index, life, first, stop)
+        self._broadcast(block)
+        self._retained.add(first, stop, block, size)
+        flight = (self.config.flight_messages, self.config.flight_bytes) if self.config.stores else (0, 0)
+        self._checkers.on_sent(life, first, stop, flight, large)
+        self._driver.feed(Sent(first, stop - first, size, large))
+
+    def _broadcast(self, data: bytes) -> None:
+        for connection in self._subscribers:
+            connection.write(self, data)
+
+    # What arrives.
+
+    def _admit(self, connection: Connection) -> None:
+        """Somebody joined the stream: greet, then it hears everything."""
+        connection.on_lost[False] = lambda: self._subscribers.remove(connection)
+        if connection.broken:
+            return
+        self._flush()
+        hello = codec.greeting(self._session_id)
+        connection.write(self, hello + encode(self.machine.info()) if self.machine.can_send else hello)
+        self._subscribers.append(connection)
+
+    def _on_items(self, items: Sequence[Item]) -> None:
+        for item in items:
+            assert not isinstance(item, NO_MESSAGE)
+            if item.incarnation == self.config.incarnation:
+                self._driver.feed(Arrived(item))
+
+    # What is to be done.
+
+    def _perform(self, effect: fx.SourceEffect) -> None:
+        match effect:
+            case fx.Send():
+                self.pool.send(effect.to, encode(effect.message))
+            case fx.Broadcast():
+                self._broadcast(encode(effect.message))
+            case fx.Release():
+                self._checkers.on_release(self.config.incarnation, effect.number)
+                self._retained.release(effect.number)
+            case fx.Resend():
+                again = self._retained.again(effect)
+                if again:
+                    self.pool.send(effect.to, again)
+            case fx.Notify():
+                self._on_notify(effect.event)
+            case _:
+                assert_never(effect)
+
+    def _on_notify(self, event: Event) -> None:
+        match event:
+            case RegistrationSuccess():
+                self.known_at[event.store_index] = event.reg_id
+                if self._turns:
+                    self._checkers.facts.on_turn(STORES[event.store_index])
+                self._checkers.on_registered(self, event.store_index, event.reg_id)
+            case RegistrationComplete():
+                if not self._complete:
+                    self._next = event.number
+                    self._checkers.on_life(self.config.incarnation, event.number)
+                self._complete = True
+            case Stable() if event.flags & StableFlag.STABLE:
+                active = [STORES[held.request.store_index] for held in self.registrations() if held.present]
+                self._checkers.on_stable(self.config.incarnation, event.first, event.last + 1, active)
+            case Reclaimed() if event.forced:
+                self._checkers.on_forced(self.config.incarnation, event.first, event.last + 1)
+            case QuorumLost():
+                self._flush()
+            case Overtaken():
+                self._on_over(self)
+            case Wakeup():
+                self._blocked = False
+            case DeregistrationComplete():
+                self.left = True
+            case _:
+                self._checkers.on_oddity(event)
+        self._soon()

@@ -1,0 +1,175 @@
+"""Outside checkers: of the source, of registrations, and of what is left in the end; `facts` is what they see."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.events import Event, Oddity
+from stablecast.core.registration.store_registration import Registration
+from stablecast.lab.sim.facts import Facts, Lives, without
+from stablecast.lab.sim.receiver_checkers import Reading
+from stablecast.lab.sim.store_checkers import Keeping
+
+PAYLOAD_BYTES = 12
+"""Of each message."""
+
+
+class Client(Protocol):
+    """A process that registers: what the checkers need of it."""
+
+    name: str
+    alive: bool
+    frozen: bool
+
+    def registrations(self) -> Iterable[Registration]:
+        """All of them."""
+
+
+@attrs.define
+class Checkers:
+    """Watches one world. `sent`, `in_peace` (when all faults were over), `forced` and `released` are by life."""
+
+    facts: Facts
+    stores: Keeping
+    receivers: Reading
+    clients: list[Client] = attrs.field(factory=list)
+    sent: Lives = attrs.field(factory=dict)
+    in_peace: Lives = attrs.field(factory=dict)
+    forced: Lives = attrs.field(factory=dict)
+    released: dict[int, int] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, facts: Facts) -> "Checkers":
+        """Nothing has happened."""
+        reading = Reading(facts)
+        return cls(facts, Keeping(facts, reading.ledgers), reading)
+
+    # The source.
+
+    def on_life(self, life: int, first: int) -> None:
+        """A life of the source may send, from `first` on."""
+        facts = self.facts
+        facts.counts["lives"] += 1
+        facts.order[life] = len(self.released)
+        self.released[life] = first
+        reused = [number for number in facts.stable if number >= first]
+        if reused:
+            facts.report("S2", f"life {life:#x} begins at {first}, number {max(reused)} is stable for an earlier one")
+
+    def on_proxy(self, life: int) -> None:
+        """A proxy is registered: it stands in for the newest life there is."""
+        self.facts.counts["proxies"] += 1
+        self.facts.order[life] = len(self.released) - 1
+        self.facts.stand_ins.append(life)
+
+    def on_sent(
+        self,
+        life: int,
+        first: int,
+        stop: int,
+        flight: tuple[int, int],
+        large: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        """Messages leave; no more than so many messages and bytes may be in flight, 0: any number.
+
+        `large` are the first and last numbers of those that are cut.
+        """
+        for low, high in large:
+            self.facts.counts["cut"] += 1
+            for number in range(low, high + 1):
+                self.facts.large[life, number] = (low, high)
+        self.facts.counts["sent"] += stop - first
+        self.sent.setdefault(life, RangeSet()).add(first, stop)
+        if self.facts.calm:
+            self.in_peace.setdefault(life, RangeSet()).add(first, stop)
+        under_way = sum(high - low for low, high in without(list(self.sent[life]), self._settled(life)))
+        messages, size = flight
+        if not self.facts.setup.notify and (0 < messages < under_way or 0 < size < under_way * PAYLOAD_BYTES):
+            self.facts.report("F1", f"{under_way} messages are in flight, the limits are {messages} and {size} bytes")
+
+    def on_stable(self, life: int, first: int, stop: int, active: list[str]) -> None:
+        """The source's application is told so, while these stores are registered and there."""
+        facts = self.facts
+        facts.counts["stable"] += stop - first
+        facts.stable_lives.setdefault(life, RangeSet()).add(first, stop)
+        for number in range(first, stop):
+            holders = facts.holders(life, number)
+            if not facts.judge.stable(holders, active):
+                if facts.had(life, number):
+                    facts.excuse(life, number)
+                    continue
+                facts.report("S1", f"number {number} is called stable and synced at {holders}")
+            if life in facts.forked:
+                facts.excuse(life, number)
+                continue
+            other = facts.stable.setdefault(number, life)
+            if other != life:
+                facts.report("S2", f"number {number} is stable for life {other:#x} and for life {life:#x}")
+
+    def on_forced(self, life: int, first: int, stop: int) -> None:
+        """The source gives up copies: its own limits force them out, or they do not become stable in time.
+
+        When all faults are over only what limits of stores let go does not become stable in time.
+        """
+        unstable = without(self.in_peace.get(life, RangeSet()).within(first, stop), self._settled(life))
+        self.forced.setdefault(life, RangeSet()).add(first, stop)
+        if self.facts.setup.retained[1] or not self.facts.setup.rules.sizes:
+            return
+        for number in (number for low, high in unstable for number in range(low, high)):
+            passed = self.stores.passed(number)
+            left = [store for store in self.facts.disks if store not in passed]
+            turn_over = self.facts.setup.turns and passed  # The store whose turn it is decides alone (P-502).
+            if self.facts.judge.recoverable(left) and not turn_over:
+                self.facts.report("L1", f"number {number} is given up, {' and '.join(left)} had room for it")
+                return
+
+    def on_release(self, life: int, stop: int) -> None:
+        """The source lets go of its copies below `stop`."""
+        first, self.released[life] = self.released[life], stop
+        setup = self.facts.setup
+        if not setup.rules.sizes:
+            return
+        for low, high in without([(first, stop)], self._settled(life)):
+            self.facts.report("C1", f"the copies of {low}..{high - 1} are gone, they are not stable yet")
+        if setup.unique:
+            known = [ledger.passed(life) for ledger in self.receivers.ledgers.values()]
+            forced = [self.forced[life]] if life in self.forced else []
+            for low, high in without(without([(first, stop)], forced), known):
+                self.facts.report("C1", f"the copies of {low}..{high - 1} are gone, nobody has consumed them")
+
+    def _settled(self, life: int) -> list[RangeSet]:
+        return [lives[life] for lives in (self.facts.stable_lives, self.forced, self.facts.excused) if life in lives]
+
+    # Registrations.
+
+    def on_registered(self, client: Client, store_index: int, reg_id: int) -> None:
+        """A store granted a RegID."""
+        self.facts.counts["registrations"] += 1
+        for other in self.clients:
+            if other is client or not other.alive or other.frozen:
+                continue
+            for held in other.registrations():
+                request = held.request
+                if held.counts and request.store_index == store_index and request.reg_id == reg_id:
+                    text = f"store {store_index} grants RegID {reg_id} to {client.name}, {other.name} counts on it"
+                    self.facts.report("R1", text)
+
+    # At the end, and for everybody.
+
+    def at_the_end(self) -> None:
+        """When all is quiet: every stable message is where it was said to be."""
+        facts = self.facts
+        if facts.farewell:
+            return
+        for number, life in facts.stable.items():
+            holders = facts.holders(life, number)
+            if not facts.judge.recoverable(holders):
+                facts.report("S3", f"number {number} of life {life:#x} was stable and is left at {holders}")
+                return
+
+    def on_oddity(self, event: Event) -> None:
+        """Counts what machines drop."""
+        if isinstance(event, Oddity):
+            self.facts.counts[event.code] += 1

@@ -1,0 +1,266 @@
+"""A store's process: the store endpoint driven as the daemon does it, on a disk in memory."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import assert_never
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import MessagesDropped
+from stablecast.core.protocol.inputs import (
+    Arrived,
+    Damaged,
+    Data,
+    Ended,
+    Gone,
+    Lost,
+    Persisted,
+    Reset,
+    Start,
+    StoreInput,
+)
+from stablecast.core.protocol.messages import Message, Registered, Role, SourceInfo, StableAck
+from stablecast.core.protocol.settings import StoreConfig
+from stablecast.core.store import StoreEndpoint
+from stablecast.evidence.trace.trace_recorder import Recorder
+from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item, encode
+from stablecast.lab.sim.disk import Disk, Kind, Record, Syncer
+from stablecast.lab.sim.lossy_transport import Lossy
+from stablecast.lab.sim.network import Network
+from stablecast.lab.sim.process import Driver, Joiner, Process, serve
+from stablecast.lab.sim.proxy import Advertise, Proxy
+from stablecast.lab.sim.source_checkers import Checkers
+from stablecast.lab.sim.virtual_time import Clock
+from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.kept_runs import Continuity, Tokens
+from stablecast.store.client_records import client_record, clients_of, forget_record
+from stablecast.store.message_storage import Shelf
+from stablecast.store.recovered_state import recovered
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run
+
+
+class StoreProcess(Process):
+    """One life of a store."""
+
+    def __init__(
+        self,
+        network: Network,
+        name: str,
+        config: StoreConfig,
+        clock: Clock,
+        disk: Disk,
+        checkers: Checkers,
+        advertise: Advertise,
+        lossy: int,
+    ) -> None:
+        """It has not started; `advertise` makes a proxy found.
+
+        So many percent of the runs of a stream are not to arrive as they should. `falter` is what is to go wrong at the
+        moment when a proxy starts.
+        """
+        super().__init__(network, name, config.address.partition(":")[0], clock)
+        self.disk = disk
+        self.machine = StoreEndpoint.create(config)
+        self.falter: Callable[[], None] | None = None
+        self._address = config.address
+        self._checkers = checkers
+        self._advertise = advertise
+        self._lossy = lossy
+        self._tokens = Tokens()
+        self._streams = Continuity()
+        self._proxies: dict[int, Proxy] = {}
+        self._joiners: dict[int, Joiner] = {}
+        self._syncer = Syncer(
+            self.world,
+            disk,
+            lambda ticket: self.deliver(lambda: self._driver.feed(Persisted(ticket))),
+            lambda: self.deliver(self._fail),
+            lambda *bad: self.deliver(lambda: self._on_damaged(*bad)),
+        )
+        self._shelf = Shelf(self._syncer, self._tokens)
+
+    def start(self, recorder: Recorder | None) -> None:
+        """Take what the disk kept, and listen. The recorder must be of this machine, made before."""
+        driven: Driven[StoreInput, fx.StoreEffect] = Driven(self.machine, recorder)
+        self._driver = Driver(self, driven, self._perform)
+        self.listen(self._address, serve(self._on_items))
+        self._driver.feed(Start())
+
+    def recover(self) -> None:
+        """What the daemon does before it listens."""
+        self.disk.verify()
+        clients = clients_of(self.disk.states())
+        self._checkers.stores.on_start(self.name, clients.values())
+        extents, trails = recovered(self.disk, clients)
+        self.machine.recover(clients.values(), extents, trails, self.now(), memory=self.disk.remembers)
+
+    @property
+    def proxies(self) -> int:
+        """How many run here."""
+        return len(self._proxies)
+
+    def broken(self, event: Reset | Gone) -> None:
+        """A connection broke."""
+        self._driver.feed(event)
+        for proxy in list(self._proxies.values()):
+            proxy.driver.feed(event)
+
+    def crash(self, *, flush: bool = True) -> None:
+        """Killed: a part of what was not synced may have reached the disk all the same."""
+        super().crash(flush=flush)
+        if self._checkers.facts.setup.volatile:
+            self._checkers.facts.on_lost(self.name, disk=False)
+        self._syncer.stopped = True
+        self.disk.crash(self.world.rng.random())
+
+    def _fail(self) -> None:
+        """The disk failed: nothing is answered any more, and the process ends."""
+        self._checkers.facts.counts["disks failed"] += 1
+        self.crash()
+
+    def _on_damaged(self, stream: int, first: int, stop: int) -> None:
+        """Messages that were asked for cannot be read."""
+        self._checkers.facts.on_damage_found(self.name, first, stop)
+        self._driver.feed(Damaged(stream, first, stop - 1))
+
+    # What arrives.
+
+    def _on_items(self, items: Sequence[Item]) -> None:
+        again: list[codec.Recovered] = []
+        for item in items:
+            if isinstance(item, codec.Recovered):
+                again.append(item)
+            else:
+                assert not isinstance(item, NO_MESSAGE)
+                self._driver.feed(Arrived(item))
+        for data in self._tokens.keep_recovered(again):
+            self._driver.feed(data)
+
+    def _on_lost(self, session_id: int, run: Run) -> None:
+        """The transport gives a run up."""
+        self._driver.feed(Lost(codec.join(session_id, run.topic_index), run.first, run.count))
+
+    def _on_stream(self, session_id: int, items: Sequence[Item]) -> None:
+        for item in items:
+            if isinstance(item, Run):
+                incarnation = codec.join(session_id, item.topic_index)
+                token = self._tokens.keep(item, incarnation)
+                lost = None if self._lossy else self._streams.check(incarnation, item)
+                self._driver.feed(
+                    Data(incarnation, incarnation, item.first, item.count, item.payload_bytes, False, token)
+                )
+                if lost is not None:
+                    self._driver.feed(lost)
+                continue
+            assert not isinstance(item, NO_MESSAGE)
+            if isinstance(item, SourceInfo):
+                self._checkers.stores.on_info(self.name, item)
+            self._driver.feed(Arrived(item))
+
+    # What is to be done.
+
+    def _perform(self, effect: fx.StoreEffect) -> None:
+        if not self.alive:
+            return
+        match effect:
+            case fx.Send():
+                self._check(effect.message)
+                self.pool.send(effect.to, encode(effect.message))
+            case fx.PersistMessages():
+                self._shelf.persist(effect)
+            case fx.Discard():
+                self._tokens.drop(effect.token)
+            case fx.PersistClient():
+                self._remember(effect)
+            case fx.CacheMessages() | fx.PersistCached() | fx.Uncache() | fx.Reclaim() | fx.Cut():
+                self._change(effect)
+            case fx.Forget():
+                self._forget(effect)
+            case fx.SendStored():
+                self._send_stored(effect)
+            case fx.Join():
+                self._join(effect)
+            case fx.Leave():
+                self._streams.forget(effect.incarnation)
+                joiner = self._joiners.pop(effect.incarnation, None)
+                if joiner is not None:
+                    joiner.abandon()
+            case fx.StartProxy():
+                self._end_proxy(effect.source_reg_id)
+                feed = self._driver.feed
+                self._proxies[effect.source_reg_id] = Proxy(self, effect, self._advertise, self._checkers, feed)
+                self._falter()
+            case fx.StopProxy():
+                self._end_proxy(effect.source_reg_id)
+            case fx.Notify(event=MessagesDropped() as dropped):
+                self._checkers.stores.on_dropped(self.name, dropped.first, dropped.last + 1)
+            case fx.Notify():
+                self._checkers.on_oddity(effect.event)
+            case _:
+                assert_never(effect)
+
+    def _change(self, effect: fx.CacheMessages | fx.PersistCached | fx.Uncache | fx.Reclaim | fx.Cut) -> None:
+        if isinstance(effect, fx.Cut):
+            self._checkers.stores.on_cut(self.name, effect.source_reg_id, effect.number)
+        elif isinstance(effect, fx.Reclaim):
+            self._checkers.stores.on_reclaim(self.name, effect.source_reg_id, effect.number)
+        elif isinstance(effect, fx.CacheMessages):
+            stop = effect.first + effect.count
+            self.disk.keep(effect.source_reg_id, effect.first, stop, effect.incarnation)
+        self._shelf.change(effect)
+
+    def _send_stored(self, effect: fx.SendStored) -> None:
+        stored = self._shelf.stored(effect)
+        if stored:
+            self.pool.send(effect.to, stored)
+
+    def _remember(self, effect: fx.PersistClient) -> None:
+        client = effect.client
+        self._checkers.stores.on_client(self.name, client)
+        state = partial(client_record, client)
+        self._syncer.append(Record(effect.ticket, Kind.STATE, state, client.reg_id, tag=client.incarnation))
+
+    def _forget(self, effect: fx.Forget) -> None:
+        self._syncer.append(Record(effect.ticket, Kind.STATE, partial(forget_record, effect.reg_id), effect.reg_id))
+        self._checkers.stores.on_forget(self.name, effect.role, effect.reg_id)
+        if effect.role is Role.SOURCE:
+            self._shelf.forget(effect.reg_id, effect.ticket)
+
+    def _check(self, message: Message) -> None:
+        """What a store says it holds it holds."""
+        if isinstance(message, Registered):
+            self._checkers.stores.on_granted(self.name, message.reg_id, message.incarnation)
+        elif isinstance(message, StableAck) and not message.nack:
+            self._check_ack(message)
+
+    def _check_ack(self, ack: StableAck) -> None:
+        repository = self.machine.repositories.get(self.machine.streams.get(ack.incarnation, 0))
+        if repository is not None:
+            first = serial.extend(ack.first, repository.newest)
+            stop = serial.extend(ack.last, first) + 1
+            self._checkers.stores.on_acknowledged(self.name, ack.incarnation, first, stop)
+
+    def _join(self, effect: fx.Join) -> None:
+        if effect.incarnation in self._joiners:
+            return
+        session_id, _ = codec.split(effect.incarnation)
+
+        def ended(gone: bool) -> None:
+            if gone:
+                self._joiners.pop(effect.incarnation, None)
+            self._driver.feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
+
+        stream = Lossy(self, self._lossy, self._on_stream, self._on_lost).take if self._lossy else self._on_stream
+        self._joiners[effect.incarnation] = Joiner(self, effect.transport, session_id, stream, ended)
+
+    def _falter(self) -> None:
+        """What was to go wrong when a proxy starts does."""
+        falter, self.falter = self.falter, None
+        if falter is not None:
+            falter()
+
+    def _end_proxy(self, source_reg_id: int) -> None:
+        proxy = self._proxies.pop(source_reg_id, None)
+        if proxy is not None:
+            proxy.close()

@@ -1,0 +1,155 @@
+"""Outside checkers of the stores: what they say they hold they hold, and what they let go was not needed any more."""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import Pace, Role, SourceInfo
+from stablecast.lab.sim.facts import NOBODY, Facts, without
+from stablecast.lab.sim.receiver_checkers import Ledger
+from stablecast.lab.sim.setup import RECEIVERS, STORES
+
+
+@attrs.frozen
+class Reader:
+    """A receiver as a store has it: whose it is, of which source, whether it blocks, and from where on it reads.
+
+    One that has `acknowledged` is known; any other begins behind what is gone at some store, as a new one does.
+    """
+
+    receiver: str
+    source: int
+    blocking: bool
+    first: int
+    acknowledged: bool
+
+
+@attrs.define
+class Keeping:
+    """Watches the stores. By store: who reads there, by RegID, its trails, by stream, and which stores it heard of."""
+
+    facts: Facts
+    ledgers: Mapping[str, Ledger]
+    readers: dict[str, dict[int, Reader]] = attrs.field(factory=dict)
+    trails: dict[str, dict[int, int]] = attrs.field(factory=dict)
+    heard_of: dict[str, list[int]] = attrs.field(factory=dict)
+
+    def on_start(self, store: str, clients: Iterable[Client]) -> None:
+        """A process of a store begins, with what the disk has."""
+        self.readers[store] = {}
+        self.facts.on_restart(store)
+        for client in clients:
+            self.on_client(store, client)
+
+    def on_wiped(self, store: str) -> None:
+        """A store's disk is about to be replaced by an empty one: what it let go it does not know either."""
+        self.facts.on_lost(store, disk=True)
+        self.trails.pop(store, None)
+
+    def on_client(self, store: str, client: Client) -> None:
+        """A store keeps the state of a client."""
+        if client.role is not Role.RECEIVER:
+            return
+        known = self.readers.setdefault(store, {})
+        before = known.get(client.reg_id)
+        first = client.acknowledged + 1 if before is None else before.first
+        name, blocking = RECEIVERS[client.session_id - 2], client.pace is Pace.RECEIVERS
+        known[client.reg_id] = Reader(name, client.source_reg_id, blocking, first, client.has_acknowledged)
+
+    def on_info(self, store: str, info: SourceInfo) -> None:
+        """A store hears an SRI, of a source or of a proxy."""
+        if info.incarnation not in self.facts.stand_ins:
+            self.facts.on_told(info.incarnation, info.term)
+            self.heard_of.setdefault(store, []).extend(entry.index for entry in info.stores)
+
+    def strangers(self, stores: list[str]) -> bool:
+        """Whether some of these stores were never told of others by the source: their proxies cannot meet."""
+        return any(STORES.index(other) not in self.heard_of.get(store, []) for store in stores for other in stores)
+
+    def on_forget(self, store: str, role: Role, reg_id: int) -> None:
+        """A store forgets a client."""
+        if role is Role.SOURCE:
+            self.on_cut(store, reg_id, 0)
+        else:
+            self.readers[store].pop(reg_id, None)
+
+    def on_granted(self, store: str, reg_id: int, life: int) -> None:
+        """A store grants a registration, of a source or of one of its receivers: it knows the source's life."""
+        self.facts.granted.setdefault(life, set()).add(store)
+        if self.facts.disks[store].clients.get(reg_id) != life:
+            self.facts.report("P1", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
+
+    def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
+        """A store acknowledges messages as synced."""
+        for number in range(first, stop):
+            if not self.facts.holds(store, life, number) and (store, life, number) not in self.facts.spoilt:
+                self.facts.report("P1", f"{store} acknowledges number {number} of life {life:#x}, which is not synced")
+                return
+
+    def on_cut(self, store: str, stream: int, first: int) -> None:
+        """A store is about to forget a stream from `first` on."""
+        facts = self.facts
+        for number, record in facts.disks[store].contents.get(stream, {}).items():
+            if number >= first and facts.stable.get(number) == record.tag and not facts.farewell:
+                facts.report("S3", f"{store} cuts number {number} of life {record.tag:#x}, which is stable")
+                return
+        trails = self.trails.setdefault(store, {})
+        trails[stream] = min(trails.get(stream, 0), first)
+        for numbers in facts.gone.get(store, {}).values():
+            if numbers.last is not None:
+                numbers.remove(first, max(first, numbers.last + 1))
+
+    def on_dropped(self, store: str, first: int, stop: int) -> None:
+        """A store has no room for these."""
+        self.facts.dropped.setdefault(store, RangeSet()).add(first, stop)
+
+    def passed(self, number: int) -> list[str]:
+        """Return the stores at which a limit let this number go, or kept it out."""
+        passed = [store for store, trails in self.trails.items() if any(trail > number for trail in trails.values())]
+        return passed + [store for store, dropped in self.facts.dropped.items() if number in dropped]
+
+    def on_reclaim(self, store: str, stream: int, stop: int) -> None:
+        """A store is about to let go of a stream's messages below `stop`."""
+        facts, trails = self.facts, self.trails.setdefault(store, {})
+        first = trails.get(stream, 0)
+        if stop <= first:
+            return
+        trails[stream] = stop
+        gone = facts.gone.setdefault(store, {})
+        if facts.setup.paced:
+            gone.setdefault(NOBODY, RangeSet()).add(first, stop)
+            self._check_consumed(store, stream, first, stop)
+        else:
+            disk = facts.disks[store]
+            for contents in (disk.durable, disk.memory):
+                for number, record in contents.get(stream, {}).items():
+                    if number < stop:
+                        gone.setdefault(record.tag, RangeSet()).add(number, number + 1)
+        for receiver, ledger in self.ledgers.items():
+            if not facts.setup.paced or not self._protects(receiver):
+                ledger.excused.add(first, stop)
+
+    def _check_consumed(self, store: str, stream: int, first: int, stop: int) -> None:
+        for reader in self.readers.get(store, {}).values():
+            ledger = self.ledgers[reader.receiver]
+            low = max(first, reader.first, ledger.began or 0)
+            if not reader.blocking or reader.source != stream or low >= stop:
+                continue
+            known = [*ledger.consumed.values(), ledger.lost, ledger.excused]
+            for start, end in without([(low, stop)], known):
+                text = f"{store} lets go of {start}..{end - 1}, which {reader.receiver} has not consumed"
+                self.facts.report("P2", text)
+                return
+
+    def _protects(self, receiver: str) -> bool:
+        """Whether enough stores know a blocking receiver for its messages to be kept."""
+        stores = [
+            store
+            for store, readers in self.readers.items()
+            if any(
+                reader.receiver == receiver and reader.blocking and reader.acknowledged for reader in readers.values()
+            )
+        ]
+        return self.facts.judge.registered(stores)

@@ -1,0 +1,1 @@
+"""Tools for operators: the monitor and operations on stores."""

@@ -1,0 +1,89 @@
+"""Who may do what: the rules that every request passes.
+
+* **Names.** On loopback only the host's own names are answered. A page of the web that had its name resolve to this
+  host could otherwise read everything here through its visitor's browser.
+* **Token.** With one, whoever does not show it sees nothing but the form that asks for it. Programs send it as a
+  bearer, browsers as a cookie that scripts cannot read and other sites cannot use.
+* **Changes** need the read-write permission (P-807), POST, and, from a browser, a page of this monitor as their origin.
+"""
+
+import hmac
+import ipaddress
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from stablecast.ops.monitor.settings import MonitorSettings, Permission
+
+COOKIE = "stablecast"
+OPEN = ("/login", "/static/")
+"""What is shown without the token."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def guard(settings: MonitorSettings) -> Middleware:
+    """The rules of these settings, as a middleware."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if settings.on_loopback and not _is_local(request.host):
+            raise web.HTTPMisdirectedRequest(text="this monitor answers to names of this host only\n")
+        if settings.token and not request.path.startswith(OPEN) and not _shows(request, settings.token):
+            if request.method == "GET" and wants_html(request):
+                raise web.HTTPSeeOther("/login")
+            raise web.HTTPUnauthorized(text="the token is missing\n", headers={"WWW-Authenticate": "Bearer"})
+        if request.method not in ("GET", "HEAD"):
+            if request.path != "/login" and settings.permission is not Permission.READ_WRITE:
+                raise web.HTTPForbidden(text="this monitor is read-only\n")
+            if not _own_page(request):
+                raise web.HTTPForbidden(text="another site's page asks for this\n")
+        return await handler(request)
+
+    return check
+
+
+async def dress(_: web.Request, response: web.StreamResponse) -> None:
+    """Put the headers on every answer."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+
+
+def is_token(given: str, token: str) -> bool:
+    """Whether it is the token, in a time that tells nothing."""
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _shows(request: web.Request, token: str) -> bool:
+    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+    given = bearer if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
+    return is_token(given, token)
+
+
+def wants_html(request: web.Request) -> bool:
+    """Whether a person is to read the answer."""
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def _is_local(host: str) -> bool:
+    name = host.rsplit(":", 1)[0] if host.rpartition(":")[2].isdecimal() else host
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _own_page(request: web.Request) -> bool:
+    """Whether no browser sent this, or one that shows a page of this monitor."""
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site is not None:
+        return site == "same-origin"
+    return origin is None or origin.partition("://")[2] == request.host

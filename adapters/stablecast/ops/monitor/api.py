@@ -1,0 +1,62 @@
+"""The figures of the pages as JSON. Names are those of `store.observatory`; a field is added, never renamed."""
+
+import time
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+
+from stablecast.ops.monitor import health
+from stablecast.ops.monitor.board import STALE_NS, Board, Snapshot
+from stablecast.ops.monitor.health import Finding, Level
+from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.source_rows import said_of
+from stablecast.store.observatory import ReceiverView, SourceView
+
+LIMIT = 200
+"""Sources in one answer, unless fewer are asked for."""
+
+
+def daemon(board: Board) -> dict[str, Any]:
+    """What runs here."""
+    return {
+        "version": version("stablecast"),
+        "time_ns": time.time_ns(),
+        "level": board.level.name,
+        "stores": [store(one) for one in board.stores],
+    }
+
+
+def condition(board: Board) -> dict[str, Any]:
+    """How it is; `fresh` is False when a store's loop has not answered for long."""
+    return {
+        "level": board.level.name,
+        "fresh": board.sweeps > 0 and board.age_ns < STALE_NS,
+        "failed": [one.view.index for one in board.stores if one.view.failure],
+    }
+
+
+def store(snapshot: Snapshot) -> dict[str, Any]:
+    """One store, without its sources."""
+    shown = attrs.asdict(snapshot.view, filter=attrs.filters.exclude("topics"))
+    return {**shown, "level": snapshot.level.name, "findings": _findings(snapshot.findings)}
+
+
+def source(view: SourceView, spans: Spans | None = None) -> dict[str, Any]:
+    """One source with its receivers."""
+    shown = attrs.asdict(view)
+    for told, one in zip(shown["receivers"], view.receivers, strict=True):
+        told["findings"] = _findings(health.of_receiver(one, view))
+    level = health.worst(finding for _, finding in said_of(view))
+    told = {**shown, "level": level.name, "findings": _findings(health.of_source(view))}
+    return told if spans is None else {**told, "spans": attrs.asdict(spans)}
+
+
+def receiver(view: ReceiverView, its_source: SourceView) -> dict[str, Any]:
+    """One receiver."""
+    return {**attrs.asdict(view), "findings": _findings(health.of_receiver(view, its_source))}
+
+
+def _findings(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    return [{"level": Level(one.level).name, "code": one.code, "text": one.text} for one in findings]

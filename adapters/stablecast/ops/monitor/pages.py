@@ -1,0 +1,283 @@
+"""The pages: a title and blocks of HTML, each rendered by a template of its own.
+
+The first answer holds all blocks of a page in the layout; after that only blocks that differ are sent again, so a page
+looks the same live and loaded anew. Everything from outside is escaped by the templates' engine.
+"""
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import attrs
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from stablecast.core.machine.units import SECOND
+from stablecast.ops.monitor import figures, health, pictures
+from stablecast.ops.monitor.board import Board, History, Snapshot
+from stablecast.ops.monitor.health import Finding, Level, worst
+from stablecast.ops.monitor.number_spans import Spans
+from stablecast.ops.monitor.source_rows import Row, Said, said_of
+from stablecast.store.observatory import ReceiverView, SourceView
+
+FOLDER = Path(__file__).parent
+ROWS = 100
+"""Sources or receivers on one page of a table."""
+
+STARTED_NS = time.time_ns()
+
+Told = tuple[str, str, Finding]
+"""Where a finding leads, of whom it is, and what it says."""
+
+
+@attrs.frozen
+class Page:
+    """What a browser gets: block ids with their HTML, in order; `crumbs` are pairs of path and text."""
+
+    title: str
+    crumbs: tuple[tuple[str, str], ...]
+    blocks: dict[str, str]
+
+
+@attrs.frozen
+class Query:
+    """What of a table is wanted: sources whose topic or RegID contains `text`, in this order, from this page on."""
+
+    text: str = ""
+    order: str = "health"
+    page: int = 0
+
+    def matches(self, row: Row) -> bool:
+        """Whether this source is wanted."""
+        return self.text in row.topic or self.text in str(row.reg_id)
+
+    def link(self, page: int) -> str:
+        """The same, from another page on."""
+        return "?" + urlencode({"q": self.text, "sort": self.order, "page": page})
+
+
+ORDERS: dict[str, Callable[[Row], tuple[Any, ...]]] = {
+    "health": lambda row: (-row.level, -row.lag, row.reg_id),
+    "lag": lambda row: (-row.lag, row.reg_id),
+    "held": lambda row: (-row.messages, row.reg_id),
+    "topic": lambda row: (row.topic, row.reg_id),
+}
+"""In which order sources may be listed."""
+
+
+def wanted(snapshot: Snapshot, query: Query) -> list[Row]:
+    """The sources of a store that a query asks for, in its order."""
+    return sorted((row for row in snapshot.rows.values() if query.matches(row)), key=ORDERS[query.order])
+
+
+def index(board: Board) -> Page:
+    """What runs here, and how it is (P-901)."""
+    facts = {
+        "version": version("stablecast"),
+        "built": _built(),
+        "library": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+        "now": time.time_ns(),
+        "pid": os.getpid(),
+        "started": STARTED_NS,
+    }
+    blocks = {
+        "banner": _banner(board.level, _urgent(board.stores)),
+        "totals": _render("totals", _totals(board.stores)),
+        "stores": _render("stores", {"stores": board.stores}),
+        "about": _render("about", facts),
+    }
+    return Page("Overview", (), blocks)
+
+
+def stores(board: Board) -> Page:
+    """The list of stores (P-902)."""
+    blocks = {"stores": _render("stores", {"stores": board.stores})}
+    return Page("Stores", (("/", "Overview"),), blocks)
+
+
+def store(board: Board, number: int, query: Query, writable: bool) -> Page:
+    """One store (P-903 to P-907)."""
+    snapshot = board.stores[number]
+    found = wanted(snapshot, query)
+    pages = max(1, math.ceil(len(found) / ROWS))
+    page = min(query.page, pages - 1)
+    listed = {
+        "number": number,
+        "rows": found[page * ROWS : (page + 1) * ROWS],
+        "found": len(found),
+        "pages": pages,
+        "page": page,
+        "query": query,
+    }
+    about = {"number": number, "store": snapshot.view, "writable": writable}
+    blocks = {
+        "banner": _banner(snapshot.level, _urgent([snapshot])),
+        "totals": _render("totals", _totals([snapshot])),
+        "search": _render("search", {"query": query, "orders": tuple(ORDERS)}),
+        "sources": _render("sources", listed),
+        "service": _render("service", about),
+        "facts": _render("store", about),
+    }
+    return Page(f"Store {number}: {snapshot.view.name or snapshot.view.address}", _crumbs(), blocks)
+
+
+def source(snapshot: Snapshot, view: SourceView, spans: Spans | None, writable: bool) -> Page:
+    """One source (P-908 to P-921)."""
+    number, said = snapshot.view.index, said_of(view)
+    receivers = [(one, worst(health.of_receiver(one, view))) for one in view.receivers[:ROWS]]
+    row = snapshot.rows.get(view.reg_id) or Row(view.reg_id)
+    context = {"number": number, "source": view, "spans": spans, "row": row, "receivers": receivers}
+    blocks = {
+        "banner": _banner(
+            worst(finding for _, finding in said), _told(f"/stores/{number}", view.topic, view.reg_id, said)
+        ),
+        "window": _render("window", context),
+        "receivers": _render("receivers", context),
+        "facts": _render("source", context),
+        "control": _render("control", {"number": number, "reg_id": view.reg_id, "writable": writable}),
+    }
+    title = f"{view.reg_id}: Source [{_place(view.address, view.session_index, view.topic_index)}]"
+    return Page(title, (*_crumbs(), (f"/stores/{number}", f"Store {number}")), blocks)
+
+
+def receiver(number: int, view: ReceiverView, its_source: SourceView, writable: bool) -> Page:
+    """One receiver (P-922, P-923)."""
+    findings = [(f"/stores/{number}/{view.source_reg_id}", "", one) for one in health.of_receiver(view, its_source)]
+    blocks = {
+        "banner": _banner(worst(finding for _, _, finding in findings), findings),
+        "facts": _render("receiver", {"number": number, "receiver": view, "source": its_source}),
+        "control": _render("control", {"number": number, "reg_id": view.reg_id, "writable": writable}),
+    }
+    title = f"{view.reg_id}: Receiver [{_place(view.address, view.session_index, view.topic_index)}]"
+    way = (
+        *_crumbs(),
+        (f"/stores/{number}", f"Store {number}"),
+        (f"/stores/{number}/{view.source_reg_id}", f"Source {view.source_reg_id}"),
+    )
+    return Page(title, way, blocks)
+
+
+def notice(title: str, text: str, back: str) -> Page:
+    """A sentence and the way back."""
+    return Page(title, (("/", "Overview"),), {"notice": _render("notice", {"text": text, "back": back})})
+
+
+def login(wrong: bool) -> Page:
+    """Ask for the token."""
+    return Page("Token", (), {"login": _render("login", {"wrong": wrong})})
+
+
+def document(page: Page, live: bool) -> str:
+    """A whole page."""
+    return _environment().get_template("layout.html").render(page=page, live=live)
+
+
+def _render(template: str, context: dict[str, Any]) -> str:
+    return _environment().get_template(f"{template}.html").render(context)
+
+
+@cache
+def _environment() -> Environment:
+    loader = FileSystemLoader(FOLDER / "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters.update(
+        wire=figures.wire,
+        count=figures.count,
+        short=figures.short,
+        size=figures.size,
+        span=figures.span,
+        moment=figures.moment,
+        date=figures.date,
+        spark=lambda series: pictures.sparkline(series.values),
+    )
+    made.globals.update(
+        sparkline=pictures.sparkline,
+        gauge=pictures.gauge,
+        strip=pictures.strip,
+        since=lambda instant: time.time_ns() - instant,
+    )
+    return made
+
+
+def _banner(level: Level, findings: list[Told]) -> str:
+    return _render("banner", {"level": level, "findings": findings[:ROWS], "more": len(findings[ROWS:])})
+
+
+def _urgent(snapshots: Iterable[Snapshot]) -> list[Told]:
+    """All findings with where they lead, the most urgent first; at most one of each source and its receivers.
+
+    What is said of many sources of a store in the same words is said once: a thousand silent ones hide nothing else.
+    """
+    found: list[Told] = []
+    for snapshot in snapshots:
+        where = f"/stores/{snapshot.view.index}"
+        found += [(where, f"Store {snapshot.view.index}", finding) for finding in snapshot.findings]
+        shared: dict[Finding, list[Told]] = {}
+        for row in snapshot.rows.values():
+            for told in _told(where, row.topic, row.reg_id, row.said[:1]):
+                shared.setdefault(told[2], []).append(told)
+        found += [
+            (path, figures.among(what, len(alike)), finding)
+            for finding, alike in shared.items()
+            for path, what, _ in alike[:1]
+        ]
+    return sorted(found, key=lambda told: (-told[2].level, told[0]))
+
+
+def _told(where: str, topic: str, source: int, said: Iterable[Said]) -> list[Told]:
+    return [
+        (f"{where}/{reg_id}", topic if reg_id == source else f"{topic}, receiver {reg_id}", finding)
+        for reg_id, finding in said
+    ]
+
+
+def _totals(snapshots: list[Snapshot]) -> dict[str, Any]:
+    rows = [row for snapshot in snapshots for row in snapshot.rows.values()]
+    return {
+        "sources": len(rows),
+        "receivers": sum(snapshot.view.receivers for snapshot in snapshots),
+        "held": sum(row.messages for row in rows),
+        "holes": sum(row.holes for row in rows),
+        "lost": sum(row.lost for row in rows),
+        "drops": sum(row.drops for row in rows),
+        "disk": sum(snapshot.view.journal.disk_bytes for snapshot in snapshots),
+        "tiles": _sums([snapshot.history for snapshot in snapshots]),
+    }
+
+
+def _sums(histories: list[History]) -> dict[str, list[float]]:
+    """The stores' histories added up, sample by sample from the newest back; of the lags the worst."""
+    summed = {
+        "rate": [list(history.rate.values) for history in histories],
+        "served": [list(history.served.values) for history in histories],
+        "queued": [list(history.queued.values) for history in histories],
+    }
+    found = {name: [sum(column) for column in _columns(rows)] for name, rows in summed.items()}
+    found["lag"] = [max(column) for column in _columns([list(history.lag.values) for history in histories])]
+    return found
+
+
+def _columns(rows: list[list[float]]) -> list[tuple[float, ...]]:
+    shortest = min((len(row) for row in rows), default=0)
+    return list(zip(*(row[len(row) - shortest :] for row in rows), strict=True))
+
+
+def _crumbs() -> tuple[tuple[str, str], ...]:
+    return (("/", "Overview"), ("/stores", "Stores"))
+
+
+def _place(address: str, session_index: int, topic_index: int) -> str:
+    """As the documented titles have it, to match with a capture (P-908)."""
+    return f"{address.replace(':', '.')} {session_index}.{topic_index}"
+
+
+@cache
+def _built() -> int:
+    """When this installation was made, as its files say."""
+    return int(Path(__file__).stat().st_mtime * SECOND)

@@ -1,0 +1,88 @@
+"""The monitor in a thread and on an event loop of its own, so that the data path never waits for a reader of pages.
+
+On a store's loop runs only what `stablecast.store.observatory` does: records of a few sources at a time, at most once a
+second whoever asks.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+
+from aiohttp import web
+
+from stablecast.ops.monitor.board import Board
+from stablecast.ops.monitor.server_log import logger
+from stablecast.ops.monitor.settings import MonitorSettings
+from stablecast.ops.monitor.site import Site
+from stablecast.runtime import address, ports
+from stablecast.store.log_lines import Write, unheard
+from stablecast.store.observatory import Watched
+
+SHUTDOWN_SECONDS = 1.0
+"""How long open answers may take to end."""
+
+
+class Monitor:
+    """Serves pages about some stores from `start` to `stop`; `address` says where."""
+
+    def __init__(self, settings: MonitorSettings, stores: Sequence[Watched], log: Write = unheard) -> None:
+        """Describe a monitor; it does not listen yet. Requests that cannot be answered are counted in `log`."""
+        self.settings = settings
+        self.address = address.join(settings.host, settings.port)
+        self._watched = stores
+        self._log = log
+        self._thread = threading.Thread(target=self._main, name="monitor", daemon=True)
+        self._ready: Future[asyncio.AbstractEventLoop] = Future()
+        self._ended: asyncio.Event
+        self._listening: socket.socket
+
+    def start(self) -> None:
+        """Listen, and serve in a thread.
+
+        Raises:
+            PortError: the port is in use.
+        """
+        self._listening = ports.listen(self.settings.host, self.settings.port, "the monitor")
+        self.address = address.join(self.settings.host, self._listening.getsockname()[1])
+        self._thread.start()
+        self._ready.result()
+
+    async def stop(self) -> None:
+        """End the thread; whoever is looking is cut off."""
+        loop = self._ready.result()
+        loop.call_soon_threadsafe(self._ended.set)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+        finally:
+            self._listening.close()
+
+    async def _serve(self) -> None:
+        self._ended = asyncio.Event()
+        board = Board(self._watched)
+        site = Site(board, self.settings)
+        complaints = logger(self._log)
+        runner = web.AppRunner(
+            site.application(), access_log=None, logger=complaints, shutdown_timeout=SHUTDOWN_SECONDS
+        )
+        await runner.setup()
+        await web.SockSite(runner, self._listening).start()
+        sweeping = asyncio.create_task(board.run())
+        ending = asyncio.create_task(self._ended.wait())
+        self._ready.set_result(asyncio.get_running_loop())
+        await asyncio.wait((sweeping, ending), return_when=asyncio.FIRST_COMPLETED)
+        board.end()
+        for task in (sweeping, ending):
+            task.cancel()
+        await runner.cleanup()
+        with suppress(asyncio.CancelledError):
+            await sweeping

@@ -1,0 +1,60 @@
+"""Where the monitor listens, and what it lets people do."""
+
+import ipaddress
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.errors import ConfigError
+from stablecast.runtime import address
+
+ANY = "0.0.0.0"  # noqa: S104 - only when asked for with `*`
+
+
+class Permission(IntEnum):
+    """What may be done through the monitor (P-807)."""
+
+    READ_ONLY = 0
+    READ_WRITE = 1
+
+
+@attrs.frozen
+class MonitorSettings:
+    """What the monitor is told. Without a `token` whoever reaches the port may look."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    permission: Permission = Permission.READ_ONLY
+    token: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what would let strangers change something.
+
+        Raises:
+            ConfigError: read-write beyond loopback without a token, or a token that no header can carry.
+        """
+        if self.permission is Permission.READ_WRITE and not self.token and not self.on_loopback:
+            raise ConfigError(
+                f"the monitor at {self.host} would let anybody change things: give it a token, "
+                "bind it to loopback or make it read-only"
+            )
+        if self.token and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
+            raise ConfigError("the monitor's token must be printable ASCII without spaces")
+
+    @classmethod
+    def parse(cls, listen: str, permission: str = "read-only", token: str = "") -> "MonitorSettings":
+        """`ip:port` or `*:port` (any interface), and `read-only` or `read-write`.
+
+        Raises:
+            ConfigError: one of them is not that.
+        """
+        names = {one.name.lower().replace("_", "-"): one for one in Permission}
+        if permission not in names:
+            raise ConfigError(f"'{permission}' is no permission of the monitor: write read-only or read-write")
+        host, port = address.parse(listen.replace("*:", f"{ANY}:", 1) if listen.startswith("*:") else listen)
+        return cls(host, port, names[permission], token)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this host can reach it."""
+        return ipaddress.ip_address(self.host).is_loopback

@@ -1,0 +1,323 @@
+"""What the monitor answers: pages, the live feed, JSON, metrics, and changes for those who may make them."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from stablecast.ops.monitor import access, api, metrics, pages
+from stablecast.ops.monitor.board import CHUNK, Board, Snapshot, look
+from stablecast.ops.monitor.directory_jobs import Errands
+from stablecast.ops.monitor.number_spans import spans
+from stablecast.ops.monitor.pages import ORDERS, Page, Query
+from stablecast.ops.monitor.settings import MonitorSettings, Permission
+from stablecast.store.observatory import ReceiverView, SourceView
+
+MAX_VIEWERS = 64
+"""Open live feeds; who comes later sees pages that stand still."""
+MAX_BODY_BYTES = 16_384
+"""Of a request, in bytes."""
+MAX_QUERY = 256
+"""Characters of a search."""
+
+EARLY_SECONDS = 5.0
+"""How long an answer waits for the first sweep."""
+
+STATIC = {"monitor.css": "text/css", "monitor.js": "text/javascript", "icon.svg": "image/svg+xml"}
+"""The files that are served, and no others."""
+
+
+class Site:
+    """The handlers of one monitor."""
+
+    def __init__(self, board: Board, settings: MonitorSettings) -> None:
+        """What is known, and who may do what."""
+        self._board = board
+        self._settings = settings
+        self._errands = Errands()
+        self._viewers = 0
+        self._rendered: dict[tuple[str, str], Page] = {}
+        self._rendered_at = -1
+        self._files = {name: (pages.FOLDER / "static" / name).read_bytes() for name in STATIC}
+
+    def application(self) -> web.Application:
+        """All of it, ready to be run."""
+        made = web.Application(
+            middlewares=[_told_nicely, access.guard(self._settings), self._informed], client_max_size=MAX_BODY_BYTES
+        )
+        made.on_response_prepare.append(access.dress)
+        made.add_routes(
+            [
+                web.get("/live", self._live),
+                web.get("/metrics", self._metrics),
+                web.get("/health", self._health),
+                web.get("/static/{name}", self._static),
+                web.get("/login", self._ask_token),
+                web.post("/login", self._take_token),
+                web.get("/api/daemon", self._daemon),
+                web.get("/api/stores", self._daemon),
+                web.get(r"/api/stores/{number:\d{1,9}}", self._store),
+                web.get(r"/api/stores/{number:\d{1,9}}/sources", self._sources),
+                web.get(r"/api/stores/{number:\d{1,9}}/{reg_id:\d{1,10}}", self._client),
+                web.post(r"/api/stores/{number:\d{1,9}}/{errand:scrub|export}", self._errand),
+                web.post(r"/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._submit),
+                web.post(r"/api/stores/{number:\d{1,9}}/{change:reset|evict|drain|resume}", self._change),
+                web.get(r"/{path:|stores|stores/\d{1,9}|stores/\d{1,9}/\d{1,10}}", self._page),
+            ]
+        )
+        return made
+
+    @web.middleware
+    async def _informed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Whoever is early waits for the first sweep, for a while: before it nothing is known."""
+        if not self._board.sweeps:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EARLY_SECONDS):
+                    await self._board.news()
+        return await handler(request)
+
+    # Pages.
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        page = await self._rendered_page(request.path, request.query)
+        return _html(pages.document(page, live=True))
+
+    async def _rendered_page(self, path: str, asked: Mapping[str, str]) -> Page:
+        """A page as the last sweep left it; viewers of one page share it. Raises HTTPNotFound."""
+        if self._rendered_at != self._board.sweeps:
+            self._rendered.clear()
+            self._rendered_at = self._board.sweeps
+        query = _query(asked)
+        key = (path, query.link(query.page))
+        if key not in self._rendered:
+            self._rendered[key] = await self._render(path, query)
+        return self._rendered[key]
+
+    async def _render(self, path: str, query: Query) -> Page:
+        writable = self._settings.permission is Permission.READ_WRITE
+        match path.strip("/").split("/"):
+            case [""]:
+                return pages.index(self._board)
+            case ["stores"]:
+                return pages.stores(self._board)
+            case ["stores", number] if number.isdecimal():
+                self._snapshot(number)
+                return pages.store(self._board, int(number), query, writable)
+            case ["stores", number, reg_id] if number.isdecimal() and reg_id.isdecimal():
+                return await self._client_page(int(number), int(reg_id), writable)
+        raise _missing("no such page")
+
+    async def _client_page(self, number: int, reg_id: int, writable: bool) -> Page:
+        snapshot = self._snapshot(number)
+        view, its_source = await self._find(number, reg_id)
+        if isinstance(view, ReceiverView):
+            return pages.receiver(number, view, its_source, writable)
+        return pages.source(snapshot, view, await spans(self._board.watched[number], reg_id), writable)
+
+    async def _find(self, number: int, reg_id: int) -> tuple[SourceView | ReceiverView, SourceView]:
+        """Who is registered as this, now, and the source that it is or reads. Raises HTTPNotFound."""
+        observatory = self._board.observatory
+        found = await observatory.source(number, reg_id)
+        if found is not None:
+            return found, found
+        reader = await observatory.receiver(number, reg_id)
+        its_source = None if reader is None else await observatory.source(number, reader.source_reg_id)
+        if reader is None or its_source is None:
+            raise _missing(f"nobody is registered as {reg_id}")
+        return reader, its_source
+
+    async def _live(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: the blocks of a page that differ from what was sent before."""
+        path, _, text = request.query.get("page", "/").partition("?")
+        asked = dict(parse_qsl(text))
+        await self._rendered_page(path, asked)
+        if self._viewers >= MAX_VIEWERS:
+            raise web.HTTPServiceUnavailable(text="too many are looking; pages stand still for you\n")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        self._viewers += 1
+        try:
+            with suppress(ConnectionError):  # Whoever looked has gone.
+                await self._feed(response, path, asked)
+        finally:
+            self._viewers -= 1
+        return response
+
+    async def _feed(self, response: web.StreamResponse, path: str, asked: Mapping[str, str]) -> None:
+        shown: dict[str, str] = {}
+        while not self._board.over:
+            try:
+                page = await self._rendered_page(path, asked)
+            except web.HTTPNotFound:
+                await response.write(b"event: gone\ndata: \n\n")
+                return
+            changed = {name: html for name, html in page.blocks.items() if shown.get(name) != html}
+            shown = page.blocks
+            await response.write(b"event: blocks\ndata: " + json.dumps(changed).encode() + b"\n\n")
+            await self._board.news()
+
+    # For machines.
+
+    async def _daemon(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response(api.daemon(self._board))
+
+    async def _health(self, _: web.Request) -> web.StreamResponse:
+        told = api.condition(self._board)
+        return web.json_response(told, status=200 if told["fresh"] and not told["failed"] else 503)
+
+    async def _store(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(api.store(self._snapshot(request.match_info["number"])))
+
+    async def _sources(self, request: web.Request) -> web.StreamResponse:
+        """Sources in an order, full records of at most `api.LIMIT`; `found` counts all that match."""
+        number = int(request.match_info["number"])
+        found = pages.wanted(self._snapshot(number), _query(request.query))
+        offset = _whole(request.query.get("offset"), 0)
+        limit = min(api.LIMIT, _whole(request.query.get("limit"), api.LIMIT))
+        reg_ids = [row.reg_id for row in found[offset : offset + limit]]
+        watched = self._board.watched[number]
+        shown: list[dict[str, Any]] = []
+        for at in range(0, len(reg_ids), CHUNK):
+            shown += map(api.source, await watched.ask(partial(look, watched, reg_ids[at : at + CHUNK])))
+        return web.json_response({"found": len(found), "offset": offset, "sources": shown})
+
+    async def _client(self, request: web.Request) -> web.StreamResponse:
+        number, reg_id = (int(request.match_info[name]) for name in ("number", "reg_id"))
+        self._snapshot(number)
+        view, its_source = await self._find(number, reg_id)
+        if isinstance(view, ReceiverView):
+            return web.json_response({"receiver": api.receiver(view, its_source)})
+        return web.json_response({"source": api.source(view, await spans(self._board.watched[number], reg_id))})
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": metrics.CONTENT_TYPE})
+        await response.prepare(request)
+        for piece in metrics.exposition(self._board.stores):
+            await response.write(piece.encode())
+            await asyncio.sleep(0)
+        return response
+
+    async def _static(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        if name not in STATIC:
+            raise _missing("no such file")
+        return web.Response(
+            body=self._files[name], content_type=STATIC[name], headers={"Cache-Control": "max-age=3600"}
+        )
+
+    # Who may, and changes.
+
+    async def _ask_token(self, _: web.Request) -> web.StreamResponse:
+        return _html(pages.document(pages.login(wrong=False), live=False))
+
+    async def _take_token(self, request: web.Request) -> web.StreamResponse:
+        given = str((await _form(request)).get("token", ""))
+        if not access.is_token(given, self._settings.token):
+            return _html(pages.document(pages.login(wrong=True), live=False), status=403)
+        answer = web.Response(status=303, headers={"Location": "/"})
+        answer.set_cookie(access.COOKIE, given, httponly=True, samesite="Strict")
+        return answer
+
+    async def _submit(self, request: web.Request) -> web.StreamResponse:
+        """Do what a form asks for, and say so, with the way back (P-906)."""
+        done = await self._do(request, await _form(request))
+        number = request.match_info["number"]
+        return _html(pages.document(pages.notice(f"Store {number}", f"{done}.", f"/stores/{number}"), live=False))
+
+    async def _change(self, request: web.Request) -> web.StreamResponse:
+        """Do what a program asks for."""
+        return web.json_response({"done": await self._do(request, await _json(request))})
+
+    async def _do(self, request: web.Request, given: Mapping[str, Any]) -> str:
+        observatory, number = self._board.observatory, int(request.match_info["number"])
+        self._snapshot(number)
+        change = request.match_info["change"]
+        if change == "resume":
+            if not await observatory.resume(number):
+                raise web.HTTPConflict(text="the store is not parked\n")
+            return "The store is started again"
+        if self._board.watched[number].store.failed.done():
+            raise web.HTTPConflict(text="the store is parked: have it started again first\n")
+        match change:
+            case "reset":
+                await observatory.reset_rates(number)
+                return "Rate statistics have been reset"
+            case "drain":
+                on = _whole(given.get("on"), 1) != 0
+                await observatory.drain(number, on)
+                return "New clients are refused from now on" if on else "New clients are taken again"
+            case _:
+                reg_id = _whole(given.get("reg_id"), 0)
+                if not await observatory.evict(number, reg_id):
+                    raise _missing(f"nobody is registered as {reg_id}")
+                return f"{reg_id} is forgotten here"
+
+    async def _errand(self, request: web.Request) -> web.StreamResponse:
+        snapshot = self._snapshot(request.match_info["number"])
+        return await self._errands.run(request, snapshot.view.cache_directory, await _json(request))
+
+    def _snapshot(self, number: str | int) -> Snapshot:
+        """Raises HTTPNotFound."""
+        if int(number) >= len(self._board.stores):
+            raise _missing(f"there is no store {number}")
+        return self._board.stores[int(number)]
+
+
+@web.middleware
+async def _told_nicely(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A page instead of a bare sentence, for those who read pages."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400 or not access.wants_html(request):
+            raise
+        return _html(pages.document(pages.notice(error.reason, error.text or "", "/"), live=False), error.status)
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, content_type="text/html", status=status)
+
+
+def _missing(text: str) -> web.HTTPNotFound:
+    return web.HTTPNotFound(text=f"{text}\n")
+
+
+def _query(asked: Mapping[str, str]) -> Query:
+    order = asked.get("sort", "health")
+    return Query(asked.get("q", "")[:MAX_QUERY], order if order in ORDERS else "health", _whole(asked.get("page"), 0))
+
+
+def _whole(text: object, usual: int) -> int:
+    """A whole number that somebody sent. Raises HTTPBadRequest."""
+    if text is None:
+        return usual
+    written = str(int(text)) if isinstance(text, bool) else str(text)
+    if not (written.isdecimal() and len(written) <= 10):
+        raise web.HTTPBadRequest(text="that is no whole number\n")
+    return int(written)
+
+
+async def _form(request: web.Request) -> Mapping[str, Any]:
+    """The fields of a form. Raises HTTPBadRequest."""
+    try:
+        return await request.post()
+    except (ValueError, LookupError, AssertionError):  # not what its type says, or in no encoding that there is
+        raise web.HTTPBadRequest(text="that is no form\n") from None
+
+
+async def _json(request: web.Request) -> dict[str, Any]:
+    """The object that a program sent; nothing counts as an empty one. Raises HTTPBadRequest."""
+    body = await request.read()
+    try:
+        given = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise web.HTTPBadRequest(text="send a JSON object\n")
+    return given

@@ -1,0 +1,162 @@
+"""What a store's directory holds, read without changing it; a store may be running on it.
+
+Beside a running store this is what was there when each file was looked at. Segments may be deleted meanwhile: then
+nothing in them was wanted any more. The end of the newest one may be torn: it is being written.
+"""
+
+import struct
+from collections import Counter
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import Role
+from stablecast.ops.operations.target import OperationError
+from stablecast.store.client_records import clients_of
+from stablecast.store.journal.index import Erase, Index
+from stablecast.store.journal.lock import LOCK_NAME
+from stablecast.store.journal.record_format import (
+    ERASE_BODY,
+    FILE_HEADER_BYTES,
+    Entry,
+    Gap,
+    Kind,
+    file_salt,
+    file_version,
+    messages_head,
+    scan,
+    split_states,
+)
+from stablecast.store.journal.segments import Place, Segment, last_written, list_segments
+from stablecast.transports.codec.lbttcp import span
+
+
+@attrs.frozen
+class Damage:
+    """Bytes [start, stop) of a file that hold no good record, and why."""
+
+    file: str
+    start: int
+    stop: int
+    text: str
+
+
+@attrs.define
+class Contents:
+    """All of a directory. `records` counts good ones by kind, `checked` bytes whose checksums were verified.
+
+    `torn` is the unfinished end of the newest segment in bytes; nobody was told about what is in it.
+    """
+
+    directory: Path
+    segments: dict[int, Segment] = attrs.field(factory=dict)
+    index: Index = attrs.field(factory=Index)
+    states: list[bytes] = attrs.field(factory=list)
+    records: Counter[str] = attrs.field(factory=Counter)
+    messages: int = 0
+    checked: int = 0
+    torn: int = 0
+    damages: list[Damage] = attrs.field(factory=list)
+    set_aside: list[str] = attrs.field(factory=list)
+
+    @property
+    def clients(self) -> dict[int, Client]:
+        """Who is registered, by RegID. Raises RecordError."""
+        return clients_of(self.states)
+
+    def sources(self) -> list[Client]:
+        """The sources, by RegID. Raises RecordError."""
+        return [client for _, client in sorted(self.clients.items()) if client.role is Role.SOURCE]
+
+
+def read(directory: Path, *, thorough: bool = False) -> Contents:
+    """Scan a directory; every checksum is verified.
+
+    Args:
+        directory: That of a store.
+        thorough: Whether blocks are taken apart too, to see that they hold the messages that they should.
+
+    Raises:
+        OperationError: there is no journal in it.
+        JournalError: a newer release wrote it.
+        OSError: a file cannot be read.
+    """
+    found = Contents(directory)
+    paths, _ = list_segments(directory)
+    found.set_aside = sorted(path.name for path in directory.iterdir() if path.suffix in (".damaged", ".foreign"))
+    if not (paths or found.set_aside or (directory / LOCK_NAME).exists()):
+        raise OperationError(f"there is no journal in {directory}: name the directory disk-cache-directory of a store")
+    last = last_written(paths) if paths else 0
+    for number, path in paths.items():
+        try:
+            _read_segment(found, number, path, newest=number >= last, thorough=thorough)
+        except FileNotFoundError:
+            continue  # The store that runs here needs it no more.
+    return found
+
+
+def _read_segment(found: Contents, number: int, path: Path, *, newest: bool, thorough: bool) -> None:
+    with path.open("rb") as file:
+        header = file.read(FILE_HEADER_BYTES)
+        salt = file_salt(header, number)
+        size = path.stat().st_size
+        if salt is None:
+            if newest and size <= FILE_HEADER_BYTES:
+                found.torn += size
+            else:
+                found.damages.append(
+                    Damage(path.name, 0, size, "the file header is damaged; nothing in it can be read")
+                )
+            return
+        segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
+        found.segments[number] = segment
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            for item in scan(data, salt, newest=newest):
+                if isinstance(item, Entry):
+                    found.checked += item.stop - item.offset
+                    found.records[item.kind.name] += 1
+                    _apply(found, segment, item, data, thorough=thorough)
+                    segment.end = item.stop
+                else:
+                    _note_gap(found, path, item, data)
+
+
+def _note_gap(found: Contents, path: Path, gap: Gap, data: mmap) -> None:
+    if not gap.torn:
+        found.damages.append(Damage(path.name, gap.offset, gap.stop, "no record here passes its checksum"))
+    elif data[gap.offset : gap.stop].strip(b"\0"):
+        found.torn += gap.stop - gap.offset
+
+
+def _apply(found: Contents, segment: Segment, entry: Entry, data: mmap, *, thorough: bool) -> None:
+    match entry.kind:
+        case Kind.MESSAGES:
+            head = messages_head(segment.version)
+            stream, first, count, tag = head.unpack_from(data, entry.body.start)[:4]
+            size = entry.stop - entry.offset
+            found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
+            found.messages += count
+            if thorough and not _whole(data[entry.body.start + head.size : entry.stop], count):
+                text = f"the block of source {stream} does not hold its {count} messages from {first} on"
+                found.damages.append(Damage(segment.path.name, entry.offset, entry.stop, text))
+        case Kind.STATE:
+            found.states.append(data[entry.body])
+        case Kind.CHECKPOINT:
+            found.states = split_states(data[entry.body])
+        case Kind.ERASE:
+            stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
+            found.index.erase(Erase(stream, start, stop, (number, offset)))
+        case _:
+            assert_never(entry.kind)
+
+
+def _whole(block: bytes, count: int) -> bool:
+    """Whether a block holds so many messages."""
+    try:
+        _, stop = span(block, 0, count)
+    except struct.error:
+        return False
+    return stop <= len(block)

@@ -1,0 +1,1 @@
+"""The relay (lbmrd) as a daemon: its configuration and its socket."""

@@ -1,0 +1,143 @@
+"""The loop every endpoint is driven by: feed, record, drain, perform, re-arm."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from stablecast.core.protocol.effects import Effect
+from stablecast.core.protocol.inputs import Input, Tick
+from stablecast.runtime.alarm import Alarm
+from stablecast.runtime.driven_machine import Driven
+from stablecast.runtime.effect_execution import describe, guard, perform_all
+
+EventT_contra = TypeVar("EventT_contra", bound=Input, contravariant=True)
+EffectT = TypeVar("EffectT", bound=Effect)
+T = TypeVar("T")
+
+_TICK = Tick()
+
+
+class Driver(Generic[EventT_contra, EffectT]):
+    """Drives one machine on the running event loop.
+
+    Inputs that arise while effects are performed wait until those are done, so a machine is never re-entered. The timer
+    is set once for all inputs of a turn of the loop, after whatever else has arrived was read: a message does not wait
+    for the bookkeeping of the one before it.
+    """
+
+    def __init__(
+        self,
+        driven: Driven[EventT_contra, EffectT],
+        perform: Callable[[EffectT], None],
+        failed: Callable[[object, Exception], None],
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        """Drive a machine and hand its effects to `perform`.
+
+        `failed` gets each effect that `perform` raised on, with the exception. The machine counts on the effect, so
+        `failed` feeds it what happened instead, or ends the endpoint and reports why. All other effects are performed.
+        `before` its timer is set, and before it rings, what was put off may be fed.
+        """
+        self._driven = driven
+        self._perform = perform
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._inputs: deque[EventT_contra] = deque()
+        self.idle = self._unseen = driven.recorder is None
+        self._busy = False
+        self._closed = False
+        self._before = before
+        self._settling = False
+        self._alarm = Alarm(self._wake)
+
+    def feed(self, event: EventT_contra) -> None:
+        """Feed one input and perform what follows, and what was fed meanwhile; does nothing once closed."""
+        if self._closed:
+            return
+        if self._busy:
+            self._inputs.append(event)
+            return
+        self._busy, self.idle = True, False
+        try:
+            effects = self._driven.feed(event, time.monotonic_ns())
+            if effects:
+                perform_all(effects, self._perform, self._failed)
+            if self._inputs:
+                self._feed_waiting()
+        finally:
+            self._end()
+            if not self._settling:
+                self.settle_soon()
+
+    def during(self, act: Callable[[T], None], what: T) -> None:
+        """Do what follows from a question to the machine, as if it were an effect; only while we are `idle`.
+
+        Idle: nothing is being done, and nobody records what is fed. The timer stays as it is.
+        """
+        self._busy, self.idle = True, False
+        try:
+            try:
+                act(what)
+            except Exception as error:  # noqa: BLE001 - as an effect that fails
+                guard(f"handling the failure of {describe(what)} failed", self._failed, what, error)
+            if self._inputs:
+                self._feed_waiting()
+                self.settle_soon()
+        finally:
+            self._end()
+
+    def _feed_waiting(self) -> None:
+        while self._inputs:
+            guard("an input that had to wait was refused", self._feed_next)
+
+    def _feed_next(self) -> None:
+        """Feed the oldest waiting input. Its caller has returned already, so nobody is left to catch anything."""
+        perform_all(self._driven.feed(self._inputs.popleft(), time.monotonic_ns()), self._perform, self._failed)
+
+    def _end(self) -> None:
+        self._busy = False
+        self.idle = self._unseen and not self._closed
+        if self._closed:
+            self._driven.close()  # an effect may have closed us
+
+    def feed_all(self, events: Iterable[EventT_contra]) -> None:
+        """Feed several inputs."""
+        for event in events:
+            self.feed(event)
+
+    def close(self) -> None:
+        """Take no more inputs, and end the recording once those taken before are done with."""
+        if self._closed:
+            return
+        self._closed, self.idle = True, False
+        self._rearm()
+        if not self._busy:
+            self._driven.close()
+
+    def settle_soon(self) -> None:
+        """Do what was put off, and set the timer, after what has arrived in this turn of the loop was read."""
+        if not self._settling:
+            self._settling = True
+            self._loop.call_soon(self._loop.call_soon, self._settle)
+
+    def _settle(self) -> None:
+        try:
+            if self._before is not None:
+                self._before()
+        finally:
+            self._settling = False
+            self._rearm()
+
+    def _rearm(self) -> None:
+        self._alarm.set(None if self._closed else self._driven.machine.next_timeout())
+
+    def _wake(self) -> None:
+        if self._before is not None:
+            self._before()
+        due = self._driven.machine.next_timeout()
+        if due is not None and time.monotonic_ns() < due:
+            self._rearm()
+        else:
+            self.feed(_TICK)  # type: ignore[arg-type]  # of all inputs every union has this one

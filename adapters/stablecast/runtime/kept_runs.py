@@ -1,0 +1,112 @@
+"""Runs of messages kept by token while a machine decides what becomes of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol.inputs import Data, Lost
+from stablecast.core.protocol.messages import Incarnation
+from stablecast.transports.codec import Recovered, RecoveredRun, split
+from stablecast.transports.codec.lbttcp import Run, build, span
+
+MAX_RECOVERED_RUN = 64
+"""Retransmitted messages put together into one run."""
+
+
+class Continuity:
+    """Which number comes next on each stream. A stream over TCP loses nothing but what is sent while it is broken."""
+
+    def __init__(self) -> None:
+        """Nothing was heard yet: a stream may begin anywhere. `next` is what comes next by the life it is of."""
+        self.next: dict[Incarnation, int] = {}
+
+    def check(self, incarnation: Incarnation, run: Run) -> Lost | None:
+        """What was lost right before a run of this life's stream, if anything."""
+        first = run.first
+        expected = self.next.get(incarnation, first)
+        self.next[incarnation] = (first + run.count) % serial.MODULUS
+        if first == expected:
+            return None
+        missing = serial.wire(first - expected)
+        return Lost(incarnation, expected, missing) if 0 < missing < serial.HALF else None
+
+    def forget(self, incarnation: Incarnation) -> None:
+        """Its stream is over."""
+        self.next.pop(incarnation, None)
+
+
+class Tokens:
+    """The bytes behind the tokens of one endpoint."""
+
+    def __init__(self) -> None:
+        """Nothing is kept."""
+        self._runs: dict[int, tuple[Run, Incarnation]] = {}
+        self._last = 0
+
+    def __len__(self) -> int:
+        """How many runs are kept."""
+        return len(self._runs)
+
+    def keep(self, run: Run, incarnation: Incarnation) -> int:
+        """Keep a run and who sent it; returns its token."""
+        self._last += 1
+        self._runs[self._last] = (run, incarnation)
+        return self._last
+
+    def use(self, token: int, done: bool) -> tuple[Run, Incarnation]:
+        """The run behind a token and who sent it, forgotten if `done`."""
+        return self._runs.pop(token) if done else self._runs[token]
+
+    def drop(self, token: int) -> None:
+        """Forget a run."""
+        del self._runs[token]
+
+    def block(self, token: int, skip: int, count: int, done: bool) -> bytes | memoryview:
+        """The raw messages of a run from the `skip`th on."""
+        run, _ = self.use(token, done)
+        if skip == 0 and count == run.count:
+            return run.block
+        start, stop = span(run.block, skip, count)
+        return memoryview(run.block)[start:stop]
+
+    def keep_recovered(self, messages: Iterable[Recovered | RecoveredRun]) -> Iterator[Data]:
+        """Keep retransmitted messages, neighbours together, and say so as inputs."""
+        for some in _gathered(messages):
+            if isinstance(some, RecoveredRun):
+                index = split(some.incarnation)[1]
+                contents = some.payloads
+                yield self._recovered(some, build(index, some.wire_number, contents), contents)
+            else:
+                block = b"".join(message.data for message in some)
+                yield self._recovered(some[0], block, [message.payload for message in some])
+
+    def _recovered(self, first: Recovered | RecoveredRun, block: bytes, contents: Sequence[bytes]) -> Data:
+        count, size, number = len(contents), sum(map(len, contents)), first.wire_number
+        run = Run(split(first.incarnation)[1], number, count, size, block, chained=bool(block[1]))
+        token = self.keep(run, first.incarnation)
+        return Data(first.session, first.incarnation, number, count, size, True, token, first.proactive)
+
+
+def _gathered(messages: Iterable[Recovered | RecoveredRun]) -> Iterator[list[Recovered] | RecoveredRun]:
+    """Runs as they are, and neighbours among the others together."""
+    pending: list[Recovered] = []
+    for message in messages:
+        if pending and (len(pending) >= MAX_RECOVERED_RUN or not _continues(pending[-1], message)):
+            yield pending
+            pending = []
+        if isinstance(message, Recovered):
+            pending.append(message)
+        else:
+            yield message
+    if pending:
+        yield pending
+
+
+def _continues(before: Recovered, message: Recovered | RecoveredRun) -> bool:
+    return (
+        isinstance(message, Recovered)
+        and before.session == message.session
+        and before.incarnation == message.incarnation
+        and before.proactive == message.proactive
+        and bool(before.headers) == bool(message.headers)
+        and serial.wire(before.wire_number + 1) == message.wire_number
+    )

@@ -1,0 +1,93 @@
+"""Joining a source's session over LBT-RM or LBT-RU: what `Joiner` is to a TCP stream."""
+
+import asyncio
+from collections.abc import Callable
+
+from stablecast.core.protocol.inputs import Lost
+from stablecast.runtime.reliable_receivers import Joined, ReliableReceivers
+from stablecast.runtime.source_strings import Where
+from stablecast.runtime.stream import Item
+from stablecast.runtime.stream_joiner import RETRY_SECONDS
+from stablecast.transports import codec
+from stablecast.transports.reliable import effects as fx
+from stablecast.transports.reliable.settings import ReceiverSettings
+
+
+class ReliableJoiner:
+    """One session. `on_items` gets its ID and what arrives, in the order of arrival, of all topics.
+
+    `on_lost` gets what the topic of a life lost; `on_end(True)` says that it is over. One that is `patient` says
+    `on_end(False)` then, and joins again: silence is no proof that the source is gone. Callbacks may call the joiner.
+    """
+
+    def __init__(
+        self,
+        receivers: ReliableReceivers,
+        where: Where,
+        settings: ReceiverSettings,
+        on_items: Callable[[int, list[Item]], None],
+        on_lost: Callable[[Lost], None],
+        on_end: Callable[[bool], None],
+        patient: bool = False,
+        ports: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Join, with LBT-RU from the first free one of `ports`; (0, 0): of those documented. Raises PortError."""
+        self._receivers = receivers
+        self._where = where
+        self._settings = settings
+        self._on_items = on_items
+        self._on_lost = on_lost
+        self._on_end = on_end
+        self._patient = patient
+        self._ports = ports
+        self._paused = False
+        self._again: asyncio.TimerHandle | None = None
+        self._joined: Joined | None = receivers.join(where, self._perform, settings, ports)
+
+    def pause(self) -> None:
+        """Read no more for now; the kernel keeps some, and what it drops is asked for again."""
+        self._paused = True
+        if self._joined is not None:
+            self._joined.pause()
+
+    def resume(self) -> None:
+        """Read on."""
+        self._paused = False
+        if self._joined is not None:
+            self._joined.resume()
+
+    async def close(self) -> None:
+        """Leave."""
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Leave; no callback is called any more."""
+        if self._again is not None:
+            self._again.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
+        joined, self._joined = self._joined, None
+        if joined is not None:
+            joined.close()
+
+    def _perform(self, effect: fx.ReceiverEffect) -> None:
+        if self._joined is None:
+            return
+        match effect:
+            case fx.Received(items):
+                self._on_items(self._where.session_id, items)
+            case fx.TopicLost(topic, first, count):
+                self._on_lost(Lost(codec.join(self._where.session_id, topic), first, count))
+            case fx.SessionEnded():
+                self._leave()
+                if self._patient:
+                    self._again = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._join_again)
+                self._on_end(not self._patient)
+            case _:  # Began; datagrams that are lost are none of the application's.
+                pass
+
+    def _join_again(self) -> None:
+        self._joined = self._receivers.join(self._where, self._perform, self._settings, self._ports)
+        if self._paused:
+            self._joined.pause()

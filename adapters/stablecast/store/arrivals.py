@@ -1,0 +1,157 @@
+"""What arrives at a store: messages on its port, runs and announcements on the streams of its sources.
+
+Runs keep their bytes under a token until the machine says what becomes of them (`stablecast.runtime.kept_runs`).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from stablecast.config.transport_options import TransportConfig
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.effects import Join, Leave
+from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
+from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.runtime.kept_runs import Continuity, Tokens
+from stablecast.runtime.request_port import Peer
+from stablecast.runtime.source_strings import Where, is_source_string
+from stablecast.runtime.stream import Item
+from stablecast.runtime.stream_joiner import Joiner
+from stablecast.store.shared_sessions import Hearing, Seat, Sessions
+from stablecast.store.store_views import Traffic
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run, Series
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.lbmc import Message
+
+
+class Inlet:
+    """Feeds a machine. `oddities` counts what is dropped, `traffic` what each life's stream brought."""
+
+    def __init__(
+        self,
+        feed: Callable[[StoreInput], None],
+        tell: Callable[[ControlMessage], None],
+        oddities: Counter[str],
+        interface: str,
+        transports: TransportConfig | None = None,
+    ) -> None:
+        """`feed` takes inputs, `tell` the control messages of clients; groups are heard at `interface`."""
+        self._feed = feed
+        self._tell = tell
+        self._oddities = oddities
+        self.tokens = Tokens()
+        self.traffic: dict[int, Traffic] = {}
+        self.joiners: dict[int, Joiner | Seat] = {}
+        hearing = Hearing(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
+        self._sessions = Sessions(interface, hearing)
+        self._transports = transports or TransportConfig()
+        self._streams = Continuity()
+        self._paused = False
+
+    def on_items(self, items: list[Item], _: Peer) -> None:
+        """Control messages and retransmissions on the store's port."""
+        recovered: list[codec.Recovered | codec.RecoveredRun] = []
+        for item in items:
+            if isinstance(item, Run):
+                self._oddities["data-on-request-port"] += 1
+                continue
+            try:
+                if item.kind in codec.RECOVERED_KINDS:
+                    again = codec.decode_series(item) if isinstance(item, Series) else codec.decode_recovered(item)
+                    recovered.append(again)
+                else:
+                    self._tell(codec.decode(item))
+            except WireError:
+                self._oddities["malformed-on-request-port"] += 1
+        for data in self.tokens.keep_recovered(recovered):
+            self._feed(data)
+
+    def on_stream(self, session_id: int, items: list[Item]) -> None:
+        """Runs and announcements on a source's stream over TCP: what is missing there does not come any more."""
+        for item in items:
+            if isinstance(item, Run):
+                incarnation = codec.join(session_id, item.topic_index)
+                lost = self._streams.check(incarnation, item)
+                self._on_run(incarnation, item)
+                if lost is not None:
+                    self._on_lost(lost)
+            else:
+                self._on_announcement(item)
+
+    def join(self, effect: Join) -> None:
+        """Join a source's stream, once."""
+        if effect.incarnation in self.joiners:
+            return
+        self.traffic[effect.incarnation] = Traffic()
+
+        def ended(gone: bool) -> None:
+            if gone:
+                self.joiners.pop(effect.incarnation, None)
+            self._feed(Gone(effect.transport) if gone else Ended(effect.incarnation))
+
+        try:
+            joiner = self._joiner(effect, ended)
+        except StablecastError:
+            self._oddities["stream-not-joined"] += 1
+            return
+        self.joiners[effect.incarnation] = joiner
+        if self._paused:
+            joiner.pause()
+
+    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> Joiner | Seat:
+        """What joins the transport that the source has told. Raises PortError."""
+        if not is_source_string(effect.transport):
+            return Joiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
+        where = Where.parse(effect.transport)
+        settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
+        return self._sessions.join(where, effect.incarnation, settings)
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """The counters of each session over LBT-RM and LBT-RU."""
+        return self._sessions.all_statistics()
+
+    def leave(self, effect: Leave) -> None:
+        """Leave a stream."""
+        self._streams.forget(effect.incarnation)
+        self.traffic.pop(effect.incarnation, None)
+        joiner = self.joiners.pop(effect.incarnation, None)
+        if joiner is not None:
+            joiner.abandon()
+
+    def pause(self, on: bool) -> None:
+        """Whether streams are not read for now."""
+        if on is self._paused:
+            return
+        self._paused = on
+        for joiner in self.joiners.values():
+            if on:
+                joiner.pause()
+            else:
+                joiner.resume()
+
+    async def close(self) -> None:
+        """Leave all streams, and wait until nothing is left running."""
+        for joiner in list(self.joiners.values()):
+            await joiner.close()
+        self._sessions.close()
+
+    def _on_run(self, incarnation: int, run: Run) -> None:
+        traffic = self.traffic.get(incarnation)
+        if traffic is None:
+            traffic = self.traffic[incarnation] = Traffic()
+        traffic.received += run.count
+        traffic.payload_bytes += run.payload_bytes
+        traffic.reads += 1
+        token = self.tokens.keep(run, incarnation)
+        self._feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+
+    def _on_lost(self, lost: Lost) -> None:
+        if lost.session in self.traffic:
+            self.traffic[lost.session].lost += lost.count
+        self._feed(lost)
+
+    def _on_announcement(self, item: Message) -> None:
+        try:
+            self._feed(Arrived(codec.decode(item)))
+        except WireError:
+            self._oddities["malformed-on-stream"] += 1

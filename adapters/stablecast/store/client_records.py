@@ -1,0 +1,61 @@
+"""A store's clients as JSON records of its journal (spec: the journal's STATE records).
+
+A field that has its default is not written, so a record tells what there is to tell, and a client that an earlier
+format wrote, without the fields that came later, is read as one that has their defaults.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from cattrs import Converter
+from cattrs.errors import ForbiddenExtraKeysError
+
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.effects import Client
+
+
+class RecordError(StablecastError):
+    """A state record that is not one of ours; the message says what is wrong and what to do."""
+
+    def __init__(self, what: str) -> None:
+        """Something is wrong with a record."""
+        super().__init__(f"{what}; start the release that wrote the journal, or a store on an empty directory")
+
+
+def client_record(client: Client) -> bytes:
+    """The newest state of a client."""
+    return json.dumps({"client": _converter().unstructure(client)}, separators=(",", ":")).encode()
+
+
+def forget_record(reg_id: int) -> bytes:
+    """A client is gone."""
+    return json.dumps({"forget": reg_id}, separators=(",", ":")).encode()
+
+
+def clients_of(records: Iterable[bytes]) -> dict[int, Client]:
+    """The clients that a journal's records, in order, leave. Raises RecordError."""
+    clients: dict[int, Client] = {}
+    for body in records:
+        record = json.loads(body)
+        if "client" in record:
+            client = _client(record["client"])
+            clients[client.reg_id] = client
+        elif "forget" in record:
+            clients.pop(record["forget"], None)
+        else:
+            raise RecordError(f"a state record names neither client nor forget but {sorted(record)}")
+    return clients
+
+
+def _client(fields: Any) -> Client:
+    try:
+        return _converter().structure(fields, Client)
+    except (AttributeError, KeyError, TypeError, ValueError, ForbiddenExtraKeysError) as error:
+        raise RecordError(f"a client record cannot be read: {type(error).__name__}: {error}") from None
+
+
+@cache
+def _converter() -> Converter:
+    return Converter(detailed_validation=False, forbid_extra_keys=True, omit_if_default=True)

@@ -1,0 +1,210 @@
+"""Several stores in one process, each on a loop of its own in a thread of its own (P-125).
+
+A store that computes does not hold up the sync reports or the streams of another for longer than the interpreter's
+switch interval, and their journals lie on as many disks as are given. Threads share one interpreter: stores that need a
+core each are given a daemon each.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+
+from stablecast.core.errors import StablecastError
+from stablecast.core.machine.units import SECOND
+from stablecast.runtime import address
+from stablecast.store.failed_stores import Patience, is_no_room, remedy
+from stablecast.store.free_space import ROOM_SECONDS, Room, free_bytes
+from stablecast.store.journal import JournalError
+from stablecast.store.log_lines import Severity
+from stablecast.store.observatory import Watched
+from stablecast.store.settings import StoreSettings
+from stablecast.store.store import Store
+
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+
+
+class Host:
+    """The thread of one store. `failed` is a future of the owner's loop: why the store serves no more."""
+
+    def __init__(self, settings: StoreSettings, new_loop: NewLoop, index: int = 0) -> None:
+        """A store that has not started, number `index` of its daemon; made on the owner's loop."""
+        self.store = Store(settings)
+        self.loop = new_loop()
+        self.watched = Watched(self.store, self.loop, index)
+        self.watched.resume = self.resume
+        self._settings = settings
+        self._owner = asyncio.get_running_loop()
+        self.failed: asyncio.Future[JournalError] = self._owner.create_future()
+        self._parked = False
+        self._asked = asyncio.Event()
+        self._move: asyncio.Task[None] | None = None
+        # A daemon thread: a second interrupt ends the process, whatever a disk is doing (P-708).
+        self._thread = threading.Thread(target=self._run, name=f"store-{settings.name}", daemon=True)
+
+    async def start(self) -> None:
+        """Start thread and store. Raises like `Store.start`."""
+        self._thread.start()
+        try:
+            await self._on_loop(self.store.start)
+        except BaseException:
+            await self._end()
+            raise
+        self._listen_for_failure()
+
+    async def stop(self) -> None:
+        """Stop both. Raises like `Store.stop`."""
+        if self._move is not None:
+            await asyncio.wait([self._move])  # It ends by itself: a store is being parked, or started again.
+        try:
+            if self._parked:
+                raise self.failed.result()
+            await self._on_loop(self.store.stop)
+        finally:
+            await self._end()
+
+    async def watch_room(self) -> None:
+        """Look for ever at the room on the store's file system, and log when it ends, before it has ended."""
+        least = self._settings.limits.room_bytes
+        while True:
+            room = self.store.room
+            with suppress(OSError):
+                if room.update(await self._owner.run_in_executor(None, free_bytes, self._settings.directory)):
+                    self._tell_of_room(room)
+            await asyncio.sleep(ROOM_SECONDS if least else ROOM_SECONDS * 10)
+
+    async def tend(self) -> None:
+        """Park the store whenever its disk fails, and start it again; for ever.
+
+        The other stores of the daemon and its monitor go on. See `parking`.
+        """
+        patience = Patience()
+        while True:
+            error = await self.failed
+            await self._moved(self._park(error))
+            wait = patience.after((time.monotonic_ns() - self.store.started_at) / SECOND)
+            while self._parked:
+                await self._until_worth_a_try(error, wait)
+                await self._moved(self._return())
+                wait = patience.after(0)
+
+    async def resume(self) -> bool:
+        """Start a parked store again because an operator asks for it; False: it is not parked. Any loop may ask."""
+        if not self._parked:
+            return False
+        self._owner.call_soon_threadsafe(self._asked.set)
+        return True
+
+    async def _moved(self, step: Coroutine[Any, Any, None]) -> None:
+        """Do a step of which half would leave files open, though the one who waits for it may be cancelled."""
+        self._move = self._owner.create_task(step)
+        await asyncio.shield(self._move)
+        self._move = None
+
+    async def _park(self, error: JournalError) -> None:
+        """Stop the store: whoever is connected learns that it is gone."""
+        self._parked = True
+        self._asked.clear()
+        with suppress(StablecastError, OSError):
+            await self._on_loop(self.store.stop)
+        text = f"the store is parked, the others go on: {remedy(error, self.store.room.least, self.watched.index)}"
+        self._settings.log(Severity.ERROR, self._settings.name, "parked", text)
+
+    async def _until_worth_a_try(self, error: JournalError, wait: float) -> None:
+        """Wait for the operator, or for room where room was wanting."""
+        tried_at = self._owner.time() + wait
+        while not self._asked.is_set():
+            room = self.store.room
+            if is_no_room(error) and room.free >= max(1, room.least) and self._owner.time() >= tried_at:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROOM_SECONDS / 2):
+                    await self._asked.wait()
+        self._asked.clear()
+
+    async def _return(self) -> None:
+        """Start it again at the address that it had, and not as a new one: the journal may have lost a grant."""
+        host, _ = address.parse(self._settings.listen)
+        _, port = address.parse(self.store.address)
+        settings = attrs.evolve(self._settings, listen=address.join(host, port), new=False)
+        store = Store(settings)
+        store.draining, store.room = self.store.draining, self.store.room
+        try:
+            await self._on_loop(store.start)
+        except (StablecastError, OSError) as error:
+            self._settings.log(Severity.ERROR, self._settings.name, "parked", f"it could not be started again: {error}")
+            return
+        self.store = self.watched.store = store
+        self.failed = self._owner.create_future()
+        self._parked = False
+        self._listen_for_failure()
+        self._settings.log(Severity.WARNING, self._settings.name, "returned", "the store serves again")
+
+    def _tell_of_room(self, room: Room) -> None:
+        where, name = self._settings.directory, self._settings.name
+        if room.low:
+            text = f"{room.free:,} bytes are free in {where}, fewer than {room.least:,} (limit room-bytes): make room"
+            self._settings.log(Severity.WARNING, name, "room-low", f"{text}, or the store will stop serving")
+        else:
+            self._settings.log(Severity.INFO, name, "room-back", f"{room.free:,} bytes are free in {where}")
+
+    def _listen_for_failure(self) -> None:
+        self.loop.call_soon_threadsafe(self.store.failed.add_done_callback, self._on_failed)
+
+    async def _on_loop(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine(), self.loop))
+
+    async def _end(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        await self._owner.run_in_executor(None, self._thread.join)
+
+    def _on_failed(self, failed: "asyncio.Future[JournalError]") -> None:
+        self._owner.call_soon_threadsafe(self.failed.set_result, failed.result())
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+
+class Hosts:
+    """The stores of a daemon."""
+
+    def __init__(self, settings: Sequence[StoreSettings], new_loop: NewLoop) -> None:
+        """Stores that have not started."""
+        self.hosts = [Host(one, new_loop, at) for at, one in enumerate(settings)]
+        self.watched = [host.watched for host in self.hosts]
+
+    async def start(self) -> None:
+        """Start all, one after the other; if one cannot be started those before it are stopped. Raises like a store."""
+        started: list[Host] = []
+        try:
+            for host in self.hosts:
+                await host.start()
+                started.append(host)
+        except BaseException:
+            for host in started:
+                await host.stop()
+            raise
+
+    async def tend(self) -> None:
+        """Watch the room of all, park those whose disk fails and start them again; for ever. See `Host.tend`."""
+        async with asyncio.TaskGroup() as group:
+            for host in self.hosts:
+                group.create_task(host.tend())
+                group.create_task(host.watch_room())
+            if not self.hosts:
+                await asyncio.get_running_loop().create_future()
+
+    async def stop(self) -> None:
+        """Stop all. Raises the first error of a store that failed, when all are stopped."""
+        results = await asyncio.gather(*(host.stop() for host in self.hosts), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result

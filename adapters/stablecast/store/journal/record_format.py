@@ -1,0 +1,312 @@
+r"""The bytes of a journal segment. All integers are big-endian.
+
+A journal is a directory of segment files `NNNNNNNN.seg`, numbered upwards in decimal, and a file `lock`. A segment is
+a file header followed by records without padding.
+
+    file header, 24 bytes           record header, 32 bytes
+     0  8s  magic "scjrnl\r\n"          0  u16  magic 0x5CA5
+     8  u16 version                   2  u8   kind
+    10  u16 zero                      3  u8   flags, zero
+    12  u32 segment number            4  u32  length of the body
+    16  u32 salt                      8  u64  ticket, 0 = nobody waits for it
+    20  u32 CRC-32 of bytes 0-19     16  u64  offset in this segment that was synced before this record was written
+                                     24  u32  CRC-32 of the body
+                                     28  u32  CRC-32 of bytes 0-27, started from the salt
+
+    kind           body
+    1 MESSAGES     u64 stream, i64 first, u32 count, u64 tag, u64 when it came (ns of the epoch; not before version 3),
+                   then the block as it was received
+    2 STATE        one JSON object, UTF-8
+    3 CHECKPOINT   JSON array of such objects: stands for every STATE before it
+    4 ERASE        u64 stream, i64 start, i64 stop, u32 segment, u64 offset: the stream's numbers start <= n < stop are
+                   dead in every MESSAGES record that lies before (segment, offset)
+
+A segment begins with the ERASE records that still matter and one CHECKPOINT. Rules of the reader:
+
+* Records are applied in order of (segment, offset). Where numbers overlap the later MESSAGES record wins.
+* An ERASE names the place it looks back from, so it may be repeated later without touching what came in between. That
+  is what allows the segment that held the original to be deleted while an older segment is still in use.
+* A record is bad if a checksum fails or the file ends within it. In an older segment that is damage, for a segment is
+  synced before the next one is created. In the newest it is damage if a later good record says that it was synced, and
+  otherwise the torn end of a batch that nobody was told about, and the file is cut there.
+* The salt is random and per segment, so bytes inside a block (which come from the network, and may be a piece of a
+  journal) never pass for a record when the reader looks for the next good one.
+* A segment may have been allocated to its full size: zeros up to the end of the newest one were never written.
+* A version, flag or kind that is not listed here means that a newer release wrote the file.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from mmap import mmap
+from typing import TypeVar
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.store.journal.errors import JournalError
+
+VERSION = 3
+"""Of what is written; older ones are read: 2 has no times, 1 fewer fields of clients (spec/journal.md)."""
+
+TIMED = 3
+"""The first version whose MESSAGES tell when they came."""
+
+FILE_MAGIC = b"scjrnl\r\n"
+RECORD_MAGIC = 0x5CA5
+MAX_BLOCK_BYTES = 1 << 30
+"""Bound on the block, state or checkpoint in one record, in bytes."""
+
+LOWEST = -(1 << 63)
+"""Start of an ERASE that has no lower end."""
+HIGHEST = (1 << 63) - 1
+"""Stop of an ERASE that has no upper end; no message has this number."""
+
+_FILE = struct.Struct(">8sHHII")
+_RECORD = struct.Struct(">HBBIQQI")
+_CRC = struct.Struct(">I")
+_JSON = json.JSONDecoder()
+_MAGIC_BYTES = RECORD_MAGIC.to_bytes(2, "big")
+FILE_HEADER_BYTES = _FILE.size + _CRC.size
+RECORD_HEADER_BYTES = _RECORD.size + _CRC.size
+
+MESSAGES_HEAD = struct.Struct(">QqIQQ")
+"""Stream, first, count, tag, time: what precedes the block in a MESSAGES body."""
+UNTIMED_HEAD = struct.Struct(">QqIQ")
+"""The same before version 3."""
+ERASE_BODY = struct.Struct(">QqqIQ")
+"""Stream, start, stop, segment, offset."""
+
+Block = bytes | memoryview
+"""Opaque bytes; a memoryview is contiguous, of format "B", and its memory is not changed any more."""
+
+
+_Body = TypeVar("_Body", bytes, Block)
+
+
+class Kind(IntEnum):
+    """What a record is."""
+
+    MESSAGES = 1
+    STATE = 2
+    CHECKPOINT = 3
+    ERASE = 4
+
+
+_KINDS = frozenset(Kind)
+
+
+@attrs.frozen
+class Entry:
+    """A good record found in a segment: where it lies and what its header says."""
+
+    kind: Kind
+    offset: int
+    stop: int
+    ticket: int
+    synced: int
+
+    @property
+    def body(self) -> slice:
+        """The place of the body in the segment."""
+        return slice(self.offset + RECORD_HEADER_BYTES, self.stop)
+
+
+@attrs.frozen
+class Gap:
+    """A stretch of a segment that holds no good record; `torn` if it is only the unsynced end of the newest one."""
+
+    offset: int
+    stop: int
+    torn: bool
+
+
+def file_header(number: int, salt: int) -> bytes:
+    """Returns the header of segment `number`."""
+    head = _FILE.pack(FILE_MAGIC, VERSION, 0, number, salt)
+    return head + _CRC.pack(zlib.crc32(head))
+
+
+def file_salt(header: bytes, number: int) -> int | None:
+    """Returns the salt in a file header, or None if it is not the intact header of segment `number`.
+
+    Raises:
+        JournalError: If a newer release wrote the file.
+    """
+    if len(header) < FILE_HEADER_BYTES or not header.startswith(FILE_MAGIC):
+        return None
+    _, version, _, named, salt = _FILE.unpack_from(header)
+    if version > VERSION:
+        raise JournalError(
+            f"the journal was written in format {version} and this release reads up to {VERSION}; use the newer release"
+        )
+    intact = _CRC.unpack_from(header, _FILE.size)[0] == zlib.crc32(header[: _FILE.size])
+    return int(salt) if intact and named == number else None
+
+
+def file_version(header: bytes) -> int:
+    """Returns the format of a file whose header is intact."""
+    return int(_FILE.unpack_from(header)[1])
+
+
+def messages_head(version: int) -> struct.Struct:
+    """Returns what precedes the block in a MESSAGES body of this version; the first four fields are the same."""
+    return MESSAGES_HEAD if version >= TIMED else UNTIMED_HEAD
+
+
+def seal(kind: int, ticket: int, synced: int, parts: Sequence[Block], salt: int) -> bytes:
+    """Returns the record header for a body given in parts."""
+    length = crc = 0
+    for part in parts:
+        length += len(part)
+        crc = zlib.crc32(part, crc)
+    head = _RECORD.pack(RECORD_MAGIC, kind, 0, length, ticket, synced, crc)
+    return head + _CRC.pack(zlib.crc32(head, salt))
+
+
+def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True) -> Entry | None:
+    """Returns the record at `offset`, or None if there is no good one.
+
+    Args:
+        data: A segment, or a piece of one.
+        offset: Where it begins in `data`.
+        salt: From the segment's header.
+        blocks: Whether MESSAGES are read and their bodies verified too, not only their headers.
+
+    Raises:
+        JournalError: If the header is intact and names a kind or flag of a newer release.
+    """
+    head = data[offset : offset + RECORD_HEADER_BYTES]
+    if len(head) < RECORD_HEADER_BYTES or not head.startswith(_MAGIC_BYTES):
+        return None
+    if _CRC.unpack_from(head, _RECORD.size)[0] != zlib.crc32(head[: _RECORD.size], salt):
+        return None
+    _, kind, flags, length, ticket, synced, crc = _RECORD.unpack_from(head)
+    if flags or kind not in _KINDS:
+        raise JournalError(
+            f"the journal holds a record of kind {kind} with flags {flags} that this release does not know; "
+            "use the newer release that wrote it"
+        )
+    start = offset + RECORD_HEADER_BYTES
+    if start + length > len(data):
+        return None
+    if (blocks or kind != Kind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
+        return None
+    return Entry(Kind(kind), offset, start + length, ticket, synced)
+
+
+def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | Gap]:
+    """Yields what a segment holds, from its file header to its end.
+
+    Args:
+        data: The whole file.
+        salt: From its header.
+        newest: Whether no later segment exists, so that its end may be torn.
+        blocks: See `entry_at`; of the newest segment all is verified, for its end may be torn.
+    """
+    offset = FILE_HEADER_BYTES
+    while offset < len(data):
+        entry = entry_at(data, offset, salt, blocks=blocks or newest)
+        if entry is not None:
+            yield entry
+            offset = entry.stop
+            continue
+        if newest and not any(later.synced > offset for later in _entries_after(data, offset, salt)):
+            yield Gap(offset, len(data), torn=True)
+            return
+        following = next(_entries_after(data, offset, salt), None)
+        stop = len(data) if following is None else following.offset
+        yield Gap(offset, stop, torn=False)
+        offset = stop
+
+
+def intact(data: bytes | mmap, salt: int, offsets: Iterable[int]) -> bool:
+    """Tells whether records at these ascending offsets, all of them good, make up a whole segment.
+
+    It is what `scan` finds out, for one that is full and of which is known where its records begin, at a third of the
+    cost: bodies are not copied, and no entry is made for a record that is as it should be.
+    """
+    at, stop = FILE_HEADER_BYTES, len(data)
+    unpack, crc_of, crc32 = _RECORD.unpack_from, _CRC.unpack_from, zlib.crc32
+    with memoryview(data) as view:
+        for offset in offsets:
+            start = offset + RECORD_HEADER_BYTES
+            if offset != at or start > stop:
+                return False
+            _, _, _, length, _, _, crc = unpack(view, offset)
+            at = start + length
+            sealed = offset + _RECORD.size
+            if at > stop or crc32(view[offset:sealed], salt) != crc_of(view, sealed)[0] or crc32(view[start:at]) != crc:
+                return False
+    return at == stop
+
+
+def _entries_after(data: bytes | mmap, offset: int, salt: int) -> Iterator[Entry]:
+    """Yields the good records behind a bad one. Linear: only the salted header checksum opens the way to a body."""
+    at = data.find(_MAGIC_BYTES, offset + 1)
+    while at >= 0:
+        entry = entry_at(data, at, salt)
+        if entry is not None:
+            yield entry
+        at = data.find(_MAGIC_BYTES, at + 1 if entry is None else entry.stop)
+
+
+def bounded(body: _Body) -> _Body:
+    """Returns a body that fits a record.
+
+    Raises:
+        MisuseError: If it does not.
+    """
+    if len(body) > MAX_BLOCK_BYTES:
+        raise MisuseError(f"{len(body)} bytes do not fit one record; the bound is {MAX_BLOCK_BYTES}")
+    return body
+
+
+def checked_state(body: bytes) -> bytes:
+    """Returns the body of a STATE. Cheap, for it guards against mix-ups and not against bad JSON.
+
+    Raises:
+        MisuseError: If it is visibly not a JSON object, or too large.
+    """
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        raise MisuseError(f"a state must be a JSON object, not {body[:20]!r}")
+    return bounded(body)
+
+
+def join_states(states: Sequence[bytes]) -> bytes:
+    """Returns the body of a CHECKPOINT.
+
+    Raises:
+        MisuseError: If a state is visibly not a JSON object, or they are too large together.
+
+    >>> join_states([b'{"a": 1}', b"{}"])
+    b'[{"a": 1},{}]'
+    """
+    return bounded(b"[" + b",".join(map(checked_state, states)) + b"]")
+
+
+def split_states(body: bytes) -> list[bytes]:
+    """Returns the states in the body of a CHECKPOINT, byte for byte.
+
+    Raises:
+        JournalError: If the body is not what `join_states` writes.
+
+    >>> split_states(b'[{"a": 1},{}]')
+    [b'{"a": 1}', b'{}']
+    """
+    states: list[bytes] = []
+    try:
+        text = body.decode()
+        json.loads(text)
+        at = text.index("[", 0, 1) + 1
+        while at < len(text) - 1:
+            _, stop = _JSON.raw_decode(text, at)
+            states.append(text[at:stop].encode())
+            at = stop + 1
+    except ValueError as error:
+        raise JournalError(
+            f"a checkpoint of the journal is not a JSON array ({error}); a defect wrote it: restore the directory"
+        ) from error
+    return states

@@ -1,0 +1,307 @@
+"""What may be seen of running stores: the items of the documented monitor, as plain records (P-901..P-923).
+
+Records are made on the loop of the store that they tell of, a few sources at a time, and kept for a second: whoever
+looks, and however often, costs the data path a bounded share. `Observatory` may be asked from any thread and any loop.
+
+Numbers are extended; instants are nanoseconds of the Unix epoch, derived from the machine's clock when looked at.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.messages import Pace, Role
+from stablecast.core.protocol.settings import RepositoryType
+from stablecast.core.store.clients import ClientRecord
+from stablecast.core.store.repository import Repository
+from stablecast.store.store_views import JournalView, ReceiverView, SourceView, StoreView, Traffic
+from stablecast.transports import codec
+
+if TYPE_CHECKING:
+    from stablecast.store.store import Store
+
+__all__ = ["JournalView", "Observatory", "ReceiverView", "SourceView", "StoreView", "Traffic", "Watched"]
+
+FRESH_NS = SECOND
+"""A record is taken anew when it is older, in ns."""
+
+CHUNK = 64
+"""Sources looked at in one turn of a store's loop."""
+
+NAMES_CHUNK = 1024
+"""Sources whose names are taken in one turn."""
+
+LAST_REPORTS = 50
+"""Newest reports of a store that are shown."""
+
+REPOSITORIES = {
+    RepositoryType.NO_CACHE: "no-cache",
+    RepositoryType.MEMORY: "memory",
+    RepositoryType.DISK: "disk",
+    RepositoryType.REDUCED_FD: "reduced-fd",
+}
+
+
+@attrs.frozen
+class Clock:
+    """Instants of the machine's clock as instants of the epoch."""
+
+    now: int
+    offset: int
+
+    @classmethod
+    def read(cls) -> "Clock":
+        """The two clocks at one instant."""
+        now = time.monotonic_ns()
+        return cls(now, time.time_ns() - now)
+
+
+def receiver_view(record: ClientRecord, source: ClientRecord, repository: Repository, clock: Clock) -> ReceiverView:
+    """One receiver of a source."""
+    client = record.client
+    session_index, topic_index = codec.split(client.incarnation)
+    return ReceiverView(
+        client.reg_id,
+        client.reply_to,
+        session_index,
+        topic_index,
+        client.topic,
+        client.session_id,
+        client.source_reg_id,
+        source.client.session_id,
+        client.acknowledged,
+        max(0, repository.newest - max(client.acknowledged, repository.trail - 1)),
+        record.lifetime.active,
+        client.pace.name.lower(),
+        record.lifetime.heard_at + clock.offset,
+    )
+
+
+def source_view(store: "Store", record: ClientRecord, repository: Repository, clock: Clock) -> SourceView:
+    """One source, with its receivers."""
+    client, window, terms, filling = record.client, repository.window, repository.terms, repository.filling
+    session_index, topic_index = codec.split(client.incarnation)
+    written = terms.written
+    kept = window.kept
+    bottom = repository.trail if repository.resume_point is None else max(repository.resume_point, repository.trail)
+    missing = [] if filling.high is None or not repository.terms.keeps else filling.missing(repository.held, bottom)
+    return SourceView(
+        reg_id=client.reg_id,
+        address=client.reply_to,
+        transport=client.transport,
+        session_index=session_index,
+        topic_index=topic_index,
+        topic=client.topic,
+        session_id=client.session_id,
+        active=record.lifetime.active,
+        last_activity_ns=record.lifetime.heard_at + clock.offset,
+        repository=REPOSITORIES[terms.kind],
+        paced=terms.pace is not Pace.SOURCE,
+        messages=repository.held.total(),
+        window=(repository.trail, window.mem_trail, window.lead),
+        memory=(window.bytes(window.memory), terms.size_threshold, terms.size_limit),
+        age_threshold_s=terms.age_ns // SECOND,
+        sync=window.sync(repository.filling.lost),
+        in_progress=(repository.held.total() - window.synced.total(), store.reads_of(client.reg_id)),
+        offsets=(0, window.bytes(kept) if written else 0, terms.disk_limit if written else 0),
+        bursts=(0, filling.newest_burst or 0, filling.bursts),
+        drops=(0, repository.dropped),
+        holes=sum(stop - first for first, stop in missing),
+        lost=filling.losses,
+        burst_lost=filling.burst_losses,
+        replicas=len(client.stores),
+        proxied=client.election is not None,
+        traffic=attrs.evolve(store.traffic.get(client.incarnation, Traffic())),
+        receivers=tuple(
+            receiver_view(reader, record, repository, clock) for reader in store.clients.receivers_of(client.reg_id)
+        ),
+    )
+
+
+def store_view(store: "Store", index: int, topics: tuple[tuple[str, int, int], ...]) -> StoreView:
+    """One store; of its sources topic, RegID and session id."""
+    clock = Clock.read()
+    config, serving, registry = store.config, store.serving, store.machine.registry
+    mute = registry.mute_until
+    rates = serving.rates(clock.now)
+    since = (clock.now - (serving.reset_at or store.started_at)) // SECOND
+    return StoreView(
+        index=index,
+        name=store.settings.name,
+        address=store.address,
+        cache_directory=str(store.settings.directory),
+        state_directory=str(store.settings.state_directory or store.settings.directory),
+        taken_ns=clock.now + clock.offset,
+        started_ns=store.started_at + clock.offset,
+        requests=(config.request_rate, *rates, since, serving.dropped_since_start),
+        patterns=tuple(
+            (rule.pattern, rule.kind.name.lower(), REPOSITORIES[rule.repository.kind]) for rule in config.topics
+        ),
+        topics=topics,
+        sources=len(store.repositories),
+        receivers=len(store.clients.records) - len(store.repositories),
+        connections=store.connections,
+        proxies=store.proxies,
+        draining=store.draining,
+        failure=str(store.failed.result()) if store.failed.done() else "",
+        muted_for_ns=0 if mute is None else max(0, mute - clock.now),
+        journal=store.journal_view(),
+        oddities=dict(store.oddities),
+        sessions=store.sessions,
+        events=dict(store.events),
+        reports=tuple(store.reports[-LAST_REPORTS:]),
+        expired=store.expired,
+        room=(store.room.free, store.room.least),
+        clients=(len(store.clients.records), store.settings.limits.clients),
+    )
+
+
+ValueT = TypeVar("ValueT")
+
+
+async def _never_parked() -> bool:
+    """A store without a host is never parked."""
+    return False
+
+
+class Watched:
+    """One store, and the loop that it runs on.
+
+    `resume` has a parked store started again, and returns False if it is not parked. Then `store` is another one.
+    """
+
+    def __init__(self, store: "Store", loop: asyncio.AbstractEventLoop, index: int) -> None:
+        """Store number `index` of a daemon."""
+        self.store = store
+        self.index = index
+        self.resume: Callable[[], Coroutine[Any, Any, bool]] = _never_parked
+        self._loop = loop
+
+    async def ask(self, question: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
+        """What the coroutine says, run on the store's loop."""
+        if self._loop is asyncio.get_running_loop():
+            return await question()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(question(), self._loop))
+
+    async def view(self) -> StoreView:
+        """The store; other work goes on between chunks of its sources."""
+        topics: list[tuple[str, int, int]] = []
+        async for chunk in self._in_chunks(NAMES_CHUNK):
+            records = [record for reg_id in chunk if (record := self.store.clients.records.get(reg_id)) is not None]
+            topics += [(one.client.topic, one.client.reg_id, one.client.session_id) for one in records]
+        return store_view(self.store, self.index, tuple(topics))
+
+    async def all_sources(self) -> tuple[SourceView, ...]:
+        """Its sources, by RegID; other work goes on between chunks of them."""
+        found: list[SourceView] = []
+        async for chunk in self._in_chunks(CHUNK):
+            found += [view for reg_id in chunk if (view := self.one_source(reg_id)) is not None]
+        return tuple(found)
+
+    async def _in_chunks(self, size: int) -> AsyncIterator[list[int]]:
+        """The RegIDs of the sources; the loop turns after each chunk, so some may have gone."""
+        reg_ids = sorted(self.store.repositories)
+        for at in range(0, len(reg_ids), size):
+            yield reg_ids[at : at + size]
+            await asyncio.sleep(0)
+
+    def one_source(self, reg_id: int) -> SourceView | None:
+        """One source; None: it is not here."""
+        repository, record = self.store.repositories.get(reg_id), self.store.clients.records.get(reg_id)
+        if repository is None or record is None:
+            return None
+        return source_view(self.store, record, repository, Clock.read())
+
+    def one_receiver(self, reg_id: int) -> ReceiverView | None:
+        """One receiver; None: it is not here."""
+        records = self.store.clients.records
+        record = records.get(reg_id)
+        if record is None or record.client.role is not Role.RECEIVER:
+            return None
+        source_reg_id = record.client.source_reg_id
+        return receiver_view(record, records[source_reg_id], self.store.repositories[source_reg_id], Clock.read())
+
+
+class Observatory:
+    """The stores of a daemon, looked at from outside. Unknown indices raise IndexError."""
+
+    def __init__(self, stores: Sequence[Watched]) -> None:
+        """`stores` in the order of the configuration."""
+        self._stores = stores
+        self._kept: dict[tuple[str, int], tuple[int, object]] = {}
+
+    def __len__(self) -> int:
+        """How many stores there are."""
+        return len(self._stores)
+
+    async def store(self, index: int) -> StoreView:
+        """One store, at most a second old."""
+        watched = self._stores[index]
+        return await self._fresh("store", index, lambda: watched.ask(watched.view))
+
+    async def sources(self, index: int) -> tuple[SourceView, ...]:
+        """All sources of a store, at most a second old."""
+        watched = self._stores[index]
+        return await self._fresh("sources", index, lambda: watched.ask(watched.all_sources))
+
+    async def source(self, index: int, reg_id: int) -> SourceView | None:
+        """One source, now; None: it is not there."""
+        watched = self._stores[index]
+
+        async def look() -> SourceView | None:
+            return watched.one_source(reg_id)
+
+        return await watched.ask(look)
+
+    async def receiver(self, index: int, reg_id: int) -> ReceiverView | None:
+        """One receiver, now; None: it is not there."""
+        watched = self._stores[index]
+
+        async def look() -> ReceiverView | None:
+            return watched.one_receiver(reg_id)
+
+        return await watched.ask(look)
+
+    async def reset_rates(self, index: int) -> None:
+        """Count retransmission requests anew (P-906)."""
+        watched = self._stores[index]
+
+        async def reset() -> None:
+            watched.store.serving.reset(time.monotonic_ns())
+
+        await watched.ask(reset)
+
+    async def evict(self, index: int, reg_id: int) -> bool:
+        """Forget a client as if it had deregistered; False: it is not there."""
+        watched = self._stores[index]
+
+        async def evict() -> bool:
+            return watched.store.evict(reg_id)
+
+        return await watched.ask(evict)
+
+    async def resume(self, index: int) -> bool:
+        """Start a parked store again; False: it is not parked."""
+        return await self._stores[index].resume()
+
+    async def drain(self, index: int, on: bool) -> None:
+        """While on, clients that are not registered here are refused; those that are go on."""
+        watched = self._stores[index]
+
+        async def drain() -> None:
+            watched.store.draining = on
+
+        await watched.ask(drain)
+
+    async def _fresh(self, what: str, index: int, take: Callable[[], Coroutine[Any, Any, ValueT]]) -> ValueT:
+        now = time.monotonic_ns()
+        at, kept = self._kept.get((what, index), (now - FRESH_NS, None))
+        if now - at < FRESH_NS:
+            return kept  # type: ignore[return-value]  # one kind of record for each `what`
+        value = await take()
+        self._kept[what, index] = (time.monotonic_ns(), value)
+        return value

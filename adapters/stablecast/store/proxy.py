@@ -1,0 +1,128 @@
+"""Proxies: sources that stand in for those that are gone, so that receivers can register and recover (P-540).
+
+A proxy is a source like any other, with a context, a life and a stream of its own; it sends nothing but announcements.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from stablecast.config.options import Value, apply
+from stablecast.core.errors import StablecastError
+from stablecast.core.protocol.effects import StartProxy
+from stablecast.core.protocol.events import Event, QuorumLost, RegistrationComplete
+from stablecast.core.protocol.inputs import ProxyQuorum
+from stablecast.core.protocol.messages import Pace
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import SourceConfig, StoreSpec
+from stablecast.store.settings import StoreSettings, no_options
+
+if TYPE_CHECKING:
+    from stablecast.client.context import Context
+
+
+def proxy_config(effect: StartProxy) -> SourceConfig:
+    """The source that a store is asked to be; whoever hosts it fills in its life and its addresses.
+
+    A session id stands for the RegIDs, then none is asked for. Stores have the indices that they have for the source,
+    whatever is missing between them. What was agreed on is asked for again (P-569).
+    """
+    specs = [StoreSpec()] * (1 + max((store.index for store in effect.stores), default=-1))
+    for store in effect.stores:
+        reg_id = 0 if effect.session_id else store.source_reg_id
+        specs[store.index] = StoreSpec(store.address, reg_id, store.group)
+    wishes = effect.wishes
+    config = SourceConfig(
+        effect.topic,
+        0,
+        "",
+        "",
+        tuple(specs),
+        GroupRules(effect.group_sizes),
+        session_id=effect.session_id,
+        pace=effect.pace,
+        wishes=wishes,
+        wants_proxy=True,
+        election=effect.election,
+    )
+    if effect.pace is not Pace.RECEIVERS:
+        return config
+    return attrs.evolve(config, flight_messages=wishes.flight_messages, flight_bytes=wishes.flight_bytes)
+
+
+def context_for(settings: StoreSettings, host: str) -> "Context":
+    """Where a proxy of a store lives, on an address of this host."""
+    from stablecast.client.context import Context  # noqa: PLC0415 - most stores never need one, and it takes its time
+    from stablecast.client.source_discovery import resolution  # noqa: PLC0415
+
+    return Context(
+        resolver=settings.resolver,
+        resolver_service=settings.resolver_service,
+        resolution=resolution(options=settings.resolution),
+        interface=host,
+        trace=settings.trace,
+    )
+
+
+class Proxies:
+    """The proxies of one store, by the RegID of the source there."""
+
+    def __init__(
+        self,
+        context: "Callable[[], Context]",
+        on_failed: Callable[[int, Exception], None],
+        on_quorum: Callable[[ProxyQuorum], None],
+        options: Callable[[str], Mapping[str, Value]] = no_options,
+    ) -> None:
+        """None runs. Each gets a `context`, and the source options of its topic (P-845).
+
+        `on_failed` is told the source and why its proxy could not be started, `on_quorum` what one has of a quorum.
+        """
+        self._context = context
+        self._options = options
+        self._on_failed = on_failed
+        self._on_quorum = on_quorum
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many run."""
+        return len(self._running)
+
+    def start(self, effect: StartProxy) -> None:
+        """Stand in for a source."""
+        self.stop(effect.source_reg_id)
+        task = asyncio.get_running_loop().create_task(self._stand_in(effect))
+        self._running[effect.source_reg_id] = task
+
+    def stop(self, source_reg_id: int) -> None:
+        """Stand in no more; does nothing when nobody does."""
+        task = self._running.pop(source_reg_id, None)
+        if task is not None:
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """End them all, and wait until nothing is left running."""
+        for source_reg_id in list(self._running):
+            self.stop(source_reg_id)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def _stand_in(self, effect: StartProxy) -> None:
+        try:
+            async with self._context() as context:
+                config = proxy_config(effect)
+                config = apply("source", config, self._options(config.topic))
+                source = await context.host(config, lambda event: self._on_event(effect, event))
+                raise await source.until_failed()  # Otherwise it runs until it is cancelled.
+        except StablecastError as error:
+            self._running.pop(effect.source_reg_id, None)
+            self._on_failed(effect.source_reg_id, error)
+
+    def _on_event(self, effect: StartProxy, event: Event) -> None:
+        if effect.source_reg_id in self._running and isinstance(event, RegistrationComplete | QuorumLost):
+            held = isinstance(event, RegistrationComplete)
+            self._on_quorum(ProxyQuorum(effect.source_reg_id, effect.election, held))

@@ -1,0 +1,139 @@
+"""Statistics of the daemon, published on a topic of their own as documented (`daemon-monitor`, deprecated there).
+
+What is configured is published at every interval of its group, statistics only when they have changed since the last
+time. Nobody may listen: the source is a streaming one, and waits for nobody. Whatever is published was looked at as the
+monitor looks, on the store's loop a few sources at a time.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import attrs
+
+from stablecast.client import Context
+from stablecast.config.plan import GROUPS, Plan
+from stablecast.core.machine.units import SECOND
+from stablecast.store import statistics
+from stablecast.store.observatory import Observatory, SourceView, Watched
+from stablecast.store.statistics import Kind
+
+MAX_TOPICS = 1_000_000
+"""Topics whose numbers are remembered; then they are numbered anew."""
+PAGE_BYTES = 4096
+"""What the kernel counts memory in."""
+Message = tuple[Kind, bytes]
+
+
+def interval(plan: Plan, index: int, group: str) -> int:
+    """Seconds between statistics of a group of a store; 0: never. A store's own values come before the daemon's."""
+    wanted = plan.daemon.statistics
+    daemon: Mapping[str, int] = {} if wanted is None else wanted.intervals
+    own: Mapping[str, int] = plan.stores[index].intervals if group != "memory" else {}
+    for said in (own, daemon):
+        if group in said or "default" in said:
+            return said.get(group, said.get("default", 0))
+    return 0
+
+
+@attrs.define
+class Publisher:
+    """Publishes until it is cancelled. `last` is what was said of each group of each store; `topics` are numbered."""
+
+    plan: Plan
+    watched: Sequence[Watched]
+    context: Callable[[], Context]
+    last: dict[tuple[int, str], frozenset[Message]] = attrs.field(factory=dict)
+    topics: dict[tuple[int, str], int] = attrs.field(factory=dict)
+    next_topic: int = 0
+
+    async def run(self) -> None:
+        """Publish. Raises what a context and its source raise when they cannot start."""
+        wanted = self.plan.daemon.statistics
+        due = dict.fromkeys(self._rounds(), 0.0)
+        if wanted is None or not due:
+            return
+        observatory = Observatory(self.watched)
+        async with self.context() as context:
+            source = await context.source(wanted.topic)
+            while True:
+                now = time.monotonic()
+                for index, group in [one for one, at in due.items() if at <= now]:
+                    for kind, body in await self.news(observatory, index, group):
+                        await source.send(statistics.framed(kind, body, time.time_ns()))
+                    due[index, group] = now + interval(self.plan, index, group)
+                await asyncio.sleep(max(0.0, min(due.values()) - time.monotonic()))
+
+    async def news(self, observatory: Observatory, index: int, group: str) -> list[Message]:
+        """What is to be said of a group now: all of a configuration, of statistics what has changed."""
+        said = [one async for one in self._all(observatory, index, group)]
+        before, self.last[index, group] = self.last.get((index, group), frozenset()), frozenset(said)
+        return said if group == "config" else [one for one in said if one not in before]
+
+    def _rounds(self) -> Iterator[tuple[int, str]]:
+        """What is ever published, the process with the first store."""
+        for index in range(len(self.plan.stores)):
+            yield from (
+                (index, group)
+                for group in GROUPS
+                if interval(self.plan, index, group) and (index == 0 or group != "memory")
+            )
+
+    async def _all(self, observatory: Observatory, index: int, group: str) -> AsyncIterator[Message]:
+        if group == "memory":
+            yield (Kind.MEMORY, statistics.memory(resident_bytes(), version("stablecast")))
+        elif group == "store":
+            yield (Kind.STORE, statistics.store(index, await self._counts(index)))
+        elif group == "config":
+            view = await observatory.store(index)
+            yield (Kind.STORE_CONFIG, statistics.store_config(view, index))
+            for pattern in self.plan.stores[index].topics:
+                yield (Kind.PATTERN_CONFIG, statistics.pattern_config(pattern, index))
+        if group in ("source", "disk", "receiver", "config"):
+            for source in await observatory.sources(index):
+                for one in self._of_source(source, index, group):
+                    yield one
+
+    def _of_source(self, view: SourceView, index: int, group: str) -> Iterator[Message]:
+        topic = self._number(index, view.topic)
+        plan = self.plan.stores[index].of_topic(view.topic)
+        if group == "source":
+            yield (Kind.SOURCE, statistics.source(view, index, topic, plan))
+        elif group == "disk" and view.repository in ("disk", "reduced-fd"):
+            yield (Kind.DISK, statistics.disk(view, index, topic))
+        elif group == "receiver":
+            yield from ((Kind.RECEIVER, statistics.receiver(one, index, topic)) for one in view.receivers)
+        if group != "config":
+            return
+        yield (Kind.TOPIC_CONFIG, statistics.topic_config(view.topic, index, topic))
+        if plan is not None:
+            yield (Kind.SOURCE_CONFIG, statistics.source_config(view, index, topic, plan))
+        yield from ((Kind.RECEIVER_CONFIG, statistics.receiver_config(one, index, topic)) for one in view.receivers)
+
+    def _number(self, index: int, topic: str) -> int:
+        if (index, topic) not in self.topics:
+            if len(self.topics) >= MAX_TOPICS:
+                self.topics.clear()
+            self.topics[index, topic] = self.next_topic
+            self.next_topic += 1
+        return self.topics[index, topic]
+
+    async def _counts(self, index: int) -> tuple[int, int, int, int, int]:
+        store = self.watched[index].store
+
+        async def look() -> tuple[int, int, int, int, int]:
+            serving = store.serving
+            since = (time.monotonic_ns() - (serving.reset_at or store.started_at)) // SECOND
+            return (serving.received, serving.served, serving.dropped, since, serving.dropped_since_start)
+
+        return await self.watched[index].ask(look)
+
+
+def resident_bytes() -> int:
+    """Memory of this process; 0 where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES
+    return 0

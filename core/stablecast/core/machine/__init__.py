@@ -1,0 +1,1 @@
+"""Building blocks of every machine: charts, timers, serial numbers, ranges, seeded randomness, units."""

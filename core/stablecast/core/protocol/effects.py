@@ -1,0 +1,301 @@
+"""Effects: what a driver must do, in order.
+
+What waits for the disk waits for a `Persisted` input, never for list order.
+"""
+
+import attrs
+
+from stablecast.core.machine.records import record
+from stablecast.core.protocol.events import Event
+from stablecast.core.protocol.messages import (
+    Address,
+    ElectionToken,
+    Incarnation,
+    Life,
+    Message,
+    Pace,
+    Role,
+    StoreEntry,
+    Wishes,
+)
+
+
+@record
+class Send:
+    """Send a message to a request or store port."""
+
+    to: Address
+    message: Message
+
+
+@attrs.frozen
+class Broadcast:
+    """Source: put a message on the data stream, to everybody who joined it."""
+
+    message: Message
+
+
+@record
+class Notify:
+    """Tell the application."""
+
+    event: Event
+
+
+@record
+class Release:
+    """Source: the copies of everything below `number` may go."""
+
+    number: int
+
+
+@attrs.frozen
+class Resend:
+    """Source: send the retained messages `first`..`last` to `to`, in answer to a request of `session`.
+
+    `proactive`: nobody asked; a store has not acknowledged them in time (P-436).
+    """
+
+    to: Address
+    session: Incarnation
+    first: int
+    last: int
+    proactive: bool = False
+
+
+@record
+class Deliver:
+    """Receiver: hand `count` messages of run `token`, from its `skip`th on, to the application.
+
+    `first` is the extended number of the first of them. `recovered`: they were retransmitted, by `otr` to a receiver
+    that was running, else to one that came late or returned (P-427). `done`: the run is not needed any more.
+    """
+
+    token: int
+    skip: int
+    count: int
+    first: int
+    recovered: bool
+    done: bool
+    otr: bool = False
+
+
+@record
+class Discard:
+    """Forget run `token` unused: it is a duplicate, too far ahead, or of another incarnation."""
+
+    token: int
+
+
+@attrs.frozen
+class AskRegId:
+    """Receiver: which RegID at this store? Answer with `RegIdChosen` (P-675)."""
+
+    store_index: int
+    store: Address
+    source_reg_id: int
+
+
+@attrs.frozen
+class AskLow:
+    """Receiver: where to start? Answer with `LowChosen`; `low` unchanged means no wish (P-676)."""
+
+    high: int
+    low_by_maximum: int
+    low: int
+
+
+@attrs.frozen
+class Client:
+    """A client of a store as it must survive a restart (P-014, P-244).
+
+    A receiver has consumed everything up to `acknowledged` if it `has_acknowledged`; else it may begin behind it. Of a
+    source, `term` counts the lives that registered, `lives` is the history as the life of `lives_term` told it;
+    `stores` and `group_sizes` are what its SRI named, for a proxy that may have to stand in. `election` is that of the
+    proxy that holds the RegID now, `freed` the first number that RPP has not let go of yet.
+    """
+
+    role: Role
+    reg_id: int
+    store_index: int
+    topic: str
+    session_id: int
+    incarnation: Incarnation
+    source_reg_id: int
+    reply_to: Address
+    transport: Address
+    activity_timeout_ms: int
+    state_lifetime_ms: int
+    acknowledged: int
+    lives: tuple[Life, ...]
+    has_acknowledged: bool = False
+    term: int = 0
+    lives_term: int = 0
+    context: int = 0
+    pace: Pace = Pace.SOURCE
+    wishes: Wishes = Wishes()
+    wants_proxy: bool = False
+    stores: tuple[StoreEntry, ...] = ()
+    group_sizes: tuple[int, ...] = ()
+    election: ElectionToken | None = None
+    freed: int = 0
+
+
+@attrs.frozen
+class PersistClient:
+    """Store: write the newest state of a client."""
+
+    ticket: int
+    client: Client
+
+
+@record
+class CacheMessages:
+    """Store: keep `count` messages of run `token` from its `skip`th on in memory; they may go to disk later, or never.
+
+    `first` is the extended number of the first of them. `done`: the run is not needed any more.
+    """
+
+    source_reg_id: int
+    incarnation: Incarnation
+    token: int
+    skip: int
+    count: int
+    first: int
+    done: bool
+
+
+@attrs.frozen
+class PersistCached:
+    """Store: write the cached messages `first`..`last` of this source; they stay in the cache."""
+
+    ticket: int
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@record
+class Uncache:
+    """Store: drop this source's messages below `number` from memory; what was written stays on disk."""
+
+    source_reg_id: int
+    number: int
+
+
+@record
+class Reclaim:
+    """Store: let go of this source's messages below `number` for good, in memory and durably on disk."""
+
+    ticket: int
+    source_reg_id: int
+    number: int
+
+
+@record
+class PersistMessages:
+    """Store: write `count` messages of run `token` from its `skip`th on, and keep them in memory until `Uncache`.
+
+    `first` is the extended number of the first of them. `done`: the run is not needed any more.
+    """
+
+    ticket: int
+    source_reg_id: int
+    incarnation: Incarnation
+    token: int
+    skip: int
+    count: int
+    first: int
+    done: bool
+
+
+@attrs.frozen
+class Cut:
+    """Store: durably forget this source's messages from `number` on; they are an older incarnation's tail."""
+
+    ticket: int
+    source_reg_id: int
+    number: int
+
+
+@attrs.frozen
+class Forget:
+    """Store: durably forget a client, and for a source all its messages."""
+
+    ticket: int
+    role: Role
+    reg_id: int
+
+
+@attrs.frozen
+class SendStored:
+    """Store: read `first`..`last` of this source from the journal and send them as retransmissions."""
+
+    to: Address
+    session: Incarnation
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Join:
+    """Store: join the stream of this incarnation at `transport`."""
+
+    incarnation: Incarnation
+    transport: Address
+
+
+@attrs.frozen
+class Leave:
+    """Store: leave the stream of this incarnation."""
+
+    incarnation: Incarnation
+
+
+@attrs.frozen
+class StartProxy:
+    """Store: stand in for the source that has this RegID here (P-540): make a source like this and start it.
+
+    It registers with these stores under these RegIDs, or its session id, at the pace and with the wishes of the source,
+    for other ones would be refused (P-569). It sends no data of its own.
+    """
+
+    source_reg_id: int
+    topic: str
+    session_id: int
+    election: ElectionToken
+    stores: tuple[StoreEntry, ...]
+    group_sizes: tuple[int, ...]
+    pace: Pace = Pace.SOURCE
+    wishes: Wishes = Wishes()
+
+
+@attrs.frozen
+class StopProxy:
+    """Store: end the proxy that stands in for this source (P-541)."""
+
+    source_reg_id: int
+
+
+SourceEffect = Send | Broadcast | Notify | Release | Resend
+ReceiverEffect = Send | Notify | Deliver | Discard | AskRegId | AskLow
+StoreEffect = (
+    Send
+    | Notify
+    | Discard
+    | PersistClient
+    | PersistMessages
+    | CacheMessages
+    | PersistCached
+    | Uncache
+    | Reclaim
+    | Cut
+    | Forget
+    | SendStored
+    | Join
+    | Leave
+    | StartProxy
+    | StopProxy
+)
+Effect = SourceEffect | ReceiverEffect | StoreEffect

@@ -1,0 +1,376 @@
+"""Events for the application: what the guide calls source and receiver events (P-65x).
+
+Numbers in events are extended (unbounded) sequence numbers; `serial.wire` folds them to what the wire shows. Ranges are
+inclusive: one event speaks for a run of messages, never one for each.
+"""
+
+from enum import IntEnum, IntFlag
+
+import attrs
+
+from stablecast.core.machine.records import record
+from stablecast.core.protocol.messages import Address, Role
+
+
+class RegistrationFlag(IntFlag):
+    """Flags of the registration events (P-332)."""
+
+    NONE = 0
+    OLD = 1
+    QUORUM = 2
+    REQUEST_MAXIMUM = 4
+    NO_ACKS = 8
+    NO_CACHE = 16
+    RPP = 32
+    NON_BLOCKING = 64
+    SESSION = 128
+    """The RegID stands for a session id."""
+
+
+class StableFlag(IntFlag):
+    """Flags of the stability event (P-331)."""
+
+    NONE = 0
+    INTRAGROUP = 1
+    INTERGROUP = 2
+    STABLE = 4
+    STORE = 8
+    WHOLE_MESSAGE = 16
+
+
+class NotStableFlag(IntFlag):
+    """Why messages will not be stable (P-656): lost at a store, or their lifetime is over."""
+
+    STORE = 8
+    LOSS = 64
+    TIMEOUT = 128
+
+
+class ConfirmFlag(IntFlag):
+    """Flags of the delivery confirmation (P-330)."""
+
+    NONE = 0
+    UNIQUE = 1
+    USER_REG_ID = 2
+    OUT_OF_ORDER = 4
+    EXPLICIT = 8
+    WHOLE_MESSAGE = 16
+
+
+class LivenessFlag(IntFlag):
+    """How it is known that a receiver is gone (P-338): it was silent for too long, or its connection ended."""
+
+    TIMEOUT = 1
+    END = 2
+
+
+@attrs.frozen
+class RegistrationSuccess:
+    """One store granted (P-652, P-666). `number`: a source's newest number there, or where a receiver would start."""
+
+    store_index: int
+    store: Address
+    reg_id: int
+    source_reg_id: int
+    number: int
+    flags: RegistrationFlag
+
+
+@attrs.frozen
+class RegistrationComplete:
+    """The stores that the group rules ask for have granted (P-653, P-667).
+
+    `number` is the first to be sent or delivered.
+    """
+
+    number: int
+    flags: RegistrationFlag
+
+
+@attrs.frozen
+class RegistrationError:
+    """A store refused, or something stands in the way of registering (P-654, P-672)."""
+
+    store_index: int
+    store: Address
+    text: str
+
+
+@attrs.frozen
+class RegistrationChange:
+    """A receiver registers again with stores whose version rose (P-673)."""
+
+    text: str
+
+
+@attrs.frozen
+class StoreUnresponsive:
+    """A store went silent, or does not answer registrations (P-658). `text` says so."""
+
+    store_index: int
+    store: Address
+    text: str
+
+
+@attrs.frozen
+class QuorumLost:
+    """Too few stores are registered: sending is refused until `needed` are again (P-336)."""
+
+    registered: int
+    needed: int
+
+
+@attrs.frozen
+class Overtaken:
+    """Another life of the source registered while this one had no quorum. This one is over: make a new source."""
+
+
+@record
+class Stable:
+    """`first`..`last` are stable (P-655): at one store (STORE), or as the group rules require (the other flags)."""
+
+    first: int
+    last: int
+    store_index: int
+    flags: StableFlag
+
+
+@attrs.frozen
+class NotStable:
+    """`first`..`last` will not be stable: at one store (STORE and LOSS), or at all for it took too long (TIMEOUT)."""
+
+    first: int
+    last: int
+    store_index: int
+    flags: NotStableFlag
+
+
+@attrs.frozen
+class SequenceNumberInfo:
+    """A message was cut into fragments, which have the numbers `first`..`last` (P-334)."""
+
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Wakeup:
+    """A send that found no credit may be tried again (T13)."""
+
+
+@attrs.frozen
+class StoreMoved:
+    """The store of this name is somewhere else now (P-207)."""
+
+    name: str
+    before: Address
+    address: Address
+
+
+@attrs.frozen
+class ReceiverGone:
+    """A receiver that kept in touch is gone (P-338): an event of the source's context."""
+
+    receiver_reg_id: int
+    session_id: int
+    flags: LivenessFlag
+
+
+@attrs.frozen
+class DeregistrationSuccess:
+    """One store has forgotten the client (P-664, P-670). `number`: the newest it stored, or had acknowledged."""
+
+    store_index: int
+    store: Address
+    reg_id: int
+    number: int
+
+
+@attrs.frozen
+class DeregistrationComplete:
+    """All stores have (P-665, P-671): the object is of no more use."""
+
+
+@attrs.frozen
+class Confirmed:
+    """A receiver consumed everything up to `last`; `first` is the first it had not confirmed before (P-657)."""
+
+    first: int
+    last: int
+    receiver_reg_id: int
+    flags: ConfirmFlag
+
+
+@record
+class Reclaimed:
+    """The source let go of its copies of `first`..`last`; `forced`: before they were stable and confirmed (P-659)."""
+
+    first: int
+    last: int
+    forced: bool
+
+
+@attrs.frozen
+class FlightSize:
+    """The flight size was exceeded (`over`) or is free again (P-661)."""
+
+    over: bool
+
+
+@attrs.frozen
+class UnrecoverableLoss:
+    """`first`..`last` could not be had from anybody in time; delivery goes on behind them (P-349).
+
+    `burst`: more was missing at once than is asked for (T30).
+    """
+
+    first: int
+    last: int
+    burst: bool = False
+
+
+@attrs.frozen
+class SteppedBack:
+    """The source resumes at `resume_point`, below `known`, which was received from an earlier life (T20)."""
+
+    resume_point: int
+    known: int
+
+
+@attrs.frozen
+class ReleasedUnread:
+    """A store let go of messages below `number` that a receiver has not consumed; once a registration (P-122)."""
+
+    source_reg_id: int
+    receiver_reg_id: int
+    number: int
+
+
+class Farewell(IntEnum):
+    """Why a store forgot a client: its state lifetime is over, it deregistered, or its source was forgotten."""
+
+    EXPIRED = 0
+    DEREGISTERED = 1
+    SOURCE_GONE = 2
+
+
+@attrs.frozen
+class ClientForgotten:
+    """A store forgot a client (P-533, P-584, P-587).
+
+    `messages`: of a source those that the store held of it, up to number `newest`, and that went with it; of a receiver
+    those that it had not acknowledged. `silent_ns`: since its last sign of life.
+    """
+
+    role: Role
+    reg_id: int
+    source_reg_id: int
+    topic: str
+    messages: int
+    newest: int
+    silent_ns: int
+    why: Farewell
+
+
+@attrs.frozen
+class MessagesDropped:
+    """A store's memory is full: it dropped `first`..`last`, which it will not acknowledge (P-115, C-31)."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class HistoryForgotten:
+    """A store removed `first`..`last` of a source: it missed more lives than are remembered, so any may be dead."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class LostAtStore:
+    """A store gave up on `first`..`last` of a source; `burst`: as one burst (P-917, P-918)."""
+
+    source_reg_id: int
+    first: int
+    last: int
+    burst: bool = False
+
+
+@attrs.frozen
+class RequestsDropped:
+    """A store dropped retransmission requests for `count` messages: its queue is full (P-407, P-408)."""
+
+    count: int
+
+
+@attrs.frozen
+class ProxyStarted:
+    """A store stands in for a source (P-546)."""
+
+    source_reg_id: int
+
+
+@attrs.frozen
+class ProxyEnded:
+    """It does so no more; `text` says why."""
+
+    source_reg_id: int
+    text: str
+
+
+@attrs.frozen
+class Oddity:
+    """Something a peer did that the machine dropped, counted by `code`; `text` for people."""
+
+    code: str
+    text: str
+
+
+SourceEvent = (
+    RegistrationSuccess
+    | RegistrationComplete
+    | RegistrationError
+    | DeregistrationSuccess
+    | DeregistrationComplete
+    | StoreUnresponsive
+    | StoreMoved
+    | QuorumLost
+    | Overtaken
+    | Stable
+    | NotStable
+    | Confirmed
+    | Reclaimed
+    | FlightSize
+    | Wakeup
+    | SequenceNumberInfo
+    | ReceiverGone
+    | Oddity
+)
+ReceiverEvent = (
+    RegistrationSuccess
+    | RegistrationComplete
+    | RegistrationError
+    | RegistrationChange
+    | DeregistrationSuccess
+    | DeregistrationComplete
+    | StoreUnresponsive
+    | UnrecoverableLoss
+    | SteppedBack
+    | Oddity
+)
+StoreEvent = (
+    ClientForgotten
+    | ReleasedUnread
+    | MessagesDropped
+    | HistoryForgotten
+    | LostAtStore
+    | RequestsDropped
+    | ProxyStarted
+    | ProxyEnded
+    | Oddity
+)
+Event = SourceEvent | ReceiverEvent | StoreEvent

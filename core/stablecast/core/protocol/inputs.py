@@ -1,0 +1,239 @@
+"""Inputs: the closed union of what a driver may feed a machine. The log of inputs is the replay log.
+
+Numbers are extended unless the field says `wire`. A *token* is the driver's name for a run of messages it keeps the
+bytes of; machines hand it back in effects and never see a payload.
+"""
+
+import attrs
+
+from stablecast.core.machine.records import record
+from stablecast.core.protocol.messages import Address, ElectionToken, Incarnation, Message
+
+
+@attrs.frozen
+class Start:
+    """The driver is ready to perform effects."""
+
+
+@record
+class Arrived:
+    """A peer's message."""
+
+    message: Message
+
+
+@attrs.frozen
+class Reset:
+    """A connection to this address broke although nobody here closed it; the peer may have restarted."""
+
+    address: Address
+
+
+@attrs.frozen
+class Gone:
+    """Nobody listens at this address any more (connection refused): the process that did has ended."""
+
+    address: Address
+
+
+@record
+class Sent:
+    """Source: the application sent a run of `count` numbers from `first` on, `payload_bytes` in all, within the credit.
+
+    A message that was cut into fragments has one number for each; `large` are the first and last of such (P-131).
+    """
+
+    first: int
+    count: int
+    payload_bytes: int
+    large: tuple[tuple[int, int], ...] = ()
+
+
+@attrs.frozen
+class Blocked:
+    """Source: the application found no credit for a message of so much and wants to hear when there is (T13).
+
+    `count` is its number of fragments.
+    """
+
+    payload_bytes: int = 0
+    count: int = 1
+
+
+@attrs.frozen
+class Held:
+    """Source: the transport takes no more for now, or takes more again.
+
+    The machine does nothing about it: the driver holds the application, and says `Wakeup` when the transport goes on.
+    It is an input so that a trace shows for what a source waits. Drivers feed it only if there is a trace.
+    """
+
+    held: bool
+
+
+@attrs.frozen
+class Located:
+    """Source: the store of this name is at `address` now (P-203)."""
+
+    name: str
+    address: Address
+
+
+@attrs.frozen
+class Departed:
+    """Source: the connection over which this context's receivers kept in touch has ended (P-338)."""
+
+    context: int
+
+
+@attrs.frozen
+class Withdraw:
+    """Source or receiver: the application deregisters for good (P-584)."""
+
+
+@record
+class Data:
+    """Receiver or store: a run of messages arrived.
+
+    `session` is the incarnation whose stream or recovery it belongs to, `incarnation` the one that sent it (older for
+    recovered ones). `recovered`: it comes as a retransmission, not on the stream; `proactive`: nobody had asked for it.
+    """
+
+    session: Incarnation
+    incarnation: Incarnation
+    wire_first: int
+    count: int
+    payload_bytes: int
+    recovered: bool
+    token: int
+    proactive: bool = False
+
+
+@attrs.frozen
+class Lost:
+    """Receiver or store: the transport gives up `count` numbers from `wire_first` on; `burst`: as one burst (T30)."""
+
+    session: Incarnation
+    wire_first: int
+    count: int
+    burst: bool = False
+
+
+@attrs.frozen
+class Ended:
+    """The stream of this incarnation closed."""
+
+    incarnation: Incarnation
+
+
+@attrs.frozen
+class RegIdChosen:
+    """Receiver: the application's answer to `AskRegId`; 0 lets the store choose (P-249)."""
+
+    store_index: int
+    reg_id: int
+
+
+@attrs.frozen
+class LowChosen:
+    """Receiver: the application's answer to `AskLow` (P-421)."""
+
+    number: int
+
+
+@record
+class Consumed:
+    """Receiver: the application is done with `first`..`last`."""
+
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Useless:
+    """Receiver: `first`..`last` were delivered, but the application gets nothing of them.
+
+    They are pieces of a message that will never be whole, or an earlier session told of them as lost. They count as
+    lost: acknowledgements go past them, and no source is told that they were consumed (P-349).
+    """
+
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Acknowledge:
+    """Receiver: the application acknowledges everything up to `number` itself (P-346, P-347).
+
+    It was handed `first` (None: `number`) to `number`. In arrival order what is below that counts only if the
+    application is done with it: the rest it may not know of yet.
+    """
+
+    number: int
+    first: int | None = None
+
+
+@attrs.frozen
+class History:
+    """Receiver: the application consumed `first`..`last` of this incarnation in an earlier session."""
+
+    incarnation: Incarnation
+    first: int
+    last: int
+
+
+@attrs.frozen
+class Finish:
+    """Receiver: the application closes; what it consumed is acknowledged now rather than at the next interval."""
+
+
+@record
+class Persisted:
+    """Store: everything up to this ticket is synced."""
+
+    ticket: int
+
+
+@attrs.frozen
+class Damaged:
+    """Store: what was synced of a source, `first` to `last`, cannot be read back."""
+
+    source_reg_id: int
+    first: int
+    last: int
+
+
+@attrs.frozen
+class ProxyQuorum:
+    """Store: the proxy with this token, which it runs for a source, has a quorum (`held`), or has lost it."""
+
+    source_reg_id: int
+    election: ElectionToken
+    held: bool
+
+
+@attrs.frozen
+class Tick:
+    """Time has passed: `handle_timeout` as a record of the replay log."""
+
+
+SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Held | Located | Departed | Withdraw | Tick
+ReceiverInput = (
+    Start
+    | Arrived
+    | Reset
+    | Gone
+    | Data
+    | Lost
+    | RegIdChosen
+    | LowChosen
+    | Consumed
+    | Useless
+    | Acknowledge
+    | History
+    | Withdraw
+    | Finish
+    | Tick
+)
+StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | ProxyQuorum | Tick
+Input = SourceInput | ReceiverInput | StoreInput

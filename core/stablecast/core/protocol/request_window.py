@@ -1,0 +1,169 @@
+"""The request window: asking for missing messages, a bounded number at a time, of whoever may have them.
+
+Used by a receiver (its stores have them) and by a store (the source has them). Requests go to the targets in turn
+(P-429); one unanswered for the retry interval is asked of the next target; a message asked for in vain for the give-up
+time is lost (P-433). Time counts against a message only while those who must have it are there: without targets
+everything waits, and the owner says whether the targets are enough to give up on.
+"""
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Effect, Send
+from stablecast.core.protocol.messages import Address, Incarnation, RetransmitRequest, Role
+
+CHUNK_MESSAGES = 64
+"""Messages asked for in one request, where the window is small."""
+
+AT_ONCE = 4
+"""Requests that share a large window, so that some are under way while others are answered."""
+
+MAX_CHUNK_MESSAGES = 4096
+"""Messages asked for in one request at most: a store takes no more."""
+
+
+@attrs.frozen
+class Target:
+    """Somebody to ask: `source_reg_id` is what the source is called there."""
+
+    address: Address
+    source_reg_id: int
+
+
+@attrs.define
+class Asked:
+    """An outstanding request for [start, stop), `since` its first try; `turn` tells whose turn it was."""
+
+    start: int
+    stop: int
+    deadline: int
+    since: int
+    turn: int
+
+
+@attrs.define
+class RequestWindow:
+    """What is missing, and what of it has been asked for. Numbers are extended, spans in ns."""
+
+    by: Role
+    incarnation: Incarnation
+    reply_to: Address
+    window: int
+    retry_ns: int
+    give_up_ns: int
+    wanted: RangeSet = attrs.field(factory=RangeSet)
+    retrying: list[Asked] = attrs.field(factory=list)
+    asked: list[Asked] = attrs.field(factory=list)
+    outstanding: int = 0
+    turn: int = 0
+    requests: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.wanted or self.retrying or self.asked)
+
+    def want(self, start: int, stop: int) -> None:
+        """[start, stop) is missing and not yet asked for."""
+        self.wanted.add(start, stop)
+
+    def got(self, start: int, stop: int) -> None:
+        """[start, stop) is no longer missing."""
+        if not (self.asked or self.retrying or self.wanted.ranges):
+            return
+        self.wanted.remove(start, stop)
+        self.retrying = _without(self.retrying, start, stop)
+        self.asked = _without(self.asked, start, stop)
+        self.outstanding = sum(request.stop - request.start for request in self.asked)
+
+    def next(self) -> int | None:
+        """When `handle_timeout` is due."""
+        return min([request.deadline for request in self.asked]) if self.asked else None
+
+    def handle_timeout(self, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
+        """Requests that were not answered in time are to be repeated; returns the ranges given up for lost.
+
+        Unless the owner `may_give_up`, nothing is lost and the time does not count.
+        """
+        lost: list[tuple[int, int]] = []
+        kept: list[Asked] = []
+        for request in self.asked:
+            if request.deadline > now:
+                kept.append(request)
+            elif not may_give_up:
+                self.retrying.append(attrs.evolve(request, since=now))
+            elif now - request.since >= self.give_up_ns:
+                lost.append((request.start, request.stop))
+            else:
+                self.retrying.append(request)
+        self.asked = kept
+        self.outstanding = sum(request.stop - request.start for request in kept)
+        return lost
+
+    def issue(self, targets: list[Target], now: int, out: list[Effect]) -> None:
+        """Ask for as much as the window allows."""
+        if not targets:
+            self._wait()
+            return
+        while self.outstanding < self.window:
+            request = self._pick(self.window - self.outstanding, now)
+            if request is None:
+                break
+            target = targets[request.turn % len(targets)]
+            self.requests += 1
+            self.asked.append(request)
+            self.outstanding += request.stop - request.start
+            out.append(Send(target.address, self._message(request, target)))
+
+    def _wait(self) -> None:
+        """Nobody to ask: what was asked for is asked again, from the start, when there is."""
+        for request in (*self.asked, *self.retrying):
+            self.wanted.add(request.start, request.stop)
+        self.asked, self.retrying, self.outstanding = [], [], 0
+
+    def _pick(self, room: int, now: int) -> Asked | None:
+        size = min(room, MAX_CHUNK_MESSAGES, max(CHUNK_MESSAGES, self.window // AT_ONCE))
+        if self.retrying:
+            first = self.retrying.pop(0)
+            if first.stop - first.start > size:
+                self.retrying.insert(0, attrs.evolve(first, start=first.start + size))
+            stop = min(first.stop, first.start + size)
+            return Asked(first.start, stop, now + self.retry_ns, first.since, first.turn + 1)
+        start = self.wanted.first
+        if start is None:
+            return None
+        stop = self.wanted.within(start, start + size)[0][1]
+        self.wanted.remove(start, stop)
+        self.turn += 1
+        return Asked(start, stop, now + self.retry_ns, now, self.turn)
+
+    def _message(self, request: Asked, target: Target) -> RetransmitRequest:
+        return RetransmitRequest(
+            self.by,
+            self.incarnation,
+            target.source_reg_id,
+            self.requests % serial.MODULUS,
+            serial.wire(request.start),
+            serial.wire(request.stop - 1),
+            self.reply_to,
+        )
+
+    def abstract(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+        """What is to be asked for, and what has been."""
+        waiting = self.wanted.copy()
+        for request in self.retrying:
+            waiting.add(request.start, request.stop)
+        return (tuple(waiting), tuple(sorted((request.start, request.stop) for request in self.asked)))
+
+
+def _without(requests: list[Asked], start: int, stop: int) -> list[Asked]:
+    """The requests less [start, stop)."""
+    kept: list[Asked] = []
+    for request in requests:
+        if request.stop <= start or stop <= request.start:
+            kept.append(request)
+            continue
+        if request.start < start:
+            kept.append(attrs.evolve(request, stop=start))
+        if stop < request.stop:
+            kept.append(attrs.evolve(request, start=stop))
+    return kept

@@ -1,0 +1,171 @@
+"""Who is told what the application of a receiver has consumed, and when: every registered store, and the source.
+
+Stores get a receiver's acknowledgement under its RegID there (P-303, C-29). The source gets a *confirmation*, if it
+asks and we are willing (P-304), under one RegID for the whole session, so that it counts every receiver once, whatever
+stores come and go (P-329), and with the session id, so that it counts one that returned once; a broken connection may
+have swallowed some, so they are repeated then. While nothing is confirmed for an interval it gets a sign of life
+instead (P-338).
+
+An acknowledgement to a store covers what was lost below it: it says where the receiver resumes (T3). A confirmation
+names the ranges that the session consumed. Lost messages are in none of them, so the source finds the gap (P-349).
+
+    IMMEDIATE   with each consumption
+    BATCHED     an interval after the first consumption that was not acknowledged (P-343)
+    EXPLICIT    when the application says so, and up to the number it says (P-346, P-347)
+
+What is acknowledged is a contiguous prefix. The documented receiver does so only where it batches; one that does not,
+or that delivers in arrival order, tells the highest number at once, and a message below it that never came is lost to
+it (P-431; formal design, 7.7; without `Repair.PREFIX`).
+"""
+
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.machine.timers import TimerTable
+from stablecast.core.protocol.effects import Effect, Send
+from stablecast.core.protocol.inputs import Gone, Reset
+from stablecast.core.protocol.messages import AckFlag, ConsumptionAck, Pace, ReceiverAlive, SourceInfo
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.resume_point import offer
+from stablecast.core.protocol.settings import AckMode, Ordering, ReceiverConfig
+from stablecast.core.receiver.delivery_window import DeliveryWindow
+from stablecast.core.registration.store_registration import Registration
+
+
+class AckTimer(IntEnum):
+    """ACK: acknowledge what was consumed. ALIVE: nothing was confirmed for an interval."""
+
+    ACK = 0
+    ALIVE = 1
+
+
+@attrs.define
+class Acknowledger:
+    """Sends consumption acknowledgements; `confirms_as` is the RegID that the source knows, 0 until it is told one."""
+
+    config: ReceiverConfig
+    confirms_as: int = 0
+    timers: TimerTable = attrs.field(factory=TimerTable)
+
+    def watch(self, now: int) -> None:
+        """From now on the source is to know that we live."""
+        if self.config.liveness_ns:
+            self.timers.set(AckTimer.ALIVE, now + self.config.liveness_ns)
+
+    def stop(self) -> None:
+        """Nobody is told anything any more."""
+        for kind in AckTimer:
+            self.timers.stop(kind)
+
+    def plan(self, now: int) -> bool:
+        """Something was consumed; returns whether to acknowledge at once."""
+        mode = self.config.ack_mode
+        if mode is AckMode.EXPLICIT or self.timers.armed(AckTimer.ACK):
+            return False
+        if mode is AckMode.IMMEDIATE or self._leaps:
+            return True
+        self.timers.set(AckTimer.ACK, now + self.config.ack_interval_ns)
+        return False
+
+    def number(self, window: DeliveryWindow) -> int | None:
+        """What there is to acknowledge, None for nothing new."""
+        explicit = self.config.ack_mode is AckMode.EXPLICIT
+        return window.leap(explicit) if self._leaps else window.acknowledge(explicit)
+
+    def tell(
+        self,
+        counting: list[Registration],
+        info: SourceInfo,
+        number: int,
+        parts: list[tuple[int, int]],
+        now: int,
+        out: list[Effect],
+    ) -> None:
+        """Acknowledge everything up to `number`; `parts` are the ranges [first, stop) of it to confirm."""
+        for registration in counting:
+            self.tell_store(registration, number, out)
+        self.confirm(counting, info, parts, now, out)
+
+    def on_broken(
+        self,
+        event: Reset | Gone,
+        counting: list[Registration],
+        info: SourceInfo | None,
+        window: DeliveryWindow,
+        now: int,
+        out: list[Effect],
+    ) -> None:
+        """A connection broke. If the source is still there, confirmations that it waits for may have been lost."""
+        if info is None or info.request != event.address or isinstance(event, Gone):
+            return
+        if window.next is not None and window.acked >= window.start:
+            self.confirm(counting, info, window.confirmed(window.start, window.acked + 1), now, out)
+
+    def confirm(
+        self,
+        counting: list[Registration],
+        info: SourceInfo,
+        parts: list[tuple[int, int]],
+        now: int,
+        out: list[Effect],
+    ) -> None:
+        """Confirm the ranges [first, stop) to the source, if it wants to know."""
+        if not (info.confirmations and self.config.confirm and counting and parts):
+            return
+        who, session_id, flags = self._known_as(counting), self.config.session_id, self._flags
+        for first, stop in parts:
+            last = serial.wire(stop - 1)
+            confirmation = ConsumptionAck(info.incarnation, 0, who, last, flags, session_id, serial.wire(first))
+            out.append(Send(info.request, confirmation))
+        self.watch(now)
+
+    def tell_store(self, registration: Registration, number: int, out: list[Effect]) -> None:
+        """The same for one store."""
+        request = registration.request
+        ack = ConsumptionAck(request.incarnation, request.source_reg_id, request.reg_id, serial.wire(number))
+        out.append(Send(registration.address, ack))
+
+    def catch_up(self, registration: Registration, window: DeliveryWindow, out: list[Effect]) -> None:
+        """Tell a store that granted what is acknowledged, which it may not know. Only after `window.begin`.
+
+        A receiver that sets the pace also tells where it began: a store that believes that this receiver needs older
+        messages keeps them for ever, and withholds its acknowledgements when it has room for nothing more.
+        """
+        behind = window.acked >= window.start
+        if not behind and self.config.pace is not Pace.SOURCE and registration.granted is not None:
+            low, _ = offer(registration.granted, window.start)
+            behind = low < window.start
+        if behind:
+            self.tell_store(registration, window.acked, out)
+
+    def show_life(self, counting: list[Registration], info: SourceInfo, now: int, out: list[Effect]) -> None:
+        """Nothing was confirmed for an interval. The source knows us by a RegID, so one that has none yet is silent."""
+        if counting:
+            config = self.config
+            alive = ReceiverAlive(info.incarnation, self._known_as(counting), config.session_id, config.context)
+            out.append(Send(info.request, alive))
+        self.watch(now)
+
+    @property
+    def _leaps(self) -> bool:
+        config = self.config
+        documented = Repair.PREFIX not in config.repairs
+        return documented and (config.ordering is Ordering.ARRIVAL or config.ack_mode is AckMode.IMMEDIATE)
+
+    @property
+    def _flags(self) -> AckFlag:
+        config = self.config
+        flags = AckFlag.NONE
+        for so, flag in (
+            (config.ack_mode is AckMode.EXPLICIT, AckFlag.EXPLICIT),
+            (config.user_reg_id, AckFlag.USER_REG_ID),
+            (config.ordering is Ordering.ARRIVAL, AckFlag.ARRIVAL_ORDER),
+        ):
+            flags |= flag if so else AckFlag.NONE
+        return flags
+
+    def _known_as(self, counting: list[Registration]) -> int:
+        self.confirms_as = self.confirms_as or counting[0].request.reg_id
+        return self.confirms_as

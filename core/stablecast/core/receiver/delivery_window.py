@@ -1,0 +1,316 @@
+"""The receiver's window: in what order runs of messages reach the application, and what it has consumed.
+
+Numbers are extended. `next` is the first number that is not settled: neither delivered nor passed over; None until the
+session knows where to start. Two kinds of numbers are passed over: those lost for good (reported) and those the
+application consumed in an earlier session (silently).
+
+* **In order** a run that continues at `next` goes straight through; one further ahead is held if it is near enough
+  (retransmit_message_caching_proximity) and dropped otherwise, to be recovered later. Losses are told in their turn.
+* **In arrival order** every run goes through at once, less what was delivered before; gaps stay open until they are
+  filled or lost, and losses are told at once. `have` is then what is settled ahead of `next`.
+* **Burst** (T30). When more is missing at once than the application wants to wait for, everything from `next` on is
+  lost, with one event; what was held of it goes, and repairs that come later find their place taken.
+
+Acknowledgements speak for contiguous prefixes only, whatever order the application consumes in (T4; formal design 7.7):
+that is what makes the highest acknowledgement of all stores the right place to resume. `leap` is the documented rule
+beside it, which tells the stores the highest number whatever is missing below (P-431).
+"""
+
+from bisect import bisect_left
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import Deliver, Discard, Effect, Notify
+from stablecast.core.protocol.events import UnrecoverableLoss
+
+MAX_MISSED = 1_000
+"""Separate losses that a session remembers; what lies below the oldest of them is not confirmed again."""
+
+MAX_GAPS = 10_000
+"""Gaps that arrival order keeps open; what would open one more is dropped, to be recovered later."""
+
+
+@attrs.define
+class Held:
+    """[first, stop) of run `token`, whose first message is number `origin`."""
+
+    first: int
+    stop: int
+    token: int
+    origin: int
+    recovered: bool
+
+
+@attrs.define
+class DeliveryWindow:
+    """Ordering and consumption of one session's messages.
+
+    `start` is where delivery began, `origin` the first number that was not sent by then: what is recovered of it fills
+    a gap of the stream (P-427). `claimed` is what the application acknowledged itself (P-346). `missed` is what was
+    lost for good from `known_from` on: no source is ever told that it was consumed (P-349).
+    """
+
+    proximity: int
+    in_order: bool = True
+    next: int | None = None
+    high: int | None = None
+    start: int = 0
+    origin: int = 0
+    held: list[Held] = attrs.field(factory=list)
+    have: RangeSet = attrs.field(factory=RangeSet)
+    users: dict[int, int] = attrs.field(factory=dict)
+    lost: RangeSet = attrs.field(factory=RangeSet)
+    known: RangeSet = attrs.field(factory=RangeSet)
+    consumed: RangeSet = attrs.field(factory=RangeSet)
+    claimed: RangeSet = attrs.field(factory=RangeSet)
+    skipped: RangeSet = attrs.field(factory=RangeSet)
+    acked: int = -1
+    missed: RangeSet = attrs.field(factory=RangeSet)
+    known_from: int = 0
+
+    def begin(self, low: int, out: list[Effect]) -> None:
+        """Deliver from `low` on; what is held below it goes."""
+        self.next = self.start = self.known_from = low
+        self.origin = low if self.high is None else max(low, self.high + 1)
+        self.acked = low - 1
+        self.known.forget(low)
+        self._drop_held(low, out)
+        self._drain(out)
+
+    def learn(self, high: int) -> None:
+        """Numbers up to `high` exist."""
+        self.high = high if self.high is None else max(self.high, high)
+
+    def on_run(self, first: int, stop: int, token: int, recovered: bool, out: list[Effect]) -> None:
+        """A run arrived: deliver, hold or discard it."""
+        self.learn(stop - 1)
+        at = self.next
+        if at is not None and first <= at < stop and not self.have and not self.known:
+            out.append(Deliver(token, at - first, stop - at, at, recovered, True, recovered and at >= self.origin))
+            self.next = stop
+            if self.lost:
+                self.lost.remove(first, stop)
+                self._drain(out)
+            return
+        if not self._near(stop):
+            out.append(Discard(token))
+            return
+        self.lost.remove(first, stop)
+        start = first if at is None else max(first, at)
+        parts = [part for low, high in self.known.missing(start, stop) for part in self.have.missing(low, high)]
+        if not parts:
+            out.append(Discard(token))
+            return
+        for low, high in parts:
+            self._keep(Held(low, high, token, first, recovered))
+        self._drain(out)
+
+    def lose(self, start: int, stop: int, out: list[Effect]) -> None:
+        """What is missing of [start, stop) cannot be had from anybody. Only after `begin`."""
+        for low, high in self._unsettled(start, stop):
+            if self.in_order:
+                self.lost.add(low, high)
+            else:
+                self.have.add(low, high)
+                self._skip(low, high, False, out)
+        self._drain(out)
+
+    def burst(self, start: int, stop: int, out: list[Effect]) -> None:
+        """Too much of [start, stop) is missing to wait for it (T30). Only after `begin`."""
+        assert self.next is not None
+        if not self.in_order:
+            for low, high in self._unsettled(start, stop):
+                self.have.add(low, high)
+                self._skip(low, high, True, out)
+        elif self.next < stop:
+            self._drop_held(stop, out)
+            self._skip(self.next, stop, True, out)
+            for low, high in self.known.within(self.next, stop):
+                self.skipped.remove(low, high)
+                self.missed.remove(low, high)
+                self.on_consumed(low, high)
+            for settled in (self.known, self.lost):
+                settled.forget(stop)
+            self.next = stop
+        self._drain(out)
+
+    def know(self, start: int, stop: int, out: list[Effect]) -> None:
+        """[start, stop) was consumed in an earlier session."""
+        start = start if self.next is None else max(start, self.next)
+        for low, high in self.have.missing(start, stop):
+            self.known.add(low, high)
+        self._drain(out)
+
+    def missing(self) -> list[tuple[int, int]]:
+        """What stands between `next` and the newest number, as far as it may be held when it comes."""
+        if self.next is None or self.high is None:
+            return []
+        stop = self.high + 1
+        return self._unsettled(self.next, min(stop, self.next + self.proximity) if self.in_order else stop)
+
+    def delivered(self, start: int, stop: int) -> bool:
+        """Whether [start, stop) has been delivered, as far as it was not passed over."""
+        if self.next is None:
+            return False
+        return stop <= self.next or (not self.in_order and not self.have.missing(max(start, self.next), stop))
+
+    @property
+    def behind(self) -> bool:
+        """Whether something is missing."""
+        return self.next is not None and self.high is not None and self.next <= self.high
+
+    @property
+    def unconsumed(self) -> int:
+        """Messages delivered that the application is not done with, counted from the first. Only after `begin`."""
+        assert self.next is not None
+        return self.next - self.skipped.contiguous_from(self.consumed.contiguous_from(self.acked + 1))
+
+    def on_consumed(self, start: int, stop: int) -> None:
+        """The application is done with [start, stop)."""
+        self.consumed.add(start if start > self.acked else self.acked + 1, stop)
+
+    def pass_over(self, start: int, stop: int) -> None:
+        """[start, stop) is lost for good, delivered or not: acknowledgements go past it, confirmations leave it out."""
+        self.skipped.add(max(start, self.acked + 1), stop)
+        self.missed.add(start, stop)
+        if len(self.missed) > MAX_MISSED:
+            _, self.known_from = next(iter(self.missed))
+            self.missed.forget(self.known_from)
+
+    def claim(self, first: int, number: int) -> None:
+        """The application acknowledges all up to `number` that it was handed (P-347), `first` to `number` with it.
+
+        In order that is all that was delivered. Otherwise what is below `first` may have come later, and wait to be
+        taken, or for the other pieces of a message: of that only what the application is done with counts.
+        """
+        assert self.next is not None
+        if self.in_order:
+            self.claimed.add(self.acked + 1, min(number + 1, self.next))
+            return
+        for start, stop in self.consumed.within(self.acked + 1, number + 1):
+            self.claimed.add(start, stop)
+        first = max(first, self.acked + 1)
+        self.claimed.add(first, min(number + 1, self.next))
+        for start, stop in self.have.within(max(first, self.next), number + 1):
+            self.claimed.add(start, stop)
+
+    def acknowledge(self, explicit: bool = False) -> int | None:
+        """The number to acknowledge now: the end of the prefix that is consumed (or claimed) if it grew, else None.
+
+        Lost messages do not hold the prefix up and are never its end (T3, P-349).
+        """
+        done = self.claimed if explicit else self.consumed
+        at = self.acked + 1
+        end = None
+        while True:
+            stop = done.contiguous_from(at)
+            if stop > at:
+                end = stop - 1
+            at = self.skipped.contiguous_from(stop)
+            if at == stop:
+                break
+        return self._acknowledged(end)
+
+    def leap(self, explicit: bool = False) -> int | None:
+        """The highest number consumed (or claimed) if it grew, whatever is missing below it (P-431)."""
+        return self._acknowledged((self.claimed if explicit else self.consumed).last)
+
+    def confirmed(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return the parts [first, stop) of an acknowledged range that were not lost: what a source may be told."""
+        return self.missed.missing(max(start, self.known_from), stop)
+
+    def _acknowledged(self, end: int | None) -> int | None:
+        if end is not None:
+            self.acked = end
+            for done in (self.consumed, self.claimed, self.skipped):
+                done.forget(end + 1)
+        return end
+
+    def _near(self, stop: int) -> bool:
+        if self.next is None:
+            base = self.held[0].first if self.held else stop
+            return stop - base <= self.proximity
+        return stop - self.next <= self.proximity if self.in_order else len(self.have) < MAX_GAPS
+
+    def _unsettled(self, start: int, stop: int) -> list[tuple[int, int]]:
+        assert self.next is not None
+        gaps = self.have.missing(max(start, self.next), stop)
+        for passed in (self.lost, self.known):
+            gaps = [gap for low, high in gaps for gap in passed.missing(low, high)]
+        return gaps
+
+    def _skip(self, start: int, stop: int, burst: bool, out: list[Effect]) -> None:
+        self.pass_over(start, stop)
+        out.append(Notify(UnrecoverableLoss(start, stop - 1, burst)))
+
+    def _keep(self, part: Held) -> None:
+        self.have.add(part.first, part.stop)
+        self.users[part.token] = self.users.get(part.token, 0) + 1
+        at = bisect_left(self.held, part.first, key=lambda held: held.first)
+        self.held.insert(at, part)
+
+    def _drop_held(self, low: int, out: list[Effect]) -> None:
+        """Let go of what is held below `low`."""
+        while self.held and self.held[0].first < low:
+            old = self.held.pop(0)
+            self.have.remove(old.first, old.stop)
+            if old.stop > low:
+                self._keep(attrs.evolve(old, first=low))
+            if self._last_use(old.token):
+                out.append(Discard(old.token))
+
+    def _last_use(self, token: int) -> bool:
+        left = self.users[token] - 1
+        if left:
+            self.users[token] = left
+            return False
+        del self.users[token]
+        return True
+
+    def _drain(self, out: list[Effect]) -> None:
+        """Deliver or pass over what now continues at `next`; in arrival order deliver everything."""
+        if self.next is None:
+            return
+        if self.held and not self.in_order:
+            self._deliver_below(self.held[-1].stop, out)
+        while True:
+            at = self.next
+            if at in self.have:
+                self.next = self.have.contiguous_from(at)
+                self.have.remove(at, self.next)
+                self._deliver_below(self.next, out)
+            elif at in self.known:
+                self.next = self.known.contiguous_from(at)
+                self.known.remove(at, self.next)
+                self.on_consumed(at, self.next)
+            elif at in self.lost:
+                self.next = self.lost.contiguous_from(at)
+                self.lost.remove(at, self.next)
+                self._skip(at, self.next, False, out)
+            else:
+                return
+
+    def _deliver_below(self, stop: int, out: list[Effect]) -> None:
+        count = bisect_left(self.held, stop, key=lambda held: held.first)
+        ready, self.held = self.held[:count], self.held[count:]
+        for part in ready:
+            skip, length = part.first - part.origin, part.stop - part.first
+            otr = part.recovered and part.first >= self.origin
+            done = self._last_use(part.token)
+            out.append(Deliver(part.token, skip, length, part.first, part.recovered, done, otr))
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        spans = [(held.first, held.stop) for held in self.held]
+        assert spans == sorted(spans)
+        assert all(first < stop for first, stop in spans)
+        assert all(not self.have.missing(first, stop) for first, stop in spans)
+        assert not self.in_order or sum(stop - first for first, stop in spans) == self.have.total()
+        assert self.next is None or self.in_order or not spans
+        assert self.next is None or self.have.first is None or self.have.first > self.next
+        assert sum(self.users.values()) == len(self.held)
+
+    def abstract(self) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
+        """Next, newest known, what is held or settled ahead, last acknowledged: what the recovery model sees."""
+        return (self.next, self.high, tuple(self.have), self.acked)

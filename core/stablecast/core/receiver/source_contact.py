@@ -1,0 +1,108 @@
+"""What a receiver knows of its source, and what it asks it for.
+
+The SRI with the highest version is the newest (P-223); an older one that comes late says nothing, one of the same
+version only how far the source is. Two things are asked for by unicast, again at an interval while no answer comes, and
+not for ever:
+
+* the first SRI (P-227). Sources put theirs on the stream for a while, so an interval passes before the first request;
+* what a source without stores can retransmit to one that joins late (P-411). Nobody sends that unasked: at once.
+"""
+
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.protocol.effects import Effect, Notify, Send
+from stablecast.core.protocol.events import Oddity
+from stablecast.core.protocol.messages import LateJoinRequest, SourceInfo, SourceInfoRequest
+from stablecast.core.protocol.settings import ReceiverConfig
+
+MAX_STORES = 255
+"""Stores that an SRI may name; the index is one byte in the election header."""
+
+
+class News(IntEnum):
+    """What an SRI is: nothing to us, the first one, one of the version we have, a newer one."""
+
+    NOTHING = 0
+    FIRST = 1
+    SAME = 2
+    NEWER = 3
+
+
+@attrs.define
+class Contact:
+    """The newest SRI, and the question that is open: `due` is when to ask (again), in ns."""
+
+    config: ReceiverConfig
+    info: SourceInfo | None = None
+    asked: int = 0
+    due: int | None = None
+
+    @property
+    def source(self) -> SourceInfo:
+        """The newest SRI; not before there is one."""
+        assert self.info is not None
+        return self.info
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the source has stores that we are to use."""
+        return self.config.use_store and bool(self.source.stores)
+
+    @property
+    def recovers(self) -> bool:
+        """Whether both sides allow late join, without which nothing is recovered (P-411)."""
+        return self.config.late_join and self.source.late_join
+
+    def begin(self, at: int) -> None:
+        """A question, to be asked from `at` on."""
+        self.asked, self.due = 0, at
+
+    def stop(self) -> None:
+        """There is an answer, or nobody wants one."""
+        self.due = None
+
+    def expired(self, now: int) -> bool:
+        """Whether it is time to ask."""
+        return self.due is not None and self.due <= now
+
+    def ask_info(self, now: int, out: list[Effect]) -> str:
+        """Ask for the SRI; returns what is wrong if that was in vain often enough."""
+        to = self.config.source_request
+        if self._may_ask(now):
+            out.append(Send(to, SourceInfoRequest(self.config.incarnation)))
+            return ""
+        return f"no SRI after {self.asked} requests to {to}"
+
+    def ask_range(self, now: int, out: list[Effect]) -> str:
+        """Ask what can be retransmitted; returns what is wrong if that was in vain often enough."""
+        to = self.source.request
+        if self._may_ask(now):
+            out.append(Send(to, LateJoinRequest(self.config.incarnation, self.asked, self.config.reply_to)))
+            return ""
+        return f"no answer to {self.asked} late join requests to {to}; only new messages are delivered"
+
+    def on_info(self, info: SourceInfo, out: list[Effect]) -> News:
+        """Take an SRI."""
+        known = self.info
+        if known is not None and info.version < known.version:
+            return News.NOTHING
+        indices = {entry.index for entry in info.stores}
+        if len(indices) < len(info.stores) or not all(0 <= index < MAX_STORES for index in indices):
+            text = f"the source names {len(info.stores)} stores, {len(indices)} of them different"
+            out.append(Notify(Oddity("wild-info", text)))
+            return News.NOTHING
+        self.info = info
+        if known is None:
+            self.stop()
+            return News.FIRST
+        return News.SAME if info.version == known.version else News.NEWER
+
+    def _may_ask(self, now: int) -> bool:
+        if self.asked == self.config.sri_request_maximum:
+            self.stop()
+            return False
+        self.asked += 1
+        self.due = now + self.config.sri_request_interval_ns
+        return True

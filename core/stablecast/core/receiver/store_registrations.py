@@ -1,0 +1,190 @@
+"""Where a receiver registers, and what the stores' answers amount to.
+
+* It registers with the stores that the source's SRI names. An SRI with a higher overall version may bring stores in; a
+  store whose own version rose has the source's registration anew and is asked to register us again, the others are left
+  alone (T21, P-224). A store that calls the source by another RegID than before is a new store to us.
+* The groups are those of the SRI, and completion is by quorum like the source's (C-30). Where the entries contradict
+  the sizes, all stores count as one group.
+* **Low number.** Stores that know the receiver say where its acknowledgements end; since those are contiguous prefixes
+  the highest is right (formal design, 7.7), and the settings name the documented choices beside it (P-418): `majority`
+  is agreed on in each group, and the newest of the groups counts. When no store knows it, the lowest on offer is where
+  the history starts; one that the pace depends on starts behind all that any store let go of (P-572; formal design,
+  7.8). A store without a cache knows the receiver, but has nothing to offer (P-101).
+* A non-blocking receiver that a store takes for a blocking one hears of it. That a store does not know RPP at all is a
+  matter of `registration` (P-574).
+* **Giving up.** What is missing may be at any store. A message that is stable in one group of several may be held there
+  alone, so it is given up only while a quorum of every group can be asked (formal design, 7.2); the documented receiver
+  is content with the stores that completed its registration.
+"""
+
+from collections.abc import Iterable
+
+import attrs
+
+from stablecast.core.protocol.effects import AskRegId, Effect, Notify
+from stablecast.core.protocol.events import (
+    Oddity,
+    RegistrationChange,
+    RegistrationFlag,
+    RegistrationSuccess,
+)
+from stablecast.core.protocol.messages import Deregistered, Pace, Refused, Registered, Role, SourceInfo, StoreEntry
+from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
+from stablecast.core.protocol.repairs import Repair
+from stablecast.core.protocol.request_window import Target
+from stablecast.core.protocol.resume_point import offer, receiver_low
+from stablecast.core.protocol.settings import ReceiverConfig, register_request
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.store_registration import Registration, RegistrationState
+
+_FLAGS = {
+    Pace.SOURCE: RegistrationFlag.NONE,
+    Pace.RECEIVERS: RegistrationFlag.RPP,
+    Pace.NON_BLOCKING: RegistrationFlag.RPP | RegistrationFlag.NON_BLOCKING,
+}
+
+
+@attrs.define
+class Enlistment:
+    """A receiver's registrations; by store its group, and its version when it was asked last."""
+
+    config: ReceiverConfig
+    enrollment: Enrollment = attrs.field(factory=lambda: Enrollment(Quorums(GroupRules(), ())))
+    groups: dict[int, int] = attrs.field(factory=dict)
+    versions: dict[int, int] = attrs.field(factory=dict)
+
+    def begin(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
+        """The first SRI: ask every store that it names."""
+        self.enrollment.open(now + self.config.times.interval_ns)
+        self.on_info(info, now, out)
+
+    def on_info(self, info: SourceInfo, now: int, out: list[Effect]) -> None:
+        """Register with stores that are new, and again where the store's own version rose (T21) or that moved.
+
+        Who leaves only asks those that moved to forget it where they are now.
+        """
+        if self.enrollment.leaving:
+            for entry in info.stores:
+                registration = self.enrollment.registrations.get(entry.index)
+                if registration is not None and registration.address != entry.address:
+                    registration.move(entry.address, now, out)
+            return
+        self._regroup(info, out)
+        changed = []
+        for entry in info.stores:
+            registration = self.enrollment.registrations.get(entry.index)
+            if registration is None or registration.request.source_reg_id != entry.source_reg_id:
+                self._add(entry, now, out)
+            elif registration.address != entry.address:
+                registration.move(entry.address, now, out)
+                changed.append(f"store {entry.index} [{entry.address}]")
+            elif self.versions[entry.index] < entry.version:
+                registration.renew(now, out)
+                changed.append(f"store {entry.index} [{entry.address}]")
+            self.versions[entry.index] = entry.version
+        if changed:
+            out.append(Notify(RegistrationChange(f"registering again with {', '.join(changed)}")))
+
+    def on_reg_id(self, store_index: int, reg_id: int, now: int, out: list[Effect]) -> None:
+        """The application chose a RegID; without effect unless the store was asked about."""
+        registration = self.enrollment.registrations.get(store_index)
+        if registration is not None and registration.state is RegistrationState.IDLE:
+            registration.start(reg_id, now, out)
+
+    def on_answer(
+        self, answer: Registered | Refused | Deregistered, near: int, now: int, out: list[Effect]
+    ) -> Registration | None:
+        """Take a store's answer; returns the registration if it began (anew). Numbers are extended near `near`."""
+        registration = self.enrollment.on_answer(answer, now, out, near)
+        if registration is None or not isinstance(answer, Registered):
+            return None
+        if (self.config.pace, answer.pace) == (Pace.NON_BLOCKING, Pace.RECEIVERS):
+            text = f"store {answer.store_index} [{registration.address}] takes us for a blocking receiver"
+            out.append(Notify(Oddity("made-blocking", text)))
+        low, _ = offer(answer, near)
+        source_reg_id = registration.request.source_reg_id
+        told = RegistrationSuccess(
+            answer.store_index, registration.address, answer.reg_id, source_reg_id, low, self._flags(answer)
+        )
+        out.append(Notify(told))
+        return registration
+
+    @property
+    def may_give_up(self) -> bool:
+        """Whether those who may have what is missing can be asked."""
+        if Repair.EVERY_GROUP not in self.config.repairs:
+            return self.enrollment.enough
+        return self.enrollment.quorums.every_group(self.enrollment.mask)
+
+    def targets(self, source: Target) -> list[Target]:
+        """Who can be asked for messages; `source` where there are no stores, or none that keeps any."""
+        counting = self.enrollment.counting
+        keeping = [registration for registration in counting if not _granted(registration).no_cache]
+        if not self.enrollment or (counting and not keeping):
+            return [source]
+        return [
+            Target(registration.address, registration.request.source_reg_id)
+            for registration in keeping
+            if registration.state is RegistrationState.REGISTERED
+        ]
+
+    def low(self, high: int) -> int:
+        """Where the receiver may begin, by what the stores that count say; `high` is the newest number."""
+        answers = [_granted(registration) for registration in self.enrollment.counting]
+        known = [answer for answer in answers if answer.old]
+        offers = known or [answer for answer in answers if not answer.no_cache]
+        if not offers:
+            return high + 1
+        if not known and self.config.pace is not Pace.SOURCE:
+            return max(offer(answer, high)[0] for answer in offers)
+        parts = [offers]
+        if known and self.config.consensus is Consensus.MAJORITY:
+            groups = sorted({self.groups[answer.store_index] for answer in known})
+            parts = [[answer for answer in known if self.groups[answer.store_index] == group] for group in groups]
+        return max(receiver_low(part, self.config.consensus, high) for part in parts)
+
+    def _flags(self, answer: Registered) -> RegistrationFlag:
+        flags = _FLAGS[answer.pace]
+        if answer.old:
+            flags |= RegistrationFlag.OLD
+        if answer.no_cache:
+            flags |= RegistrationFlag.NO_CACHE
+        if self.config.session_id:
+            flags |= RegistrationFlag.SESSION
+        return flags
+
+    def _regroup(self, info: SourceInfo, out: list[Effect]) -> None:
+        """Stores that an SRI no longer names keep their group."""
+        sizes = info.group_sizes
+        self.groups.update((entry.index, entry.group) for entry in info.stores)
+        if not _fit(self.groups.values(), sizes):
+            text = f"stores in groups {sorted(set(self.groups.values()))} of {len(sizes)}; all count as one group"
+            out.append(Notify(Oddity("wrong-group", text)))
+            self.groups = dict.fromkeys(self.groups, 0)
+            sizes = (max(sum(sizes), len(self.groups)),)
+        members = [0] * len(sizes)
+        for index, group in self.groups.items():
+            members[group] |= 1 << index
+        self.enrollment.quorums = Quorums(GroupRules(sizes), tuple(members))
+
+    def _add(self, entry: StoreEntry, now: int, out: list[Effect]) -> None:
+        request = register_request(
+            Role.RECEIVER, entry.index, self.config, reg_id=0, source_reg_id=entry.source_reg_id, transport=""
+        )
+        leased = Repair.LEASE in self.config.repairs
+        registration = Registration(request, entry.address, self.config.times, leased=leased)
+        self.enrollment.registrations[entry.index] = registration
+        if self.config.session_id:
+            registration.start(0, now, out)
+        else:
+            out.append(AskRegId(entry.index, entry.address, entry.source_reg_id))
+
+
+def _fit(groups: Iterable[int], sizes: tuple[int, ...]) -> bool:
+    return all(0 <= group < len(sizes) and sizes[group] > 0 for group in groups)
+
+
+def _granted(registration: Registration) -> Registered:
+    """The grant of a registration that counts."""
+    assert registration.granted is not None
+    return registration.granted

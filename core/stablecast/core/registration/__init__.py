@@ -1,0 +1,1 @@
+"""Registration of a client with its stores: one store, all of them, and the deprecated round robin."""

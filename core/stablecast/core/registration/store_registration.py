@@ -1,0 +1,403 @@
+"""A client's registration with one store, the same for sources and receivers.
+
+    IDLE --start--> REGISTERING --answer--> REGISTERED --reset|silence|gone--> RENEWING --answer--> REGISTERED
+                                            RENEWING --retry--> UNRESPONSIVE --answer--> REGISTERED
+    any --withdraw--> WITHDRAWING --forgotten--> WITHDRAWN          (at once where the store never granted)
+    REGISTERING, UNRESPONSIVE --park--> IDLE                        (round robin: another store's turn)
+
+Rules that live here and nowhere else:
+
+* A request is repeated every registration interval until it is answered (T6). All requests of one attempt share a
+  *generation*, echoed in the answer: an answer to an earlier attempt is late and dropped.
+* A store that falls silent, refuses connections or broke one is asked to register us again at once; it goes on to count
+  until a whole interval has passed without an answer, for a restarting store must not stop the source (P-027). The
+  application hears of both: "unresponsive", then "unresponsive - no registration response." (P-602).
+* **Lease.** The RegID is ours until the grant's activity timeout has passed since the *sending* of the oldest request
+  the store answered, less a margin for clocks of different rate. Without an answer in that time the store may have
+  given the RegID to another, so the registration is over (formal design, 7.6). Without `Repair.LEASE` a client goes on.
+* A probe (keepalive that wants an answer) is sent when its interval is over and none is outstanding; its answer renews
+  the lease from the time the probe was sent.
+* A store that is found by name may move: it is asked to register us again where it is now (P-203, P-207).
+* A client that asked for RPP and was granted something else has a "granted - error": an old store does not know RPP. It
+  counts as a refusal (P-573, P-574).
+* Deregistration is asked for until the store says that it has forgotten us (P-584, P-586). A store that never granted
+  need not be asked; should the grant be on its way, the state lifetime ends what it began.
+"""
+
+from enum import IntEnum
+
+import attrs
+from statemachine.states import States
+
+from stablecast.core.machine import serial
+from stablecast.core.machine.chart import Chart, fire, lower
+from stablecast.core.machine.timers import TimerTable
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.effects import Effect, Notify, Send
+from stablecast.core.protocol.events import DeregistrationSuccess, RegistrationError, StoreUnresponsive
+from stablecast.core.protocol.messages import (
+    GENERATIONS,
+    Address,
+    Deregister,
+    Deregistered,
+    Keepalive,
+    Pace,
+    Refusal,
+    Refused,
+    Register,
+    Registered,
+)
+from stablecast.core.protocol.refusals import sentence
+from stablecast.core.protocol.settings import RegistrationTimes
+
+LEASE_MARGIN = 8
+"""One part in this many of the activity timeout is given up for the drift between two clocks."""
+
+NOT_PACED = "granted - error: the store does not know receiver-paced persistence"
+"""What a client is told whose RPP was not acknowledged (P-574)."""
+
+
+class RegistrationState(IntEnum):
+    """Where a client stands with one store."""
+
+    IDLE = 0
+    REGISTERING = 1
+    REGISTERED = 2
+    RENEWING = 3
+    UNRESPONSIVE = 4
+    WITHDRAWING = 5
+    WITHDRAWN = 6
+
+
+class RegistrationEvent(IntEnum):
+    """What can happen between a client and one store."""
+
+    START = 0
+    ANSWER = 1
+    REFUSAL = 2
+    RETRY = 3
+    RESET = 4
+    SILENCE = 5
+    EXPIRED = 6
+    MOVE = 7
+    PARK = 8
+    WITHDRAW = 9
+    FORGOTTEN = 10
+
+
+class RegistrationTimer(IntEnum):
+    """RETRY: repeat the request. PROBE: ask for a sign of life. SILENCE: none came. LEASE: the RegID may be gone."""
+
+    RETRY = 0
+    PROBE = 1
+    SILENCE = 2
+    LEASE = 3
+
+
+class RegistrationChart(Chart):
+    """A client's registration with one store."""
+
+    states = States.from_enum(
+        RegistrationState, initial=RegistrationState.IDLE, final=RegistrationState.WITHDRAWN, use_enum_instance=True
+    )
+
+    start = states.IDLE.to(states.REGISTERING, on="ask")
+    answer = states.REGISTERED.from_(states.REGISTERING, states.RENEWING, states.UNRESPONSIVE, on="grant")
+    refusal = (
+        states.REGISTERING.to.itself(internal=True, on="report_refusal")
+        | states.RENEWING.to(states.UNRESPONSIVE, on="report_refusal")
+        | states.UNRESPONSIVE.to.itself(internal=True, on="report_refusal")
+    )
+    retry = (
+        states.REGISTERING.to.itself(internal=True, on=["report_no_response", "repeat"])
+        | states.RENEWING.to(states.UNRESPONSIVE, on=["report_no_response", "repeat"])
+        | states.UNRESPONSIVE.to.itself(internal=True, on="repeat")
+        | states.WITHDRAWING.to.itself(internal=True, on="repeat_farewell")
+    )
+    reset = states.REGISTERED.to(states.RENEWING, on="ask")
+    silence = states.REGISTERED.to(states.RENEWING, on=["report_silence", "ask"]) | states.RENEWING.to.itself(
+        internal=True, on="report_silence"
+    )
+    expired = states.REGISTERED.to(states.UNRESPONSIVE, on=["report_silence", "ask"]) | states.RENEWING.to(
+        states.UNRESPONSIVE, on="report_silence"
+    )
+    move = (
+        states.REGISTERING.to.itself(internal=True, on="ask")
+        | states.RENEWING.from_(states.REGISTERED, states.RENEWING, on="ask")
+        | states.UNRESPONSIVE.to.itself(internal=True, on="ask")
+    )
+    park = states.IDLE.from_(states.REGISTERING, states.UNRESPONSIVE, on="rest")
+    withdraw = (
+        states.WITHDRAWING.from_(states.IDLE, states.REGISTERING, cond="was_granted", on="take_leave")
+        | states.WITHDRAWN.from_(states.IDLE, states.REGISTERING, on="rest")
+        | states.WITHDRAWING.from_(states.REGISTERED, states.RENEWING, states.UNRESPONSIVE, on="take_leave")
+    )
+    forgotten = states.WITHDRAWING.to(states.WITHDRAWN, on="rest")
+
+
+@attrs.define
+class Registration:
+    """One client's registration with the store at `address`.
+
+    `request` is the PREG to send, its RegID and generation kept current; `granted` the newest answer, or None.
+    `leased`: the client keeps to the lease (`Repair.LEASE`). `refused`: the store's newest answer is a refusal.
+    `passed_over`: an interval ended without a grant. `replaced`: another source holds the RegID that we were granted.
+    """
+
+    request: Register
+    address: Address
+    times: RegistrationTimes
+    state: RegistrationState = RegistrationState.IDLE
+    granted: Registered | None = None
+    renewals: int = 0
+    asked_at: int = 0
+    probed_at: int | None = None
+    silence_reported: bool = False
+    no_response_reported: bool = False
+    timers: TimerTable = attrs.field(factory=TimerTable)
+    leased: bool = True
+    refused: bool = False
+    passed_over: bool = False
+    replaced: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether the store counts towards a quorum of registered stores."""
+        return self.state in (RegistrationState.REGISTERED, RegistrationState.RENEWING)
+
+    @property
+    def present(self) -> bool:
+        """Whether the store is there as far as we know: it granted, and nothing says that it is away."""
+        return self.state is RegistrationState.REGISTERED
+
+    @property
+    def failing(self) -> bool:
+        """Whether the store does not grant: an interval ended without a grant, or the lease is over."""
+        return self.passed_over or self.state is RegistrationState.UNRESPONSIVE
+
+    @property
+    def involved(self) -> bool:
+        """Whether the client is, or wants to be, registered there."""
+        return RegistrationState.IDLE < self.state < RegistrationState.WITHDRAWING
+
+    @property
+    def left(self) -> bool:
+        """Whether nothing is left to be forgotten there."""
+        return self.state is RegistrationState.WITHDRAWN
+
+    def start(self, reg_id: int, now: int, out: list[Effect]) -> None:
+        """Begin to register, asking for `reg_id` (0: the store chooses)."""
+        self.request = attrs.evolve(self.request, reg_id=reg_id)
+        fire(REGISTRATION, self, RegistrationEvent.START, now, out)
+
+    def on_answer(self, answer: Registered, now: int, out: list[Effect]) -> bool:
+        """Take a grant; returns whether it began a new registration."""
+        if not self._current(answer):
+            return False
+        if self.state is RegistrationState.REGISTERED:
+            self._heard(now)
+            return False
+        if self.leased and answer.activity_timeout_ms and _lease_end(answer, self.asked_at) <= now:
+            self.ask(now, out)  # The store may have given the RegID to another by now: this answer proves nothing.
+            return False
+        if self.request.pace is not Pace.SOURCE and answer.pace is Pace.SOURCE:
+            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, NOT_PACED)
+            return False
+        self.granted = answer
+        return fire(REGISTRATION, self, RegistrationEvent.ANSWER, now, out)
+
+    def on_refused(self, answer: Refused, now: int, out: list[Effect]) -> None:
+        """Take a refusal: reported, and asked again after the interval, for the holder may time out (T6)."""
+        if self._current(answer):
+            self.replaced = self.granted is not None and answer.reason is Refusal.HELD_BY_SOURCE
+            fire(REGISTRATION, self, RegistrationEvent.REFUSAL, now, out, sentence(self.address, answer))
+
+    def on_deregistered(self, answer: Deregistered, near: int, now: int, out: list[Effect]) -> bool:
+        """The store has forgotten us; returns whether that is news. `near`: see `serial.extend`."""
+        late = answer.generation != self.request.generation
+        if late or not fire(REGISTRATION, self, RegistrationEvent.FORGOTTEN, now, out):
+            return False
+        number = serial.extend(answer.number, near)
+        out.append(Notify(DeregistrationSuccess(answer.store_index, self.address, answer.reg_id, number)))
+        return True
+
+    def on_keepalive(self, now: int) -> None:
+        """The store answered a probe."""
+        if self.state is not RegistrationState.REGISTERED:
+            return
+        self._heard(now)
+        if self.probed_at is not None:
+            self._lease_from(self.probed_at)
+            self.probed_at = None
+            self.timers.set(RegistrationTimer.PROBE, now + self.times.probe_ns)
+
+    def on_traffic(self, now: int) -> None:
+        """Anything else came from the store."""
+        if self.state is RegistrationState.REGISTERED:
+            self._heard(now)
+
+    def keepalive(self, respond: bool) -> Keepalive:
+        """The client's sign of life for this store."""
+        request = self.request
+        return Keepalive(request.role, request.incarnation, request.reg_id, respond, request.store_index)
+
+    def renew(self, now: int, out: list[Effect]) -> None:
+        """The connection broke, or the source registered there anew (T21): register again, nothing reported."""
+        fire(REGISTRATION, self, RegistrationEvent.RESET, now, out)
+
+    def on_gone(self, now: int, out: list[Effect]) -> None:
+        """Nobody listens at the store's address."""
+        fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
+
+    def move(self, address: Address, now: int, out: list[Effect]) -> None:
+        """The store is at `address` now: register there."""
+        self.address = address
+        fire(REGISTRATION, self, RegistrationEvent.MOVE, now, out)
+
+    def park(self, now: int, out: list[Effect]) -> None:
+        """Have nothing to do with the store until the next start."""
+        fire(REGISTRATION, self, RegistrationEvent.PARK, now, out)
+
+    def withdraw(self, now: int, out: list[Effect]) -> None:
+        """Deregister."""
+        fire(REGISTRATION, self, RegistrationEvent.WITHDRAW, now, out)
+
+    def handle_timeout(self, now: int, out: list[Effect]) -> None:
+        """Do what is due at `now`."""
+        for kind in self.timers.pop_expired(now):
+            if kind == RegistrationTimer.RETRY:
+                fire(REGISTRATION, self, RegistrationEvent.RETRY, now, out)
+            elif kind == RegistrationTimer.PROBE:
+                self._probe(now, out)
+            elif kind == RegistrationTimer.SILENCE:
+                fire(REGISTRATION, self, RegistrationEvent.SILENCE, now, out)
+            else:
+                fire(REGISTRATION, self, RegistrationEvent.EXPIRED, now, out)
+
+    # Guards and actions of the chart.
+
+    def was_granted(self, now: int, out: list[Effect]) -> bool:
+        """Whether the store knows us."""
+        return self.granted is not None
+
+    def ask(self, now: int, out: list[Effect], *_: object) -> None:
+        """Send the first request of a new generation."""
+        self._next_generation()
+        self.asked_at = now
+        self._stop_watching()
+        self.repeat(now, out)
+
+    def repeat(self, now: int, out: list[Effect], *_: object) -> None:
+        """Send the request (again)."""
+        out.append(Send(self.address, self.request))
+        self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
+
+    def grant(self, now: int, out: list[Effect], *_: object) -> None:
+        """Registered: from now on ask for the RegID that the store gave."""
+        assert self.granted is not None
+        self.request = attrs.evolve(self.request, reg_id=self.granted.reg_id)
+        self.renewals += 1
+        self.probed_at = None
+        self.silence_reported = self.no_response_reported = False
+        self.refused = self.passed_over = self.replaced = False
+        self.timers.stop(RegistrationTimer.RETRY)
+        self.timers.set(RegistrationTimer.PROBE, now + self.times.probe_ns)
+        self._heard(now)
+        self._lease_from(self.asked_at)
+
+    def report_refusal(self, now: int, out: list[Effect], reason: str) -> None:
+        """Tell the application why; the next try comes with the interval."""
+        self.refused = True
+        out.append(Notify(RegistrationError(self.request.store_index, self.address, reason)))
+        self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
+
+    def report_no_response(self, now: int, out: list[Effect]) -> None:
+        """Once for each time the store stays away. A store that refused has answered."""
+        answered, self.refused, self.passed_over = self.refused, False, True
+        if not (answered or self.no_response_reported):
+            self.no_response_reported = True
+            self._unresponsive(" - no registration response.", out)
+
+    def report_silence(self, now: int, out: list[Effect]) -> None:
+        """Once for each time: no sign of life, nobody listening, or the lease ran out."""
+        if not self.silence_reported:
+            self.silence_reported = True
+            self._unresponsive("", out)
+
+    def take_leave(self, now: int, out: list[Effect]) -> None:
+        """Ask the store to forget us."""
+        self.rest(now, out)
+        self._next_generation()
+        self.repeat_farewell(now, out)
+
+    def repeat_farewell(self, now: int, out: list[Effect]) -> None:
+        """Send it (again)."""
+        asked = self.request
+        key = (asked.role, asked.store_index, asked.generation, asked.reg_id, asked.incarnation, asked.source_reg_id)
+        out.append(Send(self.address, Deregister(*key, asked.reply_to)))
+        self.timers.set(RegistrationTimer.RETRY, now + self.times.interval_ns)
+
+    def rest(self, now: int, out: list[Effect]) -> None:
+        """Nothing more is due here."""
+        self.probed_at, self.timers = None, TimerTable()
+        self.silence_reported = self.no_response_reported = False
+        self.refused = self.passed_over = self.replaced = False
+
+    def _current(self, answer: Registered | Refused) -> bool:
+        return self.involved and answer.generation == self.request.generation
+
+    def _next_generation(self) -> None:
+        self.request = attrs.evolve(self.request, generation=(self.request.generation + 1) % GENERATIONS)
+
+    def _unresponsive(self, suffix: str, out: list[Effect]) -> None:
+        index = self.request.store_index
+        text = f"store {index} [{self.address}] unresponsive{suffix}"
+        out.append(Notify(StoreUnresponsive(index, self.address, text)))
+
+    def _stop_watching(self) -> None:
+        self.probed_at = None
+        self.timers.stop(RegistrationTimer.PROBE)
+        self.timers.stop(RegistrationTimer.SILENCE)
+
+    def _heard(self, now: int) -> None:
+        self.timers.set(RegistrationTimer.SILENCE, now + self.times.silence_ns)
+
+    def _lease_from(self, sent_at: int) -> None:
+        assert self.granted is not None
+        if self.leased and self.granted.activity_timeout_ms:
+            self.timers.set(RegistrationTimer.LEASE, _lease_end(self.granted, sent_at))
+
+    def _probe(self, now: int, out: list[Effect]) -> None:
+        if self.counts and self.probed_at is None:
+            self.probed_at = now
+            out.append(Send(self.address, self.keepalive(respond=True)))
+
+    def abstract(self) -> tuple[str, int, int]:
+        """State, RegID asked for and generation: what the registration model sees."""
+        return (self.state.name, self.request.reg_id, self.request.generation)
+
+
+def _lease_end(grant: Registered, sent_at: int) -> int:
+    timeout = grant.activity_timeout_ms * MILLISECOND
+    return sent_at + timeout - timeout // LEASE_MARGIN
+
+
+_S = RegistrationState
+_E = RegistrationEvent
+_THERE = (_S.REGISTERED, _S.RENEWING)  # only a store that stays away loses its turn (P-503)
+REGISTRATION = lower(
+    RegistrationChart,
+    Registration,
+    RegistrationState,
+    RegistrationEvent,
+    ignore={
+        _S.IDLE: set(_E) - {_E.START, _E.WITHDRAW},
+        _S.REGISTERING: (_E.RESET, _E.SILENCE, _E.EXPIRED, _E.FORGOTTEN),
+        _S.REGISTERED: (_E.ANSWER, _E.REFUSAL, _E.RETRY, _E.FORGOTTEN),
+        _S.RENEWING: (_E.RESET, _E.FORGOTTEN),
+        _S.UNRESPONSIVE: (_E.RESET, _E.SILENCE, _E.EXPIRED, _E.FORGOTTEN),
+        _S.WITHDRAWING: set(_E) - {_E.START, _E.RETRY, _E.FORGOTTEN},
+        _S.WITHDRAWN: set(_E) - {_E.START},
+    },
+    reject={**dict.fromkeys(set(_S) - {_S.IDLE}, (_E.START,)), **dict.fromkeys(_THERE, (_E.START, _E.PARK))},
+)

@@ -1,0 +1,67 @@
+"""How a source announces itself: what its SRI says, and when it goes out.
+
+Several go out, at an interval, after every change of a registration (P-221); the version rises with each change, as the
+version of the store concerned does with its registrations (P-220, P-222). Round robin names the store whose turn it is;
+otherwise every store is named that ever granted, present or not, for receivers may still find it.
+"""
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol.history import fold
+from stablecast.core.protocol.messages import SourceInfo, StoreEntry
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.source.lineage import Lineage
+from stablecast.core.source.parts import offers_late_join
+
+
+@attrs.define
+class Announcing:
+    """`version` rises with each change; `left` announcements follow, the next when `due` (ns)."""
+
+    config: SourceConfig
+    version: int = 0
+    left: int = 0
+    due: int | None = None
+
+    def on_change(self, now: int) -> None:
+        """Something that an SRI tells has changed: announce now."""
+        self.version += 1
+        self.left = self.config.sri_maximum
+        self.due = now
+
+    def stop(self) -> None:
+        """Say nothing more: who may not send has nothing to tell a store that another life may have been at."""
+        self.due = None
+
+    def take_due(self, now: int) -> bool:
+        """Whether an announcement is due; the next one is planned then."""
+        if self.due is None or self.due > now:
+            return False
+        self.left -= 1
+        self.due = now + self.config.sri_interval_ns if self.left > 0 else None
+        return True
+
+    def info(self, enrollment: Enrollment, lineage: Lineage, newest: int) -> SourceInfo:
+        """The SRI as of now; `newest` is the newest number sent."""
+        config = self.config
+        stores = tuple(
+            StoreEntry(index, config.stores[index].group, r.address, r.granted.reg_id, r.renewals)
+            for index, r in enrollment.registrations.items()
+            if r.granted is not None and (r.counts or enrollment.rotation is None)
+        )
+        return SourceInfo(
+            config.incarnation,
+            config.topic,
+            self.version,
+            serial.wire(lineage.resume_point),
+            serial.wire(newest),
+            config.reply_to,
+            enrollment.quorums.rules.sizes,
+            config.confirmations,
+            stores,
+            lineage.term,
+            fold(lineage.lives),
+            offers_late_join(config),
+        )

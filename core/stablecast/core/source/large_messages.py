@@ -1,0 +1,69 @@
+"""Messages that were cut into fragments: which ranges of numbers are whole messages.
+
+Every number that no large message covers is a message of its own. Events for whole messages speak of a range of numbers
+that begins and ends with a message (P-334, P-335).
+"""
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+
+
+@attrs.define
+class LargeMessages:
+    """First and last numbers of the large messages in the window, ascending and disjoint."""
+
+    firsts: list[int] = attrs.field(factory=list)
+    lasts: list[int] = attrs.field(factory=list)
+
+    def add(self, first: int, last: int) -> None:
+        """A message has the numbers `first`..`last`, which lie above all before."""
+        self.firsts.append(first)
+        self.lasts.append(last)
+
+    def forget(self, below: int) -> None:
+        """Numbers below are of no interest any more; a message that reaches beyond is remembered."""
+        if self.firsts and self.firsts[0] < below:
+            gone = bisect_left(self.lasts, below)
+            del self.firsts[:gone], self.lasts[:gone]
+
+    def whole(self, parts: list[tuple[int, int]], held: RangeSet) -> list[tuple[int, int]]:
+        """The whole messages that became so when these ranges were added to `held`, as ranges."""
+        if not self.firsts:
+            return parts
+        told: list[tuple[int, int]] = []
+        for low, high in parts:
+            first, last = self._around(low)
+            start = first if held.contiguous_from(first) > last else last + 1
+            first, last = self._around(high - 1)
+            stop = last + 1 if held.contiguous_from(first) > last else first
+            if told:
+                start = max(start, told[-1][1])
+            if start < stop:
+                told.append((start, stop))
+        return told
+
+    def whole_through(self, number: int) -> int:
+        """The last number of the newest message of which nothing lies above `number`."""
+        first, last = self._around(number)
+        return number if last == number else first - 1
+
+    def first_of(self, number: int) -> int:
+        """The first number of the message that has this one."""
+        return self._around(number)[0]
+
+    def check_invariants(self, below: int) -> None:
+        """What must hold between inputs (used by tests); nothing from `below` on was sent."""
+        spans = list(zip(self.firsts, self.lasts, strict=True))
+        assert all(first < last < below for first, last in spans)
+        assert all(one[1] < other[0] for one, other in pairwise(spans))
+
+    def _around(self, number: int) -> tuple[int, int]:
+        """First and last number of the message that has this one."""
+        at = bisect_right(self.firsts, number) - 1
+        if at >= 0 and self.lasts[at] >= number:
+            return (self.firsts[at], self.lasts[at])
+        return (number, number)

@@ -1,0 +1,52 @@
+"""Proactive retransmission: what a store has not acknowledged in time is sent to it again, unasked (P-436..P-441).
+
+Runs wait in a queue in the order in which they are due. At each check those whose time has come are looked at: what is
+not stable goes to every store that is there and neither acknowledged it nor said that it is lost for good (T16), and
+the run waits for its time anew. A run that is stable is of no interest; the oldest of them leave the queue at each
+check, so that a healthy window costs a comparison for each run and the queue is no longer than the window.
+"""
+
+from collections import deque
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.source.stability import StabilityWindow
+
+MESSAGES_PER_CHECK = 4096
+"""Messages that are sent again at one check, counted for each store; the rest is due at the next."""
+
+
+@attrs.define
+class Proactive:
+    """Runs as (first, stop, when due in ns). A `timeout_ns` of 0 turns it off, then nothing waits (P-439)."""
+
+    timeout_ns: int
+    queue: deque[tuple[int, int, int]] = attrs.field(factory=deque)
+
+    def __bool__(self) -> bool:
+        return bool(self.queue)
+
+    def sent(self, first: int, stop: int, now: int) -> None:
+        """The run [first, stop) was sent."""
+        if self.timeout_ns:
+            self.queue.append((first, stop, now + self.timeout_ns))
+
+    def check(self, window: StabilityWindow, now: int) -> list[tuple[int, int, int]]:
+        """What is sent again, as (store, first, stop), in the order of the stores."""
+        wanted: dict[int, RangeSet] = {}
+        left = MESSAGES_PER_CHECK
+        stable = window.stable.contiguous_from(window.trail)
+        while self.queue and left > 0:
+            first, stop, due = self.queue[0]
+            if stop > stable and due > now:
+                break
+            self.queue.popleft()
+            gaps = window.stable.missing(max(first, stable), stop)
+            for low, high in gaps:
+                for store, start, end in window.unacknowledged(low, high):
+                    wanted.setdefault(store, RangeSet()).add(start, end)
+                    left -= end - start
+            if gaps:
+                self.queue.append((first, stop, now + self.timeout_ns))
+        return [(store, start, end) for store, ranges in sorted(wanted.items()) for start, end in ranges]

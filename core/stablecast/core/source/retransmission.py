@@ -1,0 +1,32 @@
+"""What a source answers to those who ask for messages that it has sent before.
+
+Stores that catch up and receivers that join late ask what there still is, then for ranges of it. Where late join is off
+receivers get nothing, stores are served all the same (P-411).
+"""
+
+from collections.abc import Collection
+
+from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Effect, Resend, Send
+from stablecast.core.protocol.messages import Address, LateJoinInfo, LateJoinRequest, RetransmitRequest, Role
+from stablecast.core.source.stability import StabilityWindow
+
+
+def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool, out: list[Effect]) -> None:
+    """Send what is retained of the range that was asked for."""
+    if request.by is Role.RECEIVER and not late_join:
+        return
+    first = serial.extend(request.first, window.next)
+    last = serial.extend(request.last, window.next)
+    low, stop = window.retained(first, last + 1)
+    if low < stop:
+        out.append(Resend(request.reply_to, request.incarnation, low, stop - 1))
+
+
+def tell_range(
+    request: LateJoinRequest, window: StabilityWindow, stores: Collection[Address], late_join: bool, out: list[Effect]
+) -> None:
+    """Say what is retained; an empty range if the asker gets nothing."""
+    low = window.trail if late_join or request.reply_to in stores else window.next
+    answer = LateJoinInfo(request.incarnation, request.request, serial.wire(low), serial.wire(window.next - 1))
+    out.append(Send(request.reply_to, answer))

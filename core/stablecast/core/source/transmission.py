@@ -1,0 +1,141 @@
+"""What a source has sent: the window, the flight, what is sent again unasked, and which receivers are still there.
+
+Everything a source knows about its messages meets here; whether it may send at all is the business of `source`. The
+window is looked at every `check_ns` while there is anything in it that may take too long (P-436, P-438).
+"""
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine import serial
+from stablecast.core.protocol.effects import Effect, Notify, Release, Resend
+from stablecast.core.protocol.events import SequenceNumberInfo
+from stablecast.core.protocol.inputs import Sent
+from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, StableAck
+from stablecast.core.protocol.quorum import Quorums
+from stablecast.core.protocol.settings import SourceConfig
+from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.source.flight import Flight
+from stablecast.core.source.liveness import Liveness
+from stablecast.core.source.parts import (
+    acknowledging,
+    confirm_flags,
+    flight_of,
+    keeps_nothing,
+    lifetime_of,
+    proactive_of,
+    window_of,
+)
+from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.stability import StabilityWindow
+
+
+@attrs.define
+class Sending:
+    """The messages of one life of a source. `check_at`: when the window is looked at (ns)."""
+
+    config: SourceConfig
+    window: StabilityWindow
+    flight: Flight
+    proactive: Proactive
+    liveness: Liveness
+    check_at: int | None = None
+
+    @classmethod
+    def create(cls, config: SourceConfig, quorums: Quorums) -> "Sending":
+        """Nothing is sent yet."""
+        window = window_of(config, quorums)
+        return cls(config, window, flight_of(config), proactive_of(config), Liveness(config.liveness_ns))
+
+    def on_sent(self, event: Sent, now: int, out: list[Effect]) -> None:
+        """A run was sent. Raises MisuseError if it is not the next one, or its large messages are not in it."""
+        window, stop = self.window, event.first + event.count
+        if event.first != window.next or event.count < 1:
+            raise MisuseError(f"sent {event.count} from {event.first}, expected a run from {window.next}")
+        if event.large:
+            self._on_large(event, stop, out)
+        if keeps_nothing(self.config):
+            window.begin(stop)
+            out.append(Release(stop))
+            return
+        window.sent(event.count, event.payload_bytes, out)
+        self.proactive.sent(event.first, stop, now)
+        if self.check_at is None:
+            self._plan_check(now)
+        self.flight.review(window, out)
+
+    def _on_large(self, event: Sent, stop: int, out: list[Effect]) -> None:
+        at = event.first
+        for first, last in event.large:
+            if not at <= first < last < stop:
+                raise MisuseError(f"a message of {first}..{last} is not one in a run of {event.first}..{stop - 1}")
+            at = last + 1
+        for first, last in event.large:
+            self.window.large.add(first, last)
+            out.append(Notify(SequenceNumberInfo(first, last)))
+
+    def on_blocked(self, count: int, payload_bytes: int, out: list[Effect]) -> None:
+        """A send found no credit (T13)."""
+        self.flight.on_blocked(count, payload_bytes, self.window, out)
+
+    def on_stable(self, ack: StableAck, oldest: int, out: list[Effect]) -> bool:
+        """A store has, or has lost, a range of what was sent from number `oldest` on; returns whether it is one.
+
+        Acks count by content: what a store synced is synced, whatever has become of its registration since.
+        """
+        window = self.window
+        last = serial.extend(ack.last, window.next)
+        first = last - (ack.last - ack.first) % serial.MODULUS
+        if not oldest <= first <= last < window.next:
+            return False
+        if ack.nack:
+            window.on_nacked(ack.store_index, first, last + 1, out)
+        else:
+            window.on_acked(ack.store_index, first, last + 1, out)
+            self.flight.review(window, out)
+        return True
+
+    def on_confirmed(self, ack: ConsumptionAck, now: int, out: list[Effect]) -> None:
+        """A receiver has consumed a range, or everything up to a number."""
+        number, first = serial.extend(ack.number, self.window.next), None
+        if ack.first != FROM_THE_START:
+            first = number - (ack.number - ack.first) % serial.MODULUS
+        self.liveness.on_confirmed(ack.receiver_reg_id, now)
+        self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id, first)
+        self.flight.review(self.window, out)
+
+    def on_stores(self, enrollment: Enrollment, out: list[Effect]) -> None:
+        """Stores may have come or gone."""
+        self.window.on_stores(*acknowledging(enrollment), out)
+        self.flight.review(self.window, out)
+
+    def handle_timeout(self, enrollment: Enrollment, now: int, out: list[Effect]) -> None:
+        """Do what is due: send again what stores have not acknowledged in time, give up what took too long."""
+        self.liveness.handle_timeout(now, out)
+        if self.check_at is None or self.check_at > now:
+            return
+        for store, first, stop in self.proactive.check(self.window, now):
+            address = enrollment.registrations[store].address
+            out.append(Resend(address, self.config.incarnation, first, stop - 1, proactive=True))
+        if lifetime := lifetime_of(self.config):
+            self.window.give_up(now - lifetime, out)
+        self.window.review(out)
+        self.flight.review(self.window, out)
+        self._plan_check(now)
+
+    def next(self) -> int | None:
+        """When `handle_timeout` is due."""
+        if not self.liveness.watched:
+            return self.check_at
+        due = self.check_at, self.liveness.next()
+        return min([deadline for deadline in due if deadline is not None], default=None)
+
+    def stop(self) -> None:
+        """Nothing of this is of interest any more."""
+        self.check_at = None
+        self.liveness.watched.clear()
+
+    def _plan_check(self, now: int) -> None:
+        window = self.window
+        waits = self.proactive or window.runs or (window.retention.age_ns and window.kept)
+        self.check_at = now + self.config.check_ns if waits else None

@@ -1,0 +1,74 @@
+"""Who may register with a store, where a receiver begins, and what a grant says.
+
+A registration is refused, in this order, when no pattern of the store matches its topic, when a receiver's source is
+not the one registered here, when somebody else holds the RegID (`clients`), and when it does not fit the terms of the
+repository, or those the store allows for a new one (`terms`).
+"""
+
+from stablecast.core.machine import serial
+from stablecast.core.machine.units import milliseconds
+from stablecast.core.protocol.history import fold
+from stablecast.core.protocol.messages import Refusal, Register, Registered, Role
+from stablecast.core.protocol.settings import ROLLBACK_ALL, StoreConfig, repository_for
+from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.retention_terms import acceptable, consistent, fits
+
+
+def verdict(
+    request: Register,
+    clients: Clients,
+    source: Repository | None,
+    config: StoreConfig,
+    admitted: bool | None = None,
+) -> ClientRecord | Refusal | None:
+    """The client that may go on, None for a new one, or why not (T6, P-019). `source` is the repository it names."""
+    kept = repository_for(config, request.topic)
+    if kept is None:
+        return Refusal.NO_PATTERN
+    if request.role is Role.RECEIVER and (source is None or source.incarnation != request.incarnation):
+        return Refusal.UNKNOWN_SOURCE
+    found = clients.find(request, admitted)
+    if isinstance(found, Refusal):
+        return found
+    if found is not None and not consistent(found.client.pace, found.client.wishes, request):
+        return Refusal.INCOMPATIBLE
+    if source is not None and not fits(source.terms, request):
+        return Refusal.INCOMPATIBLE
+    if found is None and request.role is Role.SOURCE and not acceptable(kept, request, config.repairs):
+        return Refusal.INCOMPATIBLE
+    return found
+
+
+def first_number(request: Register, source: Repository, config: StoreConfig) -> int:
+    """Where a new receiver begins: so many messages back (P-837), or where not all have consumed (P-564, C-34)."""
+    if source.terms.paced:
+        return source.trail
+    kept = repository_for(config, request.topic)
+    rollback = ROLLBACK_ALL if kept is None else kept.rollback
+    return max(source.trail, source.newest + 1 - rollback)
+
+
+def grant(record: ClientRecord, source: Repository, generation: int, old: bool) -> Registered:
+    """The answer to the source of a repository, or to one of its receivers: what is held here."""
+    client = record.client
+    own = client.role is Role.SOURCE
+    low = source.trail if own else client.acknowledged + 1
+    high = max(source.newest, low - 1) if own or source.terms.keeps else low - 1
+    return Registered(
+        client.role,
+        client.store_index,
+        generation,
+        client.reg_id,
+        client.incarnation,
+        old,
+        serial.wire(low),
+        serial.wire(high),
+        milliseconds(record.lifetime.activity_ns),
+        milliseconds(record.lifetime.lifetime_ns),
+        client.term,
+        fold(source.life.lives) if own else (),
+        source.life.term if own else 0,
+        no_cache=not source.terms.keeps,
+        pace=source.terms.pace if own else client.pace,
+    )

@@ -1,0 +1,279 @@
+"""The messages of one source that a store keeps: in memory, on disk, and what goes when there is too much.
+
+    trail ....... mem_trail ....... lead          (P-911)
+      on disk only      in memory
+
+Rules that live here and nowhere else:
+
+* **On disk** (P-103) a message is held in memory first, and written at once or after the write delay (P-576, P-579).
+  Beyond the size threshold or the age the oldest leave the memory once they are synced; on disk they remain (P-116).
+  Beyond the disk limit the oldest go for good (P-118).
+* **In memory** (P-102), and where the source has acknowledgement on reception (P-577), nothing is written; what was
+  received counts as synced. That promise is weaker: a store that ends forgets. Beyond threshold or age the oldest go.
+* The size limit keeps newcomers out (C-31). Of a repository on disk only what is not synced yet counts, because the
+  rest can leave the memory (P-115, P-117).
+* A receiver-paced repository never lets go by size or age; its owner says what has been consumed (P-012).
+"""
+
+from collections import deque
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import (
+    CacheMessages,
+    Cut,
+    Effect,
+    PersistCached,
+    PersistMessages,
+    Reclaim,
+    Uncache,
+)
+from stablecast.core.protocol.inputs import Data
+from stablecast.core.store.extents import OVERHEAD_BYTES, Extent, Extents
+from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
+from stablecast.core.store.sync_tickets import Tickets
+
+
+@attrs.define
+class Delayed:
+    """[first, stop) is to be written at `due` (ns)."""
+
+    due: int
+    first: int
+    stop: int
+
+
+@attrs.define
+class Window:
+    """What is kept of one source. `trail` is the oldest number that may be kept, `lead` the newest."""
+
+    reg_id: int
+    terms: Terms
+    trail: int = 0
+    held: RangeSet = attrs.field(factory=RangeSet)
+    synced: RangeSet = attrs.field(factory=RangeSet)
+    memory: Extents = attrs.field(factory=Extents)
+    disk: Extents = attrs.field(factory=Extents)
+    delayed: deque[Delayed] = attrs.field(factory=deque)
+
+    @property
+    def lead(self) -> int:
+        """The newest number kept; one below the trail when there is none."""
+        ranges = self.held.ranges
+        return ranges[-1][1] - 1 if ranges else self.trail - 1
+
+    @property
+    def kept(self) -> Extents:
+        """All that is kept: what is on disk or on its way there, or what is in memory."""
+        return self.disk if self.terms.written else self.memory
+
+    @property
+    def mem_trail(self) -> int:
+        """The oldest number in memory; one above the lead when there is none."""
+        return self.memory.oldest.first if self.memory else self.lead + 1
+
+    def sync(self, lost: RangeSet) -> tuple[int, int, int]:
+        """The newest synced, the newest given to the disk, and the newest up to which all is synced or lost (P-914)."""
+        complete = self.synced.ranges[-1][1] - 1 if self.synced else self.trail - 1
+        initiated = self.lead if not self.delayed else max(complete, self.delayed[0].first - 1)
+        return (complete, initiated, self.contiguous_from(self.trail, lost) - 1)
+
+    def contiguous_from(self, number: int, lost: RangeSet) -> int:
+        """The first number from `number` on that is neither synced nor lost."""
+        if not lost.ranges:
+            return self.synced.contiguous_from(number)
+        while (stop := lost.contiguous_from(self.synced.contiguous_from(number))) != number:
+            number = stop
+        return number
+
+    def bytes(self, extents: Extents) -> int:
+        """What they count against a limit (P-128)."""
+        return extents.payload_bytes + self.terms.overhead * extents.messages
+
+    def free_bytes(self) -> int | None:
+        """Bytes of payload that still find room, None without a limit."""
+        terms = self.terms
+        rooms = [terms.size_limit - self.bytes(self.memory)] if terms.size_limit else []
+        if terms.disk_limit and terms.written:
+            rooms.append(terms.disk_limit - self.bytes(self.disk))
+        return min(rooms, default=None)
+
+    def admits(self, data: Data, parts: list[tuple[int, int]], out: list[Effect]) -> bool:
+        """Whether these parts of a run may be kept; what is synced leaves the memory for them."""
+        terms = self.terms
+        if not terms.size_limit and not terms.paced:
+            return True
+        messages = 0
+        for low, high in parts:
+            messages += high - low
+        size = data.payload_bytes * messages // data.count + terms.overhead * messages
+        if terms.size_limit and self.bytes(self.memory) + size > terms.size_limit:
+            self._uncache(terms.size_limit - size, None, out)
+            if self.bytes(self.memory) + size > terms.size_limit:
+                return False
+        return not (terms.paced and terms.written and 0 < terms.disk_limit < self.bytes(self.disk) + size)
+
+    def store(
+        self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: Tickets, out: list[Effect]
+    ) -> None:
+        """Keep these parts of a run that begins at `first`."""
+        terms = self.terms
+        for low, high in parts:
+            size = data.payload_bytes * (high - low) // data.count
+            done = high == parts[-1][1]
+            self.held.add(low, high)
+            self.memory.add(low, high, size, now)
+            if not terms.written or terms.write_delay_ns:
+                out.append(CacheMessages(self.reg_id, data.incarnation, data.token, low - first, high - low, low, done))
+            else:
+                ticket = tickets.draw_for(self.reg_id, data.incarnation, low, high)
+                out.append(
+                    PersistMessages(
+                        ticket, self.reg_id, data.incarnation, data.token, low - first, high - low, low, done
+                    )
+                )
+            if not terms.written:
+                self.synced.add(low, high)
+                continue
+            self.disk.add(low, high, size, 0)  # Of what is on disk no age counts: neighbours are one run.
+            if terms.write_delay_ns:
+                self.delayed.append(Delayed(now + terms.write_delay_ns, low, high))
+
+    def write_delayed(self, life: int, now: int, tickets: Tickets, out: list[Effect]) -> None:
+        """Write what has waited long enough, neighbours together."""
+        while self.delayed and self.delayed[0].due <= now:
+            first, stop = self.delayed[0].first, self.delayed.popleft().stop
+            while self.delayed and self.delayed[0].due <= now and self.delayed[0].first == stop:
+                stop = self.delayed.popleft().stop
+            ticket = tickets.draw_for(self.reg_id, life, first, stop)
+            out.append(PersistCached(ticket, self.reg_id, first, stop - 1))
+
+    def on_synced(self, first: int, stop: int) -> None:
+        """What is still held of [first, stop) is on disk."""
+        for low, high in self.held.within(first, stop):
+            self.synced.add(low, high)
+
+    def shrink(self, reserve: int, now: int, out: list[Effect]) -> None:
+        """Let the memory go down to its threshold, or so that `reserve` bytes are free below its limit."""
+        terms = self.terms
+        most = terms.size_threshold or None
+        if reserve and terms.size_limit:
+            room = max(0, terms.size_limit - reserve)
+            most = room if most is None else min(most, room)
+        if most is not None or terms.age_ns:
+            self._uncache(most, now - terms.age_ns if terms.age_ns else None, out)
+
+    def overflow(self, now: int) -> int:
+        """The number below which a source-paced repository must let go: of its size, its age, its span.
+
+        What is not on disk yet stays until it is, or it could never be acknowledged.
+        """
+        terms, number, ranges = self.terms, self.trail, self.held.ranges
+        if ranges and ranges[-1][1] - MAX_NUMBERS > number:
+            number = ranges[-1][1] - MAX_NUMBERS
+        if terms.written:
+            kept, limit, horizon = self.disk, terms.disk_limit, None
+        else:
+            kept, limit = self.memory, terms.size_threshold
+            horizon = now - terms.age_ns if terms.age_ns else None
+        excess = kept.payload_bytes + OVERHEAD_BYTES * kept.messages - limit if limit else 0
+        if excess <= 0 and horizon is None:
+            return number
+        stop = kept.below(number, excess, OVERHEAD_BYTES, horizon)
+        for low, high in self.held.ranges:
+            reached = self.synced.contiguous_from(low)
+            if reached < high:
+                return max(number, min(stop, reached))
+        return max(number, stop)
+
+    def short_of(self, payload_bytes: int) -> int:
+        """The number below which a paced repository must let go to have so many bytes free."""
+        limit = self.terms.disk_limit if self.terms.written else self.terms.size_limit
+        missing = payload_bytes - (limit - self.kept.payload_bytes) if limit else 0
+        return self.kept.below(self.trail, missing, 0)
+
+    def unwritten(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The parts of [start, stop) that are to be written and are not on disk."""
+        return self.synced.missing(start, stop) if self.terms.written else []
+
+    def let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+        """Everything below `number` goes for good."""
+        self.trail = number
+        self.held.forget(number)
+        self.synced.forget(number)
+        self.memory.forget(number)
+        self.disk.forget(number)
+        if self.delayed:
+            self._drop_delayed(number, None)
+        out.append(Reclaim(tickets.draw(), self.reg_id, number))
+
+    def cut(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+        """Everything from `number` on goes for good: the tail of a dead life."""
+        stop = self.lead + 1
+        for kept in (self.held, self.synced):
+            kept.remove(number, stop)
+        for extents in (self.memory, self.disk):
+            extents.cut(number)
+        self._drop_delayed(self.trail, number)
+        out.append(Cut(tickets.draw(), self.reg_id, number))
+
+    def spoil(self, first: int, stop: int) -> None:
+        """What is synced of [first, stop) cannot be read: it is not kept any more."""
+        for low, high in self.synced.remove(first, stop):
+            self.held.remove(low, high)
+            for extents in (self.memory, self.disk):
+                extents.remove(low, high)
+
+    def restore(self, first: int, stop: int, payload_bytes: int) -> None:
+        """[first, stop) was found on disk at a restart: held and synced, and not in memory."""
+        self.terms = self.terms.on_disk()
+        for low, high in self.held.add(max(first, self.trail), stop):
+            self.synced.add(low, high)
+            self.disk.add(low, high, payload_bytes * (high - low) // (stop - first), 0)
+
+    def next_timeout(self) -> int | None:
+        """When something is to be written, or gets too old."""
+        due = self.delayed[0].due if self.delayed else None
+        if self.terms.age_ns and self.memory and self._may_leave(self.memory.oldest):
+            old = self.memory.oldest.at + self.terms.age_ns
+            due = old if due is None else min(due, old)
+        return due
+
+    def _uncache(self, most: int | None, horizon: int | None, out: list[Effect]) -> None:
+        """What is on disk leaves the memory, the oldest first, while there are more bytes or it came by `horizon`."""
+        memory, overhead, number = self.memory, self.terms.overhead, None
+        while memory.runs and self.terms.written:
+            oldest, size = memory.runs[0], memory.payload_bytes + overhead * memory.messages
+            if (most is None or size <= most) and (horizon is None or oldest.at > horizon):
+                break
+            if not self._may_leave(oldest):
+                break
+            number = oldest.stop
+            memory.forget(number)
+        if number is not None:
+            out.append(Uncache(self.reg_id, number))
+
+    def _may_leave(self, run: Extent) -> bool:
+        """Whether a run may leave the memory by itself: it is on disk, or its age is all that counts."""
+        if self.terms.written:
+            return self.synced.contiguous_from(run.first) >= run.stop
+        return not self.terms.paced
+
+    def _drop_delayed(self, first: int, stop: int | None) -> None:
+        """Nothing outside [first, stop) will be written."""
+        end = self.lead + 1 if stop is None else stop
+        self.delayed = deque(
+            attrs.evolve(wait, first=max(wait.first, first), stop=min(wait.stop, end))
+            for wait in self.delayed
+            if wait.stop > first and wait.first < end
+        )
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        assert all(self.held.within(low, high) == [(low, high)] for low, high in self.synced)
+        assert not self.held or self.trail <= self.held.ranges[0][0]
+        assert self.trail <= self.mem_trail <= self.lead + 1
+        for extents in (self.memory, self.disk):
+            assert extents.messages == sum(run.stop - run.first for run in extents.runs)
+            assert all(self.held.within(run.first, run.stop) == [(run.first, run.stop)] for run in extents.runs)

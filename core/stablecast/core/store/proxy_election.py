@@ -1,0 +1,367 @@
+"""Proxy elections: which store stands in for a source that fell silent, so that receivers still join and recover.
+
+    WATCHING --silent--> WAITING --over--> STANDING --own--> SERVING     --silent, lost--> WAITING
+                         WAITING --taken---------------> FOLLOWING       --silent--> WAITING
+    any other --returned--> WATCHING             STANDING, SERVING --taken--> FOLLOWING
+
+A *proxy* is an ordinary source that registers with all stores of the real one, the store that runs it included, under
+the same RegID or session id; its registration carries a token. Stores talk about the election by these registrations
+alone. The rules:
+
+* A store waits between half and one and a half election intervals after the holder of the RegID fell silent, so that
+  one is first (P-547, P-552). It stands if no proxy of another store has registered by then (P-553).
+* **Lower wins** (P-554, C-14): tokens are random, and unique with the index of the store. A store that stands gives way
+  to a lower token and refuses a higher one; a store that follows one proxy moves to another only for a lower token. So
+  of all that stand the lowest remains, once their registrations got through to each other.
+* A registration with our own token is that of our own proxy, and no news (T23); if that proxy has ended, it is late.
+* Whoever holds the RegID may fall silent again: the source, the proxy of another store (P-548), or our own. Then the
+  election begins anew. It does as well if our proxy does not register with us within an interval.
+* The real source takes its RegID back from whoever has it: the one theft of an active RegID, in one step with the end
+  of the proxy (P-541; formal design, 7.9).
+* With Repair.ELECTION a proxy never takes the RegID of a source that is active here, and while nobody has it, one that
+  stands in for a life of the source which is known to be over is late: nobody would ever answer for it. Between two
+  proxies tokens alone decide, for stores may differ in which life was the last. Without the repair any proxy moves the
+  RegID, and tokens are compared by value alone, so that of two equal ones none gives way.
+* The state lifetime counts from the last sign of life of the real source, whoever held the RegID since (P-533, T7).
+  Without one, state stays for as long as a proxy holds the RegID or this store may still run one (P-535).
+* **Quorum required** (proxy-source-repo-quorum-required, C-40): only stores that have state of the source let a proxy
+  register, so the quorum that a proxy registers with is one of stores that have it. Ours serves no earlier than it has
+  that quorum, and ends when it loses it. Each try without one doubles the wait before the next; any registration of
+  the source, or of another store's proxy, has the waits begin anew.
+* A restart re-arms: the timers of the store begin anew, our proxy is gone, and that of another may still be there.
+"""
+
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import TimerTable
+from stablecast.core.protocol.effects import Effect, Notify, StartProxy, StopProxy
+from stablecast.core.protocol.events import ProxyEnded, ProxyStarted
+from stablecast.core.protocol.messages import ElectionToken, Incarnation, Register
+from stablecast.core.protocol.settings import STATE_FOR_EVER
+from stablecast.core.store.clients import ClientRecord
+
+TOKEN_VALUES = 1 << 32
+"""Count of distinct token values: 32 bits on the wire."""
+
+MAX_PAST = 16
+"""Lives of one source, and proxies of ours for it, remembered as over; following an older one costs no more than an
+activity timeout.
+"""
+
+MAX_DOUBLINGS = 4
+"""How often the wait is doubled at most, after tries without a quorum."""
+
+
+class ElectionState(IntEnum):
+    """Who has the RegID of the source at this store."""
+
+    WATCHING = 0
+    """The source."""
+    WAITING = 1
+    """Nobody that is alive."""
+    STANDING = 2
+    """Our proxy is to have it; it has not registered here yet, or not with the quorum that is required."""
+    SERVING = 3
+    """Our proxy."""
+    FOLLOWING = 4
+    """The proxy of another store."""
+
+
+class ElectionEvent(IntEnum):
+    """What can happen to it."""
+
+    SILENT = 0
+    RETURNED = 1
+    TAKEN = 2
+    OWN = 3
+    OVER = 4
+    LOST = 5
+
+
+class ElectionTimer(IntEnum):
+    """WAIT: our turn has come, or our proxy did not register. EXPIRE: the state of the source is to be deleted."""
+
+    WAIT = 0
+    EXPIRE = 1
+
+
+_ENDINGS = {
+    ElectionEvent.SILENT: "it fell silent",
+    ElectionEvent.RETURNED: "the source is back",
+    ElectionEvent.TAKEN: "another store's proxy has the lower token",
+    ElectionEvent.OVER: "it did not register in time",
+    ElectionEvent.LOST: "it lost the quorum of stores that have its state",
+}
+
+
+class ElectionChart(Chart):
+    """The election of a proxy for one source, as one store sees it."""
+
+    states = States.from_enum(ElectionState, initial=ElectionState.WATCHING, use_enum_instance=True)
+
+    silent = (
+        states.WATCHING.to(states.WAITING, on=["count", "wait"])
+        | states.SERVING.to(states.WAITING, on=["stop", "wait"])
+        | states.FOLLOWING.to(states.WAITING, on="wait")
+    )
+    returned = (
+        states.WAITING.to(states.WATCHING, on="settle")
+        | states.STANDING.to(states.WATCHING, on=["stop", "settle"])
+        | states.SERVING.to(states.WATCHING, on=["stop", "settle"])
+        | states.FOLLOWING.to(states.WATCHING, on="settle")
+    )
+    taken = (
+        states.WATCHING.to(states.FOLLOWING, on=["count", "follow"])
+        | states.WAITING.to(states.FOLLOWING, on="follow")
+        | states.STANDING.to(states.FOLLOWING, on=["stop", "follow"])
+        | states.SERVING.to(states.FOLLOWING, on=["stop", "follow"])
+        | states.FOLLOWING.to.itself(internal=True, on="follow")
+    )
+    own = states.STANDING.to(states.SERVING, on="serve")
+    over = (
+        states.WAITING.to(states.STANDING, cond="informed", on="stand")
+        | states.WAITING.to.itself(internal=True, on="wait")
+        | states.STANDING.to(states.WAITING, on=["stop", "try_later", "wait"])
+    )
+    lost = states.SERVING.to(states.WAITING, on=["stop", "wait"])
+
+
+@attrs.define
+class Election:
+    """The election for one source. Spans in ns. The store's record of the source comes with every call.
+
+    `may_stand`: this store runs proxies, and the source asked for one. `life` is the newest life of the source known
+    here, `past` those before. `holder` is the token of the proxy that has the RegID, ours or another's; `ended` are the
+    tokens of our proxies that ended. `quorum`: a proxy needs one; `backed`: ours has it; `tries` that had none.
+    """
+
+    seeded: Seeded
+    may_stand: bool
+    repaired: bool
+    interval_ns: int
+    life: Incarnation
+    quorum: bool = False
+    past: list[Incarnation] = attrs.field(factory=list)
+    state: ElectionState = ElectionState.WATCHING
+    holder: ElectionToken | None = None
+    ended: list[ElectionToken] = attrs.field(factory=list)
+    backed: bool = False
+    tries: int = 0
+    timers: TimerTable = attrs.field(factory=TimerTable)
+
+    @property
+    def ours(self) -> bool:
+        """Whether we run the proxy."""
+        return self.state in (ElectionState.STANDING, ElectionState.SERVING)
+
+    def admits(self, token: ElectionToken) -> bool:
+        """Whether the proxy with this token may have the RegID."""
+        if self._has_ended(token):
+            return False
+        if self.state is ElectionState.WATCHING:
+            return not self.repaired
+        if self.holder is None:
+            return not (self.repaired and token.life in self.past)
+        return token.rank == self.holder.rank or self._beats(token, self.holder)
+
+    def resume(self, token: ElectionToken, record: ClientRecord, now: int) -> None:
+        """After a restart: the proxy with this token had the RegID. Another's may live; ours went with the process."""
+        if token.store_index == record.client.store_index:
+            self.ended.append(token)
+            self._fire(_E.SILENT, record, now, [])
+        else:
+            self._fire(_E.TAKEN, record, now, [], token)
+
+    def on_registered(self, request: Register, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """The source, or a proxy that was admitted, registered here."""
+        token = request.election
+        if token is None:
+            self._succeed(request.incarnation)
+            self._fire(_E.RETURNED, record, now, out)
+        elif self._is_ours(token):
+            self._settle_in(record, now, out)
+        else:
+            self._fire(_E.TAKEN, record, now, out, token)
+
+    def on_quorum(self, token: ElectionToken, held: bool, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """The proxy with this token is registered with a quorum of stores, or is so no more; late news is none."""
+        if not (self.quorum and self._is_ours(token)):
+            return
+        self.backed = held
+        if held:
+            self._settle_in(record, now, out)
+        else:
+            self._fire(_E.LOST, record, now, out)
+
+    def check(self, record: ClientRecord, now: int, out: list[Effect]) -> bool:
+        """See who is alive and do what is due; returns whether the state of the source is to be deleted now."""
+        if not record.lifetime.active:
+            self._fire(_E.SILENT, record, now, out)
+        elif self.state in (ElectionState.WAITING, ElectionState.STANDING):
+            self._revive(record, now, out)
+        due = self.timers.pop_expired(now)
+        if ElectionTimer.EXPIRE in due:
+            return True
+        if due:
+            self._fire(_E.OVER, record, now, out)
+        return False
+
+    def forget(self, record: ClientRecord, out: list[Effect]) -> None:
+        """The state of the source is gone, and with it our proxy (T7)."""
+        if self.ours:
+            self._end(record, "the state of its source is gone", out)
+
+    def informed(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> bool:
+        """Whether it is known with which stores a proxy has to register, this one among them."""
+        client = record.client
+        return any(entry.index == client.store_index for entry in client.stores)
+
+    # Actions of the chart.
+
+    def count(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:
+        """The state lifetime counts from the last sign of life of the real source."""
+        held = record.lifetime
+        if 0 < held.lifetime_ns < STATE_FOR_EVER:
+            self.timers.set(ElectionTimer.EXPIRE, held.heard_at + max(held.activity_ns, held.lifetime_ns))
+
+    def wait(self, event: ElectionEvent, now: int, record: ClientRecord, *_: object) -> None:
+        """Nobody holds the RegID: another store may be first."""
+        self.holder = None
+        if self.may_stand:
+            half = self.interval_ns // 2
+            span = self.seeded.between(self.interval_ns - half, self.interval_ns + half) << self.tries
+            self.timers.set(ElectionTimer.WAIT, now + span)
+        elif not record.lifetime.lifetime_ns:
+            self.timers.set(ElectionTimer.EXPIRE, record.lifetime.heard_at + record.lifetime.activity_ns)
+
+    def stand(self, event: ElectionEvent, now: int, record: ClientRecord, out: list[Effect], *_: object) -> None:
+        """Start a proxy with a token of its own."""
+        client = record.client
+        self.holder = ElectionToken(self.seeded.below(TOKEN_VALUES), client.store_index, self.life)
+        self.timers.set(ElectionTimer.WAIT, now + self.interval_ns)
+        start = StartProxy(
+            source_reg_id=client.reg_id,
+            topic=client.topic,
+            session_id=client.session_id,
+            election=self.holder,
+            stores=client.stores,
+            group_sizes=client.group_sizes,
+            pace=client.pace,
+            wishes=client.wishes,
+        )
+        out.extend((start, Notify(ProxyStarted(client.reg_id))))
+
+    def serve(self, *_: object) -> None:
+        """Our proxy has all that it needs."""
+        self.tries = 0
+        self.timers.stop(ElectionTimer.WAIT)
+
+    def follow(self, event: ElectionEvent, now: int, record: ClientRecord, out: object, token: ElectionToken) -> None:
+        """The proxy of another store has the RegID."""
+        self.holder = token
+        self.tries = 0
+        self._succeed(token.life)
+        self.timers.stop(ElectionTimer.WAIT)
+        if not record.lifetime.lifetime_ns:
+            self.timers.stop(ElectionTimer.EXPIRE)
+
+    def settle(self, *_: object) -> None:
+        """The source has its RegID again."""
+        self.holder = None
+        self.tries = 0
+        self.timers.stop(ElectionTimer.WAIT)
+        self.timers.stop(ElectionTimer.EXPIRE)
+
+    def stop(self, event: ElectionEvent, now: int, record: ClientRecord, out: list[Effect], *_: object) -> None:
+        """End our proxy."""
+        alone = self.quorum and event is _E.OVER and not self.backed
+        self._end(record, "too few stores have its state, or could be reached" if alone else _ENDINGS[event], out)
+
+    def try_later(self, *_: object) -> None:
+        """There was no quorum: what keeps it away may last, and a proxy costs its stores something."""
+        if self.quorum:
+            self.tries = min(self.tries + 1, MAX_DOUBLINGS)
+
+    def _revive(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """Whoever registered last is alive after all, and it is not our proxy."""
+        token = record.client.election
+        if token is None:
+            self._fire(_E.RETURNED, record, now, out)
+        elif self.state is ElectionState.WAITING and not self._has_ended(token):
+            self._fire(_E.TAKEN, record, now, out, token)
+
+    def _settle_in(self, record: ClientRecord, now: int, out: list[Effect]) -> None:
+        """Our proxy registered here, or has a quorum: see whether that is all it needs."""
+        token = record.client.election
+        if token is not None and self._is_ours(token) and (self.backed or not self.quorum):
+            self._fire(_E.OWN, record, now, out)
+
+    def _is_ours(self, token: ElectionToken) -> bool:
+        return self.ours and self.holder is not None and token.rank == self.holder.rank
+
+    def _end(self, record: ClientRecord, why: str, out: list[Effect]) -> None:
+        assert self.holder is not None
+        self.ended = [*self.ended, self.holder][-MAX_PAST:]
+        self.backed = False
+        reg_id = record.client.reg_id
+        out.extend((StopProxy(reg_id), Notify(ProxyEnded(reg_id, f"the proxy of source {reg_id} ends: {why}"))))
+
+    def _fire(
+        self,
+        event: ElectionEvent,
+        record: ClientRecord,
+        now: int,
+        out: list[Effect],
+        token: ElectionToken | None = None,
+    ) -> None:
+        fire(ELECTION, self, event, event, now, record, out, token)
+
+    def _beats(self, token: ElectionToken, other: ElectionToken) -> bool:
+        return token.rank < other.rank if self.repaired else token.value < other.value
+
+    def _has_ended(self, token: ElectionToken) -> bool:
+        return any(token.rank == ours.rank for ours in self.ended)
+
+    def _succeed(self, life: Incarnation) -> None:
+        if life not in (0, self.life, *self.past):
+            self.past = [past for past in (*self.past, self.life) if past][-MAX_PAST:]
+            self.life = life
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        assert (self.holder is None) is (self.state in (ElectionState.WATCHING, ElectionState.WAITING))
+        waits = self.state is ElectionState.WAITING and self.may_stand
+        assert self.timers.armed(ElectionTimer.WAIT) is (waits or self.state is ElectionState.STANDING)
+        assert self.life not in self.past
+        assert not self.backed or (self.quorum and self.ours)
+        assert self.backed or not self.quorum or self.state is not ElectionState.SERVING
+
+    def abstract(self) -> tuple[str, tuple[int, int] | None, Incarnation]:
+        """State, the holder's token, and the newest life of the source."""
+        return (self.state.name, None if self.holder is None else self.holder.rank, self.life)
+
+
+_S = ElectionState
+_E = ElectionEvent
+ELECTION = lower(
+    ElectionChart,
+    Election,
+    ElectionState,
+    ElectionEvent,
+    ignore={
+        _S.WATCHING: (_E.RETURNED,),
+        _S.WAITING: (_E.SILENT,),
+        _S.STANDING: (_E.SILENT, _E.LOST),
+        _S.SERVING: (_E.OWN,),
+    },
+    reject={
+        _S.WATCHING: (_E.OWN, _E.OVER, _E.LOST),
+        _S.WAITING: (_E.OWN, _E.LOST),
+        _S.SERVING: (_E.OVER,),
+        _S.FOLLOWING: (_E.OWN, _E.OVER, _E.LOST),
+    },
+)

@@ -1,0 +1,82 @@
+"""What a store does when the disk has caught up: grants to answer, messages to call synced, farewells.
+
+Each write carries a *ticket*, counted up; `Persisted` names the newest ticket that is synced, and whatever waits for it
+or an earlier one is due, in the order written. Neighbouring runs of one life come back as one: a sync is acknowledged
+once for each source, however many runs it covered.
+"""
+
+from collections import deque
+
+import attrs
+
+from stablecast.core.protocol.messages import Address, Deregistered, Incarnation
+
+
+@attrs.define
+class Waiting:
+    """What is due when `ticket` is synced.
+
+    With a `farewell` that goes `to` its address; with a generation `reg_id` is answered; else [first, stop) is synced.
+    """
+
+    ticket: int
+    reg_id: int
+    incarnation: Incarnation
+    generation: int = -1
+    old: bool = False
+    first: int = 0
+    stop: int = 0
+    farewell: Deregistered | None = None
+    to: Address = ""
+
+    def continued_by(self, run: "Waiting") -> bool:
+        """Whether `run` is the next run of the same life."""
+        return (
+            self.first < self.stop
+            and run.first < run.stop
+            and (self.reg_id, self.incarnation, self.stop) == (run.reg_id, run.incarnation, run.first)
+        )
+
+
+@attrs.define
+class Tickets:
+    """The tickets of one store; `last` is the newest given out, `synced` the newest reported.
+
+    The driver bounds what may wait: it syncs in time.
+    """
+
+    last: int = 0
+    synced: int = 0
+    waiting: deque[Waiting] = attrs.field(factory=deque)
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is still to be synced, so that a report will come."""
+        return self.synced < self.last
+
+    def draw(self) -> int:
+        """The next ticket."""
+        self.last += 1
+        return self.last
+
+    def draw_for(self, reg_id: int, incarnation: Incarnation, first: int, stop: int) -> int:
+        """The next ticket: it brings [first, stop), sent by this life."""
+        self.last = ticket = self.last + 1
+        self.waiting.append(Waiting(ticket, reg_id, incarnation, first=first, stop=stop))
+        return ticket
+
+    def wait(self, what: Waiting) -> None:
+        """Remember what the newest ticket brings."""
+        self.waiting.append(what)
+
+    def due(self, ticket: int) -> list[Waiting]:
+        """Everything up to `ticket` is synced: what waited for that, oldest first."""
+        self.synced = max(self.synced, ticket)
+        due: list[Waiting] = []
+        while self.waiting and self.waiting[0].ticket <= ticket:
+            run = self.waiting.popleft()
+            if due and due[-1].continued_by(run):
+                due[-1] = attrs.evolve(due[-1], ticket=run.ticket, stop=run.stop)
+            else:
+                due.append(run)
+        return due

@@ -1,0 +1,236 @@
+"""`stablecast store` and `stablecast lbmrd` as processes: ready, stopped, refused."""
+
+import resource
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import outcome, running, store
+
+ROOM = 2_000_000
+"""Bytes of a file that a small disk takes; what measures coverage needs some, too."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_store_says_that_it_is_ready_and_that_it_stopped(number: signal.Signals, tmp_path: Path) -> None:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--new", "--json") as program:
+        ready = program.said()
+        address = ready["address"]
+        assert ready == {"ready": True, "address": address, "directory": str(tmp_path)}
+        program.interrupt(number)
+        counted = {"clients": 0, "oddities": {}, "events": {}, "sessions": {}}
+        assert program.said() == {"stopped": True, "address": address, **counted}
+        assert program.end() == (0, "", "")
+
+
+def test_a_store_for_people(tmp_path: Path) -> None:
+    with running("store", tmp_path, "--listen", "127.0.0.1:0", "--new") as program:
+        assert program.line().startswith("store ready to accept registrations at 127.0.0.1:")
+        program.interrupt()
+        assert program.end() == (0, "", "")
+
+
+def test_a_store_that_may_have_lost_its_memory_says_so(tmp_path: Path) -> None:
+    """Formal design, 7.6: it waits before it grants anything; who knows better says `--new`."""
+    with running("store", tmp_path, "--listen", "127.0.0.1:0") as program:
+        assert program.line().startswith("store ready to accept registrations at 127.0.0.1:")
+        program.interrupt()
+        status, out, err = program.end()
+    assert (status, out) == (0, "")
+    assert err == (
+        f"{tmp_path} holds no journal, or a damaged one: registrations are granted only when nobody can count on an "
+        "earlier one any more; start with --new if this is a new store\n"
+    )
+
+
+def test_options_that_are_not_followed_are_told_and_a_profile_is_taken(tmp_path: Path) -> None:
+    """The guide's store has no memory to lose (formal design, 7.6): it grants at once."""
+    arguments = ["--listen", "127.0.0.1:0", "--profile", "5.3", "-o", "repository-disk-max-write-async-cbs=2", "--json"]
+    with running("store", tmp_path, *arguments) as program:
+        program.said()
+        program.interrupt()
+        program.said()
+        status, _, err = program.end()
+    assert status == 0
+    assert err == (
+        "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, which all that "
+        "waits goes into\n"
+    )
+
+
+def test_a_relay_says_that_it_is_ready_and_that_it_stopped() -> None:
+    with running("lbmrd", "--listen", "127.0.0.1:0", "--json") as program:
+        assert program.said().keys() == {"ready", "port"}
+        program.interrupt()
+        assert program.said()["stopped"] is True
+        assert program.end() == (0, "", "")
+
+
+def test_a_store_tells_what_a_crash_left_behind(tmp_path: Path) -> None:
+    with store(tmp_path) as (_, address):
+        assert outcome("send", "t", "--store", address, typed="one\n")[0] == 0
+    (segment,) = tmp_path.glob("*.seg")
+    with segment.open("ab") as file:
+        file.write(b"half a record")
+    with store(tmp_path) as (program, _):
+        program.interrupt()
+        status, _, err = program.end()
+    assert status == 0
+    assert err == (
+        f"{segment} ended in 13 bytes of an unfinished write at {segment.stat().st_size}, which were cut; "
+        "unless others shortened the file, nothing in them was reported stable\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["store", "lbmrd"])
+def test_a_port_in_use(command: str, tmp_path: Path) -> None:
+    directory = [tmp_path] if command == "store" else []
+    with socket.socket() as stream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        taken = stream if command == "store" else datagrams
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        status, out, err = outcome(command, *directory, "--listen", f"127.0.0.1:{port}")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert f"port {port} on 127.0.0.1 is in use: stop " in err
+
+
+@pytest.mark.parametrize(
+    ("listen", "told"),
+    [
+        ("127.0.0.1", "'127.0.0.1' is not an address: write ip:port, for example 127.0.0.1:14567"),
+        ("localhost:80", "'localhost' is not an IPv4 address; host names are not resolved here"),
+        ("192.0.2.1:0", "192.0.2.1 is not an address of this machine: choose another --listen"),
+    ],
+)
+def test_a_wrong_address(listen: str, told: str, tmp_path: Path) -> None:
+    assert outcome("store", tmp_path, "--listen", listen) == (1, "", f"stablecast: {told}\n")
+
+
+def test_a_directory_that_is_missing(tmp_path: Path) -> None:
+    status, out, err = outcome("store", tmp_path / "gone")
+    assert (status, out) == (1, "")
+    assert err == (f"stablecast: there is no journal directory {tmp_path}/gone; create it or correct the path\n")
+
+
+@pytest.mark.parametrize("where", ["the command line", "the configuration"])
+def test_certificates_that_are_missing(where: str, tmp_path: Path) -> None:
+    """TLS is one setting, and a process that cannot have it does not go on without it."""
+    config = tmp_path / "store.toml"
+    told = f"TLS needs {tmp_path} to hold certificate.pem, key.pem and authority.pem: No such file or directory"
+    if where == "the configuration":
+        config.write_text(f'[daemon]\ntls = "{tmp_path}"\n')
+        status, out, err = outcome("store", config)
+        assert (status, out, err.splitlines()[-1]) == (1, "", f"stablecast: {told}")
+    else:
+        assert outcome("--tls", tmp_path, "store", tmp_path) == (1, "", f"stablecast: {told}\n")
+
+
+def test_a_directory_in_use(tmp_path: Path) -> None:
+    with store(tmp_path) as (first, _):
+        status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0")
+        assert (status, out) == (1, "")
+        assert err == (
+            f"stablecast: the journal in {tmp_path} is in use by process {first.process.pid}; "
+            "stop that process or use another directory\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("source-check-intervall=5", "did you mean 'source-check-interval'?"),
+        ("source-check-interval=soon", "option source-check-interval wants a whole number, not 'soon'"),
+        ("source-check-interval", "'source-check-interval' is not an option: write name=value"),
+    ],
+)
+def test_a_wrong_option(option: str, told: str, tmp_path: Path) -> None:
+    status, out, err = outcome("store", tmp_path, "--option", option)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert told in err
+
+
+def test_a_trace_that_cannot_be_written_frees_port_and_directory(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    status, out, err = outcome("store", tmp_path, "--listen", "127.0.0.1:0", "--trace", blocked)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert str(blocked) in err
+
+
+def test_a_directory_that_cannot_be_written() -> None:
+    """Not even root creates files in /proc."""
+    status, out, err = outcome("store", "/proc")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("stablecast: cannot write to the journal directory /proc: ")
+    assert err.endswith("; give this user access to it\n")
+
+
+def test_a_disk_that_takes_no_more_ends_the_store(tmp_path: Path) -> None:
+    with store(tmp_path) as (program, address):
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (ROOM, ROOM))
+        with running("send", "orders", "--store", address) as sender:
+            sender.write(("x" * 50_000 + "\n") * (ROOM // 50_000 + 1))
+            status, out, err = program.end()
+    assert (status, out) == (1, "")
+    assert err == (
+        f"stablecast: the journal in {tmp_path} cannot be written: File too large; "
+        "make room or replace the disk, then restart\n"
+    )
+
+
+WAITING = """
+import sys
+from pathlib import Path
+from threading import Event, current_thread
+from stablecast.runtime.event_loop import run_loop
+from stablecast.text.console import say
+from stablecast.cli.daemons import serve
+from stablecast.store.store import StoreSettings
+from stablecast.store.journal import Disk, writer
+
+def sync(descriptor):
+    if current_thread().name.startswith(sys.argv[2]):
+        say({"syncing": True})
+        Event().wait()
+
+writer.STEADY = 1
+settings = StoreSettings("127.0.0.1:0", Path(sys.argv[1]), new=True, disk=Disk(sync=sync, short_ns=1 << 60))
+run_loop(serve(settings, True))
+"""
+"""A store whose disk never answers the threads whose names begin so."""
+
+
+def test_a_second_interrupt_waits_for_nothing(tmp_path: Path) -> None:
+    """P-708: not even for a disk that never answers."""
+    with running(tmp_path, "journal", program=(sys.executable, "-c", WAITING)) as program:
+        address = program.said()["address"]
+        with running("send", "orders", "--store", address):
+            assert program.said() == {"syncing": True}
+            program.interrupt()
+            while _listens(address):
+                assert program.process.poll() is None
+            program.interrupt()
+            assert program.end() == (130, "", "")
+
+
+def test_a_second_interrupt_does_not_wait_for_a_loop_that_flushes(tmp_path: Path) -> None:
+    """P-708: a disk that never answers the loop's own thread."""
+    with running(tmp_path, "store", program=(sys.executable, "-c", WAITING)) as program:
+        address = program.said()["address"]
+        with running("send", "orders", "--store", address), running("send", "others", "--store", address):
+            assert program.said() == {"syncing": True}
+            program.interrupt()
+            program.interrupt(signal.SIGTERM)  # two of a kind that come together are one
+            assert program.end() == (130, "", "")
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port))).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,34 @@
+"""Messages that did not come plain, as an application sees them."""
+
+from stablecast.client.reassembly import Assembled
+from stablecast.core.protocol.effects import Deliver
+from stablecast.transports.codec.fragments import Whole
+from stablecast.transports.codec.lbttcp import Run
+from stablecast.transports.wire import properties
+from tests.adapters.client.test_inbox import Told
+
+
+def assembled(told: Told, *wholes: Whole) -> Assembled:
+    run = Run(7, 9, 1, 1, b"", chained=True)
+    return Assembled(list(wholes), run, Deliver(1, 0, 1, 9, recovered=False, done=True), 5, told)
+
+
+def test_properties_that_cannot_be_read_are_none() -> None:
+    """Whoever sent them: the payload is the application's all the same."""
+    good = properties.block({"symbol": "ABC"})
+    batch = assembled(Told(), Whole(1, 1, b"p", good), Whole(2, 2, b"q", good[:-3]), Whole(3, 3, b"r", b"nonsense"))
+    assert [batch.properties(index) for index in range(3)] == [{"symbol": "ABC"}, {}, {}]
+    assert batch.payloads() == [b"p", b"q", b"r"]
+
+
+def test_numbers_between_messages_are_not_told_to_be_consumed() -> None:
+    """Pieces that were passed, or that a message needs which is not whole yet."""
+    told = Told()
+    batch = assembled(told, Whole(1, 3, b"p"), Whole(4, 4, b"q"), Whole(8, 9, b"r"), Whole(10, 12, b"s"))
+    batch.consumed(2)
+    assert told.consumptions == [(1, 4)]
+    batch.consumed()
+    assert told.consumptions == [(1, 4), (8, 12)]
+    several = assembled(told, Whole(1, 3, b"p"), Whole(8, 9, b"r"))
+    several.consumed()
+    assert told.consumptions[2:] == [(1, 3), (8, 9)]

@@ -1,0 +1,46 @@
+"""One session for all tests, as small as it gets; without a Java the tests that need it are skipped and say so."""
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="skipped: the spark extra is not installed")
+
+from pyspark.sql import SparkSession
+
+from stablecast.evidence.spark.formats import register
+from stablecast.evidence.spark.spark_session import SparkError, check_java, connect
+from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """What a task tells the collector is for its worker, not for this process."""
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session that knows the format."""
+    try:
+        check_java()
+    except SparkError as error:
+        if "CI" in os.environ:
+            pytest.fail(str(error))  # where tests count a Java is installed
+        pytest.skip(f"skipped: {error}")
+    session = connect("local[2]", memory="512m")
+    register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A world whose every trace tells everything."""
+    directory = tmp_path_factory.mktemp("whole")
+    play(TracedWorld(wrap=tapping(directory, kill=False)))
+    return directory

@@ -1,0 +1,175 @@
+"""The job on Spark says what the judge in process says: of clean worlds, of every fault, of files that cannot be read.
+
+Spark is asked once about many worlds, each of a universe of its own, for asking costs seconds.
+"""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from pyspark.sql import SparkSession
+
+from stablecast.evidence.spark import cross_rules_sql
+from stablecast.evidence.spark.piece_judge import judge_with
+from stablecast.evidence.spark.piece_plan import plan
+from stablecast.evidence.spark.verification_job import LIGHT, at_ease, tuned, verify_on
+from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.report_page import render
+from stablecast.evidence.trace.reports import TABLE, FileReport, Summary
+from stablecast.evidence.trace.trace_judge import verify_paths
+from tests.adapters.evidence.trace.crossfaults import CROSS_FAULTS, put_world_together, take_world_apart
+from tests.adapters.evidence.trace.test_trace_judge import RECEIVER_CORRUPTIONS, SOURCE_CORRUPTIONS, STORE_CORRUPTIONS
+from tests.adapters.evidence.trace.traced import TracedWorld, play, put_together, take_apart, tapping
+
+pytestmark = pytest.mark.timeout(180)
+
+CORRUPTIONS = {"source": SOURCE_CORRUPTIONS, "store": STORE_CORRUPTIONS, "receiver": RECEIVER_CORRUPTIONS}
+
+Blame = tuple[str, int, str]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
+    """Worlds with a fault each, and what must be blamed: file, record, rule."""
+    directory, blamed = tmp_path_factory.mktemp("faulty"), set()
+    clean = tmp_path_factory.mktemp("clean")
+    play(TracedWorld(wrap=tapping(clean)))
+    number = 0
+    for role, faults in CORRUPTIONS.items():
+        original = min(clean.glob(f"{role}-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
+        for corrupt in faults:
+            number += 1
+            frames = take_apart(original)
+            path = directory / f"{role}-{corrupt.__name__}-1-{number}.sct"
+            blamed.add((path.name, *corrupt(frames)))
+            put_together(path, frames)
+    for universe, fault in enumerate(CROSS_FAULTS, 1):
+        home = tmp_path_factory.mktemp("universe")
+        play(TracedWorld(universe=universe, wrap=tapping(home, kill=False)))
+        world = take_world_apart(home)
+        name, record, rule = fault(world)
+        renamed = {f"{fault.__name__}-{one}": frames for one, frames in world.items()}
+        put_world_together(directory, renamed)
+        path = next(directory.glob(f"{fault.__name__}-{name}-*"))
+        blamed.add((path.name, record, rule))
+    return directory, blamed
+
+
+def seen(summary: Summary) -> set[tuple[str, str, int]]:
+    """The first record of each file that breaks a rule."""
+    first: dict[tuple[str, str], int] = {}
+    for one in summary.violations:
+        key = one.path.name, one.rule
+        first[key] = min(first.get(key, one.record), one.record)
+    return {(*key, record) for key, record in first.items()}
+
+
+def test_both_judges_blame_the_same_records_for_every_fault(
+    spark: SparkSession, faulty: tuple[Path, set[Blame]]
+) -> None:
+    directory, blamed = faulty
+    assert len(blamed) >= 30
+    here, there = verify_paths(find([directory])), verify_on(spark, find([directory]), piece_bytes=1).summary
+    assert seen(there) == seen(here)
+    assert blamed <= {(one.path.name, one.record, one.rule) for one in there.violations}
+    assert there.untold == here.untold
+    for mine, theirs in zip(here.files, there.files, strict=True):
+        assert (theirs.path, theirs.role, theirs.endpoint) == (mine.path, mine.role, mine.endpoint)
+        assert (theirs.frames, theirs.records, theirs.gaps) == (mine.frames, mine.records, mine.gaps)
+        assert (theirs.closed, theirs.error, theirs.truncated) == (mine.closed, mine.error, mine.truncated)
+
+
+def test_clean_traces_files_that_cannot_be_read_and_lost_parts(
+    spark: SparkSession, whole_world: Path, tmp_path: Path
+) -> None:
+    """Truncated, damaged, foreign, empty, of another version: one sentence each; the rest is judged all the same."""
+    for path in whole_world.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    play(TracedWorld(universe=1, wrap=tapping(tmp_path, torn=True)))
+    store = max(whole_world.glob("store-*"), key=lambda path: path.stat().st_size)
+    whole = store.read_bytes()
+    (tmp_path / "truncated.sct").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "damaged.sct").write_bytes(whole[:-9] + b"x" + whole[-8:])
+    (tmp_path / "foreign.sct").write_bytes(b"# a configuration\n")
+    (tmp_path / "empty.sct").write_bytes(b"")
+    frames = take_apart(store)
+    frames[1][0]["version"] = 1
+    put_together(tmp_path / "older.sct", frames)
+    put_together(tmp_path / "gap.1.sct", take_apart(store)[2:4])
+    put_together(tmp_path / "gap.2.sct", take_apart(store)[4:])
+    paths = [*find([tmp_path]), tmp_path / "missing.sct"]
+    outcome = verify_on(spark, paths, timeline=True)
+    here = verify_paths(paths)
+    assert outcome.summary.as_json() == here.as_json()
+    assert [one.truncated for one in outcome.summary.files] == [one.truncated for one in here.files]
+    assert sum(one.error is not None for one in here.files) == 6
+    assert here.violations == []
+    assert "<svg" in render(outcome.summary, outcome.points)
+    assert outcome.violations.columns == list(TABLE)
+    assert outcome.violations.count() == 0
+
+
+def test_many_rows_are_judged_as_few_are(
+    spark: SparkSession, whole_world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled queries and more partitions give the same."""
+    monkeypatch.setattr("stablecast.evidence.spark.verification_job.FEW", 0)
+    assert verify_on(spark, find([whole_world])).summary.clean
+
+
+def test_few_rows_are_one_partition(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan of what replay left in many would be as many tasks, each of which costs more than its rows."""
+    many = spark.range(0, 100, 1, 7)
+    with at_ease(many) as rows:
+        assert (rows.rdd.getNumPartitions(), rows.count()) == (1, 100)
+        assert spark.conf.get("spark.sql.shuffle.partitions") == LIGHT["spark.sql.shuffle.partitions"]
+    monkeypatch.setattr("stablecast.evidence.spark.verification_job.FEW", 100)
+    with at_ease(many) as rows:
+        assert rows.rdd.getNumPartitions() == 7
+
+
+def test_settings_of_the_session_come_back(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "7")
+    spark.conf.unset("spark.sql.codegen.factoryMode")
+    with tuned(spark, LIGHT):
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "7"
+    with tuned(spark, {"stablecast.test": "1"}):
+        assert spark.conf.get("stablecast.test") == "1"
+    assert spark.conf.get("stablecast.test", None) is None
+
+
+def test_nothing_to_judge_is_clean(spark: SparkSession) -> None:
+    outcome = verify_on(spark, [])
+    assert outcome.summary == Summary([], [])
+    assert outcome.points == []
+
+
+def test_a_file_that_is_named_twice_counts_once(spark: SparkSession, whole_world: Path) -> None:
+    (path, *_) = find([whole_world])
+    assert [report.path for report in verify_on(spark, [path, path]).summary.files] == [FileReport(path).path]
+
+
+def test_of_what_a_store_lost_the_rest_is_stable(spark: SparkSession) -> None:
+    """S2 and S3: as `stablecast.evidence.trace.cross_rules` has it."""
+    told = [("0x1", 0, 4), ("0x1", 5, 9), ("0x2", 5, 9), ("0x3", 0, 4)]
+    columns = "life string, first bigint, last bigint, kind string"
+    spark.createDataFrame([(*one, "stable") for one in told], columns).createOrReplaceTempView("told")
+    spark.createDataFrame([("0x1", 7), ("0x2", 5)], cross_rules_sql.SMALL["lost"]).createOrReplaceTempView("lost")
+    rows = spark.sql(cross_rules_sql.VIEWS["stable"]).collect()
+    assert sorted((row.life, row.first, row.last) for row in rows) == [("0x1", 0, 6), ("0x3", 0, 4)]
+
+
+def test_a_worker_does_not_look_through_its_modules_behind_each_task(spark: SparkSession, whole_world: Path) -> None:
+    judge = judge_with(plan(find([whole_world]))[:1])
+
+    def watched(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batch = next(numbers)
+        for _ in range(2):  # the first time makes what all others use
+            assert list(judge(iter([batch])))
+        yield pa.RecordBatch.from_pydict({"objects": [len(gc.get_objects())]})
+
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(watched, "objects bigint").collect()
+    assert row.objects < 10_000

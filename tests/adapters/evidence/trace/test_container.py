@@ -1,0 +1,272 @@
+"""The bytes of trace files: whatever happens to them is noticed, except what a killed process leaves."""
+
+import os
+import random
+import shutil
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from stablecast.evidence.trace import container
+from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts, texts_from
+from stablecast.evidence.trace.errors import TraceError, TruncatedError
+
+TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of three frames."""
+    path = tmp_path / "three.sct"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    end = 0
+    for text in TEXTS:
+        end = append(descriptor, end, text)
+    os.close(descriptor)
+    assert path.stat().st_size == end
+    return path
+
+
+def ends(path: Path) -> list[int]:
+    """Where each frame ends."""
+    data, found = path.read_bytes(), [0]
+    while found[-1] < len(data):
+        found.append(found[-1] + HEAD.size + HEAD.unpack_from(data, found[-1])[2])
+    return found
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    assert tuple(texts(path)) == TEXTS
+
+
+@pytest.mark.skipif(shutil.which("zstdcat") is None, reason="no zstd program")
+def test_the_usual_tool_prints_it(path: Path) -> None:
+    # It wants a name that it knows; `zstd -dcf` would not.
+    printed = subprocess.run(["zstdcat", path.rename(path.with_suffix(".zst"))], capture_output=True, check=True)
+    assert printed.stdout == b"".join(TEXTS)
+
+
+def test_a_file_may_end_after_any_frame(path: Path) -> None:
+    data = path.read_bytes()
+    for count, end in enumerate(ends(path)[1:], 1):
+        path.write_bytes(data[:end])
+        assert tuple(texts(path)) == TEXTS[:count]
+
+
+def test_every_other_end_is_a_truncation(path: Path) -> None:
+    data = path.read_bytes()
+    whole = ends(path)
+    for length in range(1, len(data)):
+        if length in whole:
+            continue
+        path.write_bytes(data[:length])
+        with pytest.raises(TruncatedError, match=f"truncated at byte {length}, in "):
+            list(texts(path))
+
+
+def test_every_flipped_bit_is_noticed(path: Path) -> None:
+    data = path.read_bytes()
+    positions = [*range(HEAD.size), *random.Random(4).sample(range(len(data)), 60)]
+    for position in positions:
+        for bit in (0, 3, 7):
+            damaged = bytearray(data)
+            damaged[position] ^= 1 << bit
+            path.write_bytes(damaged)
+            with pytest.raises(TraceError) as caught:
+                list(texts(path))
+            assert str(path) in str(caught.value)
+            assert str(caught.value).count(". ") == 0, "one sentence"
+
+
+@pytest.mark.parametrize("junk", [b"", b"half of a fra"])
+def test_a_frame_that_was_never_finished_ends_the_file(path: Path, junk: bytes) -> None:
+    path.write_bytes(path.read_bytes() + bytes(HEAD.size) + junk)
+    assert tuple(texts(path)) == TEXTS
+
+
+def test_the_head_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a process may be killed between any two writes, and in any of them."""
+    path = tmp_path / "killed.sct"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    states: list[list[bytes]] = []
+    write = os.pwrite
+
+    def slow(descriptor: int, data: memoryview, offset: int) -> int:
+        written = write(descriptor, data[:16], offset)
+        states.append(list(texts(path)))
+        return written
+
+    monkeypatch.setattr(os, "pwrite", slow)
+    end = append(descriptor, 0, TEXTS[1])
+    append(descriptor, end, TEXTS[0])
+    os.close(descriptor)
+    assert states[0] == []
+    assert states[-2:] == [[TEXTS[1]], [TEXTS[1], TEXTS[0]]]
+    assert [len(state) for state in states] == sorted(len(state) for state in states)
+
+
+def test_a_failed_write_leaves_whole_frames(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = path.stat().st_size
+    write = os.pwrite
+
+    def full(descriptor: int, data: memoryview, offset: int) -> int:
+        if offset > size + HEAD.size:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data[:4], offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    descriptor = os.open(path, os.O_WRONLY)
+    with pytest.raises(OSError, match="No space"):
+        append(descriptor, size, b"four\n")
+    os.close(descriptor)
+    assert path.stat().st_size == size
+    assert tuple(texts(path)) == TEXTS
+
+
+PIECES = [b"".join(b"%d is a line\n" % (1000 * piece + line) for line in range(500)) for piece in range(4)]
+
+
+def grown(path: Path, finished: bool) -> None:
+    """Adds a frame to a file that was written in pieces."""
+    descriptor = os.open(path, os.O_WRONLY)
+    frame = Growing(descriptor, path.stat().st_size)
+    for piece in PIECES[:-1]:
+        frame.add(piece)
+    if finished:
+        assert frame.finish(PIECES[-1]) == path.stat().st_size
+    os.close(descriptor)
+
+
+def test_a_frame_that_was_written_in_pieces_is_one(path: Path) -> None:
+    grown(path, finished=True)
+    assert tuple(texts(path)) == (*TEXTS, b"".join(PIECES))
+    assert offsets(path) == ends(path)
+
+
+@pytest.mark.skipif(shutil.which("zstdcat") is None, reason="no zstd program")
+def test_the_usual_tool_prints_what_was_written_in_pieces(path: Path) -> None:
+    grown(path, finished=True)
+    printed = subprocess.run(["zstdcat", path.rename(path.with_suffix(".zst"))], capture_output=True, check=True)
+    assert printed.stdout == b"".join((*TEXTS, *PIECES))
+
+
+def test_of_a_frame_that_was_not_finished_the_whole_lines_of_whole_blocks_are_read(path: Path) -> None:
+    """Wherever the last write was cut short."""
+    begin = path.stat().st_size
+    grown(path, finished=False)
+    data, whole = path.read_bytes(), b"".join(PIECES[:-1])
+    assert list(texts_from(path, begin)) == [(begin, whole, False)]
+    assert tuple(texts(path)) == TEXTS, "what counts as finished is finished"
+    read = set()
+    for length in range(begin, len(data)):
+        path.write_bytes(data[:length])
+        found = [text for _, text, _ in texts_from(path, begin)]
+        assert found in ([], PIECES[:1], [b"".join(PIECES[:2])]), length
+        assert offsets(path)[-1] == begin
+        read.add(len(found))
+    assert read == {0, 1}
+
+
+def test_an_unfinished_bomb_does_not_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(bytes(HEAD.size) + without_size(b"line\n" * 1_000_000))
+    monkeypatch.setattr(container, "MAX_TEXT_BYTES", 99_999)
+    monkeypatch.setattr(container, "_SLICE", 1000)
+    ((_, text, _),) = texts_from(path)
+    assert len(text) < 102_000
+
+
+def test_a_full_disk_leaves_the_pieces_that_were_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, write = path.stat().st_size, os.pwrite
+    descriptor = os.open(path, os.O_WRONLY)
+    frame = Growing(descriptor, begin)
+    frame.add(PIECES[0])
+
+    def full(descriptor: int, data: memoryview, offset: int) -> int:
+        if offset > frame.end:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data[:4], offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        frame.add(PIECES[1])
+    os.close(descriptor)
+    assert list(texts_from(path, begin)) == [(begin, PIECES[0], False)]
+
+
+def test_too_long_a_frame_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "MAX_TEXT_BYTES", 10)
+    descriptor = os.open(path, os.O_WRONLY)
+    with pytest.raises(TraceError, match="too long"):
+        append(descriptor, path.stat().st_size, b"x" * 11)
+    os.close(descriptor)
+
+
+def seal(body: bytes) -> bytes:
+    return HEAD.pack(MAGIC, 8, len(body), zlib.crc32(body)) + body
+
+
+def without_size(text: bytes) -> bytes:
+    compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    return compressor.compress(text) + compressor.flush()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: b"", "is empty, it holds no trace"),
+        (lambda: b"# a configuration\n", "is not a trace file"),
+        (lambda: b"x", "is not a trace file"),
+        (lambda: seal(b"no zstd"), "is damaged at byte 0: "),
+        (lambda: seal(without_size(b"text")[:6] + b"\xff\xff\xff"), "is damaged at byte 0: "),
+        (lambda: seal(zstandard.compress(b"text")) + b"\nmore text follows", "no frame begins there"),
+        (lambda: HEAD.pack(MAGIC, 9, 1, 1), "makes no sense"),
+        (lambda: HEAD.pack(MAGIC, 8, 2**31, 1), "makes no sense"),
+    ],
+)
+def test_other_files_are_told_from_traces(tmp_path: Path, make: Callable[[], bytes], sentence: str) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(make())
+    with pytest.raises(TraceError, match=sentence):
+        list(texts(path))
+
+
+@pytest.mark.parametrize("pack", [zstandard.compress, without_size])
+def test_a_bomb_does_not_go_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(seal(pack(bytes(100_000))))
+    monkeypatch.setattr(container, "MAX_TEXT_BYTES", 99_999)
+    with pytest.raises(TraceError, match="too long"):
+        list(texts(path))
+
+
+@pytest.mark.parametrize("name", ["missing.sct", "."])
+def test_what_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TraceError, match="cannot be read: "):
+        list(texts(tmp_path / name))
+
+
+def test_the_index_is_where_frames_begin(path: Path) -> None:
+    assert offsets(path) == ends(path)
+    middle = ends(path)[1]
+    assert offsets(path, middle) == ends(path)[1:]
+    assert [start for start, _, _ in texts_from(path, middle)] == ends(path)[1:-1]
+    path.write_bytes(path.read_bytes() + bytes(HEAD.size))
+    assert offsets(path) == ends(path)[:4], "what was never finished is not in it"
+
+
+def test_the_index_of_what_is_no_trace(path: Path, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with pytest.raises(TruncatedError, match=f"truncated at byte {len(data) - 1}, in a frame of"):
+        offsets(path)
+    with pytest.raises(TraceError, match="no frame begins there"):
+        offsets(path, 5)
+    with pytest.raises(TraceError, match="cannot be read"):
+        offsets(tmp_path / "missing.sct")

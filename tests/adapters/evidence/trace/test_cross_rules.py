@@ -1,0 +1,231 @@
+"""Rules across endpoints: traces of a whole world bear each other out; what one of them made up, another one denies."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.messages import Role
+from stablecast.evidence.trace.cross_rules import LOSSES, Finding, Told, Witness, at_least, judge_across
+from stablecast.evidence.trace.facts import Fact
+from stablecast.evidence.trace.file_names import find
+from stablecast.evidence.trace.trace_judge import verify_paths
+from tests.adapters.evidence.trace.crossfaults import CROSS_FAULTS, Found, World, put_world_together, take_world_apart
+
+
+def test_a_world_bears_itself_out_as_far_as_it_is_known(traces: Path) -> None:
+    summary = verify_paths(find([traces]))
+    assert summary.violations == []
+    assert all(text.startswith(("P1", "D1", "A1", "S1")) for text in summary.untold), "three were killed"
+
+
+@pytest.mark.parametrize("fault", CROSS_FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_is_blamed_on_the_endpoint_and_the_record(
+    whole_world: Path, tmp_path: Path, fault: Callable[[World], Found]
+) -> None:
+    world = take_world_apart(whole_world)
+    name, record, rule = fault(world)
+    put_world_together(tmp_path / "world", world)
+    summary = verify_paths(find([tmp_path / "world"]))
+    found = {(one.path.name.partition("-")[0], one.record, one.rule) for one in summary.violations}
+    assert (name, record, rule) in found
+
+
+# The rules by themselves.
+
+LIFE, OLDER = 7, 6
+A, B, C = "a:1", "b:1", "c:1"
+
+
+def fact(kind: str, first: int, last: int, peer: str = "", life: int = LIFE, time: int = 0, record: int = 0) -> Fact:
+    return Fact(kind, record, time, life, peer, first, last)
+
+
+def store(address: str, *, complete: bool = True, ended: int = 0) -> Witness:
+    return Witness(address, Role.STORE, address, 0, complete, ended, 10)
+
+
+def source(life: int = LIFE, *, complete: bool = True) -> Witness:
+    return Witness(f"s{life}", Role.SOURCE, "s:1", life, complete, 0, 0)
+
+
+def reader(name: str = "r", *, complete: bool = True) -> Witness:
+    return Witness(name, Role.RECEIVER, "r:1", LIFE, complete, 0, 0)
+
+
+def judged(witnesses: list[Witness], **facts: list[Fact]) -> Finding:
+    """Facts by the trace that tells them."""
+    told = [Told(trace, trace, 0, one) for trace, some in facts.items() for one in some]
+    return judge_across(told, witnesses)
+
+
+def rules(finding: Finding) -> list[tuple[str, str, int]]:
+    return [(one.rule, one.path, one.number) for one in finding.suspects]
+
+
+def asking(*groups: tuple[int, list[str]], enough: int = 1, life: int = LIFE) -> list[Fact]:
+    """What a source says of its groups: how many of which stores."""
+    facts = [fact("asks", -1, enough, life=life)]
+    for number, (needed, stores) in enumerate(groups):
+        facts.append(fact("asks", number, needed, life=life))
+        facts += [fact("member", number, int(address[0], 36), address, life) for address in stores]
+    return facts
+
+
+def keeping(**stores: tuple[int, int]) -> dict[str, list[Fact]]:
+    return {f"{name}:1": [fact("held", first, last, f"{name}:1")] for name, (first, last) in stores.items()}
+
+
+def test_stable_is_what_enough_stores_hold() -> None:
+    """S1 of one group: a quorum must hold each number, and be there to say so. P-302, P-515."""
+    group = asking((2, [A, B, C]))
+    stores = [store(A), store(B), store(C)]
+    kept = keeping(a=(0, 9), b=(0, 4), c=(3, 7))
+    assert rules(judged([*stores, source()], s7=[*group, fact("stable", 0, 7)], **kept)) == []
+    assert rules(judged([*stores, source()], s7=[*group, fact("stable", 5, 9)], **kept)) == [("S1", "s7", 8)]
+    unsure = [store(A), store(B, complete=False), store(C)]
+    assert rules(judged([*unsure, source()], s7=[*group, fact("stable", 5, 9)], **kept)) == [], "b may hold it"
+    nobody = [store(A, complete=False), store(B, complete=False)]
+    finding = judged([*nobody, source()], s7=[*group, fact("stable", 5, 9)], **kept)
+    assert rules(finding) == []
+    assert [text.partition(" ")[0] for text in finding.untold] == ["S1"]
+
+
+def test_as_many_groups_must_hold_a_number_as_the_source_asks_for() -> None:
+    """S1 of several groups. P-517, P-523."""
+    groups, stores = ((1, [A]), (1, [B]), (1, [C])), [store(A), store(B), store(C)]
+    kept, stable = keeping(a=(0, 9), b=(0, 4)), fact("stable", 0, 9)
+    assert rules(judged([*stores, source()], s7=[*asking(*groups, enough=1), stable], **kept)) == []
+    assert rules(judged([*stores, source()], s7=[*asking(*groups, enough=2), stable], **kept)) == [("S1", "s7", 5)]
+    unsure = [store(A), store(B), store(C, complete=False)]
+    assert rules(judged([*unsure, source()], s7=[*asking(*groups, enough=2), stable], **kept)) == []
+    assert rules(judged([*unsure, source()], s7=[*asking(*groups, enough=3), stable], **kept)) == [("S1", "s7", 5)]
+
+
+def test_a_store_that_moved_is_known_by_all_its_addresses() -> None:
+    """P-207."""
+    facts = [*asking((1, [A])), fact("member", 0, 10, B), fact("stable", 0, 9)]
+    kept = keeping(a=(0, 4), b=(5, 9))
+    assert rules(judged([store(A), store(B), source()], s7=facts, **kept)) == []
+
+
+def test_in_turns_one_store_must_hold_what_is_stable() -> None:
+    """S1, P-502; another life may have a store of its own."""
+    group, stores = asking((1, [A, B])), [store(A), store(B), source()]
+    kept = keeping(a=(0, 9), b=(10, 19))
+    assert rules(judged(stores, s7=[*group, fact("turned", 5, 15)], **kept)) == []
+    assert rules(judged(stores, s7=[*group, fact("turned", 5, 20)], **kept)) == [("S1", "s7", 20)]
+
+
+def test_no_life_uses_a_stable_number_again() -> None:
+    """S2. P-311, T20."""
+    both = {
+        "s6": [fact("holds", 5, 5, A, OLDER), fact("stable", 0, 9, life=OLDER)],
+        "s7": [fact("holds", 5, 5, A), fact("stable", 8, 12, time=5)],
+    }
+    witnesses = [source(), source(OLDER), store(A)]
+    assert ("S2", "s7", 8) in rules(judged(witnesses, **both))
+    forgot = {A: [fact("forgot", 5, 5, A)]}
+    assert "S2" not in {rule for rule, _, _ in rules(judged(witnesses, **both, **forgot))}, "it began anew"
+    both["s7"][0] = fact("holds", 6, 6, A)
+    assert "S2" not in {rule for rule, _, _ in rules(judged(witnesses, **both))}, "another source"
+    both["s6"].pop()
+    both["s7"][0] = fact("holds", 5, 5, A)
+    assert "S2" not in {rule for rule, _, _ in rules(judged(witnesses, **both))}
+
+
+def test_nothing_stable_is_cut() -> None:
+    """S3."""
+    cut = {A: [fact("cut", 9, 20, A)]}
+    assert ("S3", A, 9) in rules(judged([source()], s7=[fact("stable", 0, 9)], **cut))
+    assert rules(judged([source()], s7=[fact("stable", 0, 8)], **cut)) == []
+
+
+def again(kept: int | None, *before: Fact) -> dict[str, list[Fact]]:
+    """A store had 0..9 of the older life and began again with what is up to `kept`; None: it may be another store."""
+    begun = [fact("kept", 0, -1, A, OLDER), fact("held", 0, 9, A, OLDER), *before]
+    return {"a1": begun, "a2": [] if kept is None else [fact("kept", 0, kept, A, OLDER)]}
+
+
+@pytest.mark.parametrize(
+    ("traces", "found", "lost"),
+    [
+        (again(9), [("S2", "s7", 5), ("S3", B, 8)], ()),
+        (again(8), [("S2", "s7", 5), ("S3", B, 8)], LOSSES),
+        (again(7), [("S2", "s7", 5)], LOSSES),
+        (again(4), [], LOSSES),
+        (again(None), [("S2", "s7", 5), ("S3", B, 8)], ()),
+        (again(4, fact("cut", 5, 9, A, OLDER)), [("S2", "s7", 5), ("S3", "a1", 5), ("S3", B, 8)], ()),
+    ],
+)
+def test_of_what_a_store_lost_it_cannot_be_told(
+    traces: dict[str, list[Fact]], found: list[tuple[str, str, int]], lost: tuple[str, ...]
+) -> None:
+    """S2 and S3 speak of what is below what was lost, and what was cut was not lost."""
+    traces[B] = [fact("cut", 8, 9, B, OLDER)]
+    traces["s6"] = [fact("holds", 5, 5, A, OLDER), fact("stable", 0, 9, life=OLDER)]
+    traces["s7"] = [fact("holds", 5, 5, A), fact("stable", 5, 12, time=5)]
+    first, second = (Witness(name, Role.STORE, A, 0, True, ended, 10) for name, ended in (("a1", 1), ("a2", 2)))
+    finding = judged([second, first, source(), source(OLDER)], **traces)
+    assert sorted(one for one in rules(finding) if one[0] in LOSSES) == sorted(found)
+    untold = [text for text in finding.untold if text.startswith(LOSSES)]
+    assert untold == [f"{rule} cannot be told of what is stable (life 0x6): a store lost it" for rule in lost]
+
+
+def test_an_acknowledgement_was_given_by_whom_it_names() -> None:
+    """P1 and A1. P-302, P-346."""
+    acked = [fact("acked", 0, 9, A)]
+    assert rules(judged([store(A), source()], s7=acked, a=[fact("said", 0, 9, A)])) == []
+    assert rules(judged([store(A), source()], s7=acked, a=[fact("said", 0, 8, A)])) == [("P1", "s7", 9)]
+    finding = judged([store(A, complete=False), source()], s7=acked)
+    assert rules(finding) == []
+    assert "life 0x7" in finding.untold[0]
+    heard = {A: [fact("heard", -1, 9, f"{A}/5")]}
+    gave = {"r": [fact("holds", 5, 5, A), fact("confirmed", -1, 8, f"{A}/5")]}
+    assert rules(judged([store(A), reader()], **heard, **gave)) == [("A1", A, 9)]
+    assert rules(judged([store(A), reader(), reader("q", complete=False)], **heard, **gave)) == [("A1", A, 9)]
+    gave["q"] = [fact("holds", 5, 5, A)]
+    assert rules(judged([store(A), reader(), reader("q", complete=False)], **heard, **gave)) == []
+
+
+def test_what_is_delivered_was_sent() -> None:
+    """D1."""
+    delivered = {"r": [fact("delivered", 3, 9)]}
+    assert rules(judged([source(), reader()], s7=[fact("sent", 0, 9)], **delivered)) == []
+    assert rules(judged([source(), reader()], s7=[fact("sent", 0, 5)], **delivered)) == [("D1", "r", 6)]
+    assert rules(judged([source(complete=False), reader()], s7=[fact("sent", 0, 5)], **delivered)) == []
+
+
+def test_one_proxy_lasts() -> None:
+    """E1. P-540, T23."""
+    long, short = store(A, ended=100), store(B, ended=100)
+    first, second = fact("proxy", 5, 5, "orders"), fact("proxy", 8, 8, "orders", record=2)
+    two = {A: [first], B: [second]}
+    assert rules(judged([long, short], **two)) == [("E1", B, 8)]
+    assert rules(judged([long], **two)) == [], "nobody knows what became of the second"
+    late = {A: [first], B: [fact("proxy", 8, 8, "orders", time=95)]}
+    assert rules(judged([long, short], **late)) == []
+    retired = {A: [first], B: [second, fact("retired", 8, 8, record=3)]}
+    assert rules(judged([long, short], **retired)) == []
+    again = {A: [first], B: [fact("retired", 8, 8, record=1), second]}
+    assert rules(judged([long, short], **again)) == [("E1", B, 8)]
+
+
+def test_counting_holders_agrees_with_counting_each_number() -> None:
+    random = Random(7)
+    for _ in range(200):
+        sets = []
+        for _ in range(random.randint(0, 5)):
+            one = RangeSet()
+            for _ in range(random.randint(0, 4)):
+                start = random.randint(0, 30)
+                one.add(start, start + random.randint(1, 9))
+            sets.append(one)
+        count = random.randint(1, 4)
+        expected = RangeSet()
+        for number in range(45):
+            if sum(number in one for one in sets) >= count:
+                expected.add(number, number + 1)
+        assert at_least(sets, count) == expected

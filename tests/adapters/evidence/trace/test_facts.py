@@ -1,0 +1,253 @@
+"""What frames tell of others: ranges that grow while they go on, whatever the frame begins with."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.protocol.effects import (
+    CacheMessages,
+    Cut,
+    Deliver,
+    Effect,
+    Forget,
+    Notify,
+    PersistMessages,
+    Send,
+    StartProxy,
+    StopProxy,
+)
+from stablecast.core.protocol.events import (
+    RegistrationComplete,
+    RegistrationFlag,
+    RegistrationSuccess,
+    Stable,
+    StableFlag,
+)
+from stablecast.core.protocol.inputs import Arrived, Data, Input, Persisted, Sent, Start, Tick
+from stablecast.core.protocol.messages import ConsumptionAck, ElectionToken, Register, Role, StableAck, StoreEntry
+from stablecast.core.protocol.settings import RepositoryConfig, StoreBehavior, StoreConfig
+from stablecast.core.source import SourceEndpoint
+from stablecast.core.store import StoreEndpoint
+from stablecast.core.store.repository import Repository
+from stablecast.core.store.sync_tickets import Waiting
+from stablecast.evidence.trace.converter import Endpoint
+from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
+from stablecast.evidence.trace.watch import Watch, unjudged
+from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, receiver, source, store
+
+TICK = Tick()
+
+Row = tuple[str, int, str, int, int]
+
+
+def told(machine: Endpoint, *records: tuple[Input, Iterable[Effect]], fresh: bool = False) -> list[Row]:
+    """Kind, life, peer and range of each fact."""
+    book = Book()
+    watch = Watch([], gatherer(machine, book, fresh=fresh), book, unjudged)
+    watch.judge([(number, number, event, [*effects]) for number, (event, effects) in enumerate(records)])
+    return [(one.kind, one.life, one.peer, one.first, one.last) for one in book.facts]
+
+
+def acked(first: int, last: int, store_index: int = 0, **more: Any) -> Arrived:
+    return Arrived(attrs.evolve(StableAck(store_index, LIFE, first, last), **more))
+
+
+def success(store_index: int, address: str, number: int = 0) -> Notify:
+    return Notify(RegistrationSuccess(store_index, address, 5, 0, number, RegistrationFlag.NONE))
+
+
+def stable(first: int, last: int, flags: StableFlag = StableFlag.STABLE) -> Notify:
+    return Notify(Stable(first, last, 0, flags))
+
+
+def test_a_fresh_source_says_what_it_asks_for() -> None:
+    rows = told(source(), fresh=True)
+    assert rows[:2] == [("asks", LIFE, "", 0, 2), ("asks", LIFE, "", ALL_GROUPS, 1)]
+    assert rows[2:] == [("member", LIFE, f"s:{index}", 0, index) for index in range(3)]
+    assert told(source()) == []
+    streaming = SourceEndpoint.create(attrs.evolve(source().config, stores=()))
+    assert told(streaming, fresh=True) == [], "it asks for nothing"
+
+
+def test_what_is_stable_in_turns_is_no_fact_for_other_lives() -> None:
+    turning = source(behavior=StoreBehavior.RR)
+    assert told(turning, (Sent(0, 5, 5), [stable(0, 4)])) == [
+        ("sent", LIFE, "", 0, 4),
+        ("turned", LIFE, "", 0, 4),
+    ]
+
+
+def test_what_a_source_sends_and_hears() -> None:
+    rows = told(
+        source(),
+        (TICK, [Notify(RegistrationComplete(100, RegistrationFlag.NONE))]),
+        (Sent(100, 5, 50), []),
+        (acked(100, 102), []),
+        (Sent(105, 5, 50), []),
+        (acked(103, 104), [stable(100, 104), stable(105, 105, StableFlag.STORE)]),
+        (acked(104, 109, nack=True), []),
+        (acked(104, 109, incarnation=LIFE + 1), []),
+        (acked(104, 109, store_index=9), []),
+    )
+    assert rows == [
+        ("sent", LIFE, "", 100, 109),
+        ("acked", LIFE, "s:0", 100, 104),
+        ("stable", LIFE, "", 100, 104),
+    ]
+
+
+def test_a_store_that_moves_is_a_member_under_both_addresses() -> None:
+    rows = told(
+        source(),
+        (TICK, [success(1, "s:1")]),
+        (TICK, [success(1, "t:1")]),
+        (TICK, [success(9, "u:1")]),
+        (acked(0, 0, 1), []),
+    )
+    assert rows == [
+        ("holds", LIFE, "s:1", 5, 5),
+        ("holds", LIFE, "t:1", 5, 5),
+        ("member", LIFE, "t:1", 0, 1),
+        ("holds", LIFE, "u:1", 5, 5),
+        ("acked", LIFE, "t:1", 0, 0),
+    ]
+
+
+def persisted(ticket: int, first: int, count: int, life: int = LIFE) -> PersistMessages:
+    return PersistMessages(ticket, 5, life, 1, 0, count, first, done=True)
+
+
+def said(first: int, last: int, *, nack: bool = False) -> Send:
+    return Send("a:1", StableAck(0, LIFE, first, last, nack))
+
+
+def test_a_store_holds_what_is_synced_or_kept_in_memory() -> None:
+    rows = told(
+        store(),
+        (TICK, [persisted(1, 0, 5), persisted(2, 5, 5)]),
+        (Persisted(1), [said(0, 4), said(7, 8, nack=True)]),
+        (TICK, [CacheMessages(5, LIFE, 1, 0, 3, 20, done=True)]),
+        (Persisted(2), []),
+    )
+    assert rows == [
+        ("held", LIFE, "s:1", 0, 4),
+        ("said", LIFE, "s:1", 0, 4),
+        ("held", LIFE, "s:1", 20, 22),
+        ("held", LIFE, "s:1", 5, 9),
+    ]
+
+
+def test_what_a_paced_store_says_it_holds() -> None:
+    """Its source agreed to that (P-575)."""
+    assert told(store(repository=RepositoryConfig(allow_rpp=True)), (TICK, [said(0, 4)])) == [
+        ("said", LIFE, "s:1", 0, 4),
+        ("held", LIFE, "s:1", 0, 4),
+    ]
+
+
+def kept(trail: int, lives: list[tuple[int, int]]) -> StoreEndpoint:
+    """A store with 10..19 synced, and 20..24 on its way."""
+    machine = store()
+    repository = Repository.create(machine.config, 5, 0, "a:1", LIFE)
+    repository.window.trail = trail
+    repository.window.held.add(10, 20)
+    repository.window.synced.add(10, 20)
+    repository.life.lives = lives
+    machine.registry.repositories[5] = repository
+    machine.tickets.wait(Waiting(3, 5, LIFE, first=20, stop=25))
+    return machine
+
+
+def test_a_fresh_store_says_what_it_has_and_what_nobody_can_know() -> None:
+    machine = kept(10, [(LIFE - 1, 0), (LIFE, 14)])
+    assert told(machine, fresh=True) == [
+        ("kept", LIFE - 1, "s:1", 0, 19),
+        ("kept", LIFE, "s:1", 0, 19),
+        ("held", LIFE, "s:1", 0, 9),
+        ("held", LIFE - 1, "s:1", 10, 13),
+        ("held", LIFE, "s:1", 14, 19),
+    ]
+    assert told(kept(0, []), fresh=True) == [("kept", LIFE, "s:1", 0, 19), ("held", LIFE, "s:1", 10, 19)]
+    assert told(machine, (Persisted(3), [])) == [("held", LIFE, "s:1", 20, 24)]
+
+
+def test_what_a_store_cuts_and_forgets() -> None:
+    machine = kept(0, [(LIFE - 1, 0), (LIFE, 14)])
+    assert told(machine, (TICK, [Cut(4, 5, 12)]), (TICK, [Cut(4, 5, 0)]), (TICK, [Cut(4, 6, 0)])) == [
+        ("cut", LIFE - 1, "s:1", 12, 13),
+        ("cut", LIFE, "s:1", 14, 19),
+        ("cut", LIFE - 1, "s:1", 10, 11),
+    ]
+    forget = Forget(4, Role.SOURCE, 5)
+    reader = Forget(4, Role.RECEIVER, 6)
+    assert told(machine, (TICK, [forget, reader, Cut(4, 5, 0)])) == [("forgot", 0, "s:1", 5, 5)]
+
+
+def test_a_proxy_is_named_by_its_source() -> None:
+    stores = (StoreEntry(1, 0, "b:1", 8, 0), StoreEntry(0, 0, "a:1", 5, 0))
+    start = StartProxy(5, "orders", 42, ElectionToken(1, 0, LIFE), stores, (2,))
+    assert told(store(), (TICK, [start]), (TICK, [StopProxy(5)])) == [
+        ("proxy", LIFE, "orders/42/a:1=5,b:1=8", 5, 5),
+        ("retired", 0, "", 5, 5),
+    ]
+
+
+def test_acknowledgements_speak_of_all_up_to_a_number_at_both_ends() -> None:
+    rows = told(
+        store(),
+        (Arrived(ConsumptionAck(LIFE, 5, 6, 9)), [persisted(1, 0, 40)]),
+        (Arrived(ConsumptionAck(LIFE, 5, 6, 12)), []),
+        (Arrived(ConsumptionAck(LIFE, 5, 6, 11)), []),
+    )
+    assert rows == [("heard", LIFE, "s:1/6", -1, 12), ("heard", LIFE, "s:1/6", -1, 11)]
+    ack = Send("s:1", ConsumptionAck(LIFE, 5, 6, 9))
+    assert told(receiver(), (TICK, [success(0, "s:1", 5), ack])) == [
+        ("holds", LIFE, "s:1", 5, 5),
+        ("confirmed", LIFE, "s:1/6", -1, 9),
+    ]
+
+
+def test_what_is_delivered_is_ascribed_to_who_sent_it() -> None:
+    data = Data(LIFE, LIFE - 1, 3, 2, 20, recovered=True, token=1)
+    deliver = Deliver(1, 0, 2, 3, recovered=True, done=True)
+    unknown = Deliver(7, 0, 2, 5, recovered=False, done=True)
+    assert told(receiver(), (data, [deliver]), (TICK, [unknown])) == [("delivered", LIFE - 1, "", 3, 4)]
+    assert told(receiver(), (Start(), [])) == []
+
+
+def test_while_a_store_moves_nobody_knows_who_acknowledges() -> None:
+    """P1, seed 385: the acknowledgement of the new place is there before its grant."""
+    ack: tuple[Input, list[Effect]] = (Arrived(StableAck(0, LIFE, 0, 0)), [])
+    request = Register(Role.SOURCE, 0, 2, 5, LIFE, 0, "orders", 0, "a:1", "a:2", 0, 0)
+    moving = (TICK, [Send("s:0", request)])
+    moved = (TICK, [Send("n:0", request)])
+    there = (TICK, [success(0, "n:0", 5)])
+    assert [row for row in told(source(), moving, ack, moved, ack, there, ack) if row[0] == "acked"] == [
+        ("acked", LIFE, "s:0", 0, 0),
+        ("acked", LIFE, "n:0", 0, 0),
+    ]
+
+
+def test_facts_that_make_no_sense_are_none() -> None:
+    book = Book()
+    book.note("sent", LIFE, 5, 4)
+    book.note("sent", LIFE, 0, 1 << 70)
+    book.note("held", LIFE, -(1 << 70), 0)
+    assert book.facts == []
+
+
+def test_endpoints_are_known_by_their_addresses() -> None:
+    assert identity(source()) == ("a:1", LIFE, 0)
+    assert identity(receiver()) == ("r:1", LIFE, 0)
+    assert identity(StoreEndpoint.create(StoreConfig("s:1", 1, proxy_interval_ns=7))) == ("s:1", 0, PATIENCE * 7)
+
+
+def test_what_is_missing_of_ranges_is_not_invented() -> None:
+    """Runs that do not touch stay apart."""
+    assert told(source(), (Sent(0, 2, 2), []), (Sent(5, 2, 2), [])) == [
+        ("sent", LIFE, "", 0, 1),
+        ("sent", LIFE, "", 5, 6),
+    ]
+    assert RangeSet([(0, 2)]).missing(0, 3) == [(2, 3)]

@@ -1,0 +1,67 @@
+"""F1: what is sent, what is not in flight any more, and sources that promise nothing."""
+
+from typing import Any
+
+import attrs
+
+from stablecast.core.protocol.effects import Notify, Release
+from stablecast.core.protocol.events import NotStable, NotStableFlag, Reclaimed, Stable, StableFlag
+from stablecast.core.protocol.inputs import Sent, Tick
+from stablecast.core.protocol.settings import FlightBehavior
+from stablecast.core.source import SourceEndpoint
+from stablecast.evidence.trace.flight_rule import FlightKept
+from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.test_endpoint_rules import source
+
+TOO_MANY = "11 messages are in flight, the flight size is 10"
+
+
+def small(**more: Any) -> SourceEndpoint:
+    return source(flight_messages=10, **more)
+
+
+def judged(*facts: Any, machine: SourceEndpoint | None = None) -> list[str]:
+    """What the rule says of these inputs and effects."""
+    rule = FlightKept.begin(machine or small())
+    told = [ask(rule, one) for one in facts]
+    return [text for text in told if text is not None]
+
+
+def sent(first: int, count: int, **more: Any) -> Sent:
+    return Sent(first, count, count, **more)
+
+
+def test_no_more_than_the_flight_size_is_in_flight() -> None:
+    """P-307."""
+    assert judged(sent(0, 10), Tick()) == []
+    assert judged(sent(0, 10), sent(10, 1)) == [TOO_MANY]
+
+
+def test_what_is_stable_or_given_up_is_not_in_flight() -> None:
+    stable, one_store = (Notify(Stable(0, 4, 0, flag)) for flag in (StableFlag.STABLE, StableFlag.STORE))
+    gone, lost = (Notify(NotStable(0, 4, 0, flag)) for flag in (NotStableFlag.TIMEOUT, NotStableFlag.LOSS))
+    forced = Notify(Reclaimed(0, 4, forced=True))
+    for settles in (stable, gone, forced):
+        assert judged(sent(0, 10), settles, sent(10, 5)) == []
+    for keeps in (one_store, lost, Release(3)):
+        assert judged(sent(0, 10), keeps, sent(10, 1)) == [TOO_MANY]
+
+
+def test_a_large_message_is_sent_whole() -> None:
+    """P-131."""
+    assert judged(sent(0, 30, large=((0, 29),))) == []
+
+
+def test_it_may_begin_anywhere() -> None:
+    machine = small()
+    machine.window.sent(10, 10, [])
+    assert judged(sent(10, 1), machine=machine) == [TOO_MANY]
+    machine.window.stable.add(0, 5)
+    assert judged(sent(10, 1), machine=machine) == []
+
+
+def test_not_every_source_promises_it() -> None:
+    assert FlightKept.judges(small())
+    assert not FlightKept.judges(source(flight_messages=0))
+    assert not FlightKept.judges(small(flight_behavior=FlightBehavior.NOTIFY))
+    assert not FlightKept.judges(SourceEndpoint.create(attrs.evolve(small().config, stores=())))

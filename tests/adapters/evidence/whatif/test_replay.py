@@ -1,0 +1,64 @@
+"""A recorded source under its own configuration does what it did; under another one what that says."""
+
+from pathlib import Path
+
+import pytest
+
+from stablecast.config.options import OptionError
+from stablecast.evidence.trace.tools.analyze import analyze
+from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
+from stablecast.evidence.whatif.replay import configured, replay
+from tests.adapters.evidence.trace.traced import FIRST_LIFE, TracedWorld, play, tapping
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("world")
+    play(TracedWorld(wrap=tapping(directory, kill=False)))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def recording(world: Path) -> Recording:
+    """The first life: 16 runs of 5 messages at three stores, one of which dies and returns."""
+    return next(one for one in recordings([world]) if one.config.incarnation == FIRST_LIFE)
+
+
+def test_as_recorded_it_does_what_it_did(world: Path, recording: Recording) -> None:
+    outcome = replay(recording, recording.config)
+    assert (outcome.messages, outcome.sent, outcome.stable) == (80, 80, 80)
+    assert outcome.waits == {0: 80}
+    measured = next(one for one in analyze([recording.path]))
+    assert outcome.latencies == measured.latencies["send to stable"].spans
+
+
+def test_a_recording_has_what_came_from_outside(recording: Recording) -> None:
+    assert sum(wish.count for wish in recording.wishes) == 80
+    assert {answer.store_index for wish in recording.wishes for answer in wish.answers} == {0, 1, 2}
+    assert all(answer.delay > 0 for wish in recording.wishes for answer in wish.answers)
+    assert recording.others[0][0] <= recording.wishes[0].time <= recording.ended
+
+
+def test_a_smaller_flight_exposes_less_and_makes_messages_wait(recording: Recording) -> None:
+    free, bound = (replay(recording, configured(recording, {"ume_flight_size": size})) for size in (1000, 2))
+    assert bound.most_exposed == 2 < free.most_exposed
+    assert bound.stable == free.stable == 80
+    assert max(bound.waits) > max(free.waits) == 0
+    assert 0 < bound.exposure < free.exposure
+
+
+def test_all_stores_of_a_group_take_longer_than_a_quorum(recording: Recording) -> None:
+    everyone = {"ume_retention_intragroup_stability_behavior": "all"}
+    quorum, strict = replay(recording, recording.config), replay(recording, configured(recording, everyone))
+    assert max(strict.latencies) > max(quorum.latencies)
+    assert strict.exposure > quorum.exposure
+
+
+def test_an_option_that_there_is_not_is_told(recording: Recording) -> None:
+    with pytest.raises(OptionError, match="ume_flight_size"):
+        configured(recording, {"ume_flight_sise": 2})
+
+
+def test_traces_of_others_are_no_recordings(world: Path) -> None:
+    with pytest.raises(WhatIfError, match="none of these is the trace of a source"):
+        recordings(list(world.glob("store-*.sct")))

@@ -1,0 +1,36 @@
+"""Examples of configurations, and worlds made of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stablecast.lab.prove.instance import Bounds, Instance, instance
+from stablecast.lab.prove.search import Result, Search
+from stablecast.lab.prove.state import Action, State
+from stablecast.lab.prove.world import World
+
+HERE = Path(__file__).parent
+BOUNDS = Bounds()
+
+
+def example(name: str) -> Path:
+    """An example's file."""
+    return HERE / f"{name}.cfg"
+
+
+def read(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> Instance:
+    """An example as it is read."""
+    return instance([example(name)], options, profile, bounds)
+
+
+def search(name: str, profile: str, *options: str, bounds: Bounds = BOUNDS) -> tuple[World, Result]:
+    """What is found in an example."""
+    world = World.create(read(name, profile, *options, bounds=bounds))
+    return world, Search(world).run()
+
+
+def play(world: World, actions: Sequence[Action]) -> State:
+    """The state after these actions, each of which is possible where it comes or stands for an equal one."""
+    state = world.start()
+    for action in actions:
+        state = world.do(state, action).done()
+    return state

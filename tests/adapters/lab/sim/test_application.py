@@ -1,0 +1,102 @@
+"""Applications with a backlog: what waits in the inbox when a source returns is handed over once, and in order."""
+
+import pytest
+
+from stablecast.client.consumption import Consumption
+from stablecast.client.inbox import FOREVER
+from stablecast.client.succession import Ranges, Succession
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.settings import AckMode
+from stablecast.lab.sim.receiver import ReceiverProcess
+from stablecast.lab.sim.runner import Report, run
+from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Habit, Setup
+from tests.adapters.lab.sim.setups import lively
+
+RETURNS = (Fault(700, Act.CRASH, SOURCE, "", 40, True), Fault(2900, Act.CRASH, SOURCE, "", 300, False))
+"""The source is killed while a backlog waits, and comes back; then once more."""
+
+
+def report(habit: Habit, seed: int = 1, **changes: object) -> Report:
+    """What came of a world with a backlog of about two seconds, in which the source comes back."""
+    setup = Setup(habit=habit, **changes)  # type: ignore[arg-type]  # whatever a setup has
+    return run(Schedule(seed, ((500, 150), (680, 20), (2800, 60), (3500, 20)), RETURNS, setup))
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("habit", Habit)
+@pytest.mark.parametrize("arrival", [False, True])
+def test_each_message_is_handed_over_once_in_one_run(habit: Habit, arrival: bool, seed: int) -> None:
+    """P-008, P-402, D1: whatever the application does while its source is away."""
+    found = report(habit, seed, arrival=arrival)
+    assert found.violations == ()
+    assert found.counts["lives"] == 3
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("large", [0, 5])
+def test_threads_acknowledge_later_in_any_order(large: int) -> None:
+    """P-347, P-348."""
+    found = report(Habit.THREADED, ack_mode=AckMode.EXPLICIT, large=large)
+    assert found.violations == ()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("habit", list(Habit)[1:])
+def test_a_session_that_inherits_nothing_is_found(monkeypatch: pytest.MonkeyPatch, habit: Habit) -> None:
+    """The planted fault: what waits is nothing to the session with the next life. A prompt application hides it."""
+    monkeypatch.setattr(Succession, "due", property(lambda _: False))
+    (violation, *_) = report(habit).violations
+    assert violation.rule == "D1"
+    assert "in one run" in violation.text
+    assert report(Habit.PROMPT).violations == ()
+
+
+@pytest.mark.no_cover
+def test_what_a_life_that_the_receiver_never_heard_of_used_again_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history of the life after it tells. The planted fault: only what this life itself uses again is dropped."""
+    schedule = draw(9100207, wipe=True)
+    assert run(schedule).violations == ()
+
+    def planted(self: Succession, life: int) -> int:
+        return FOREVER if life == self.machine.config.incarnation else self.machine.arrivals.resume_point
+
+    monkeypatch.setattr(Succession, "_parting", planted)
+    assert {violation.rule for violation in run(schedule).violations} == {"D1"}
+
+
+@pytest.mark.no_cover
+def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1: the store that was away sends it again. The planted fault: the session that ends last is right."""
+    faults = (
+        Fault(2046, Act.CRASH, SOURCE, "", 10, True),
+        Fault(2056, Act.CRASH, "store0", "", 196, False),
+        Fault(2866, Act.CRASH, SOURCE, "", 1, True),
+    )
+    schedule = Schedule(9004446, ((2013, 14),), faults, Setup(turns=True, resolution=40, habit=Habit.BLOCKING))
+    assert run(schedule).violations == ()
+
+    def planted(self: Consumption, reported: dict[int, Ranges]) -> None:
+        self.lives |= {life: RangeSet(ranges) for life, ranges in reported.items()}
+
+    monkeypatch.setattr(Consumption, "add", planted)
+    violations = run(schedule).violations
+    assert {violation.rule for violation in violations} == {"D1"}
+    assert all("twice in one run" in violation.text for violation in violations)
+
+
+def test_an_application_that_blocks_stops_its_process() -> None:
+    """Its timers do not ring and nothing is read meanwhile; a process that is stopped already stays so."""
+    cluster = lively(Setup(habit=Habit.BLOCKING))
+    receiver = cluster.processes[RECEIVERS[0]]
+    assert isinstance(receiver, ReceiverProcess)
+    receiver._application._block(SECOND)
+    states = [receiver.frozen]
+    receiver._application._block(10 * SECOND)
+    cluster.world.run(cluster.world.now + SECOND)
+    assert [*states, receiver.frozen] == [True, False]
+    cluster.want(5)
+    cluster.world.run(cluster.world.now + 5 * SECOND)
+    assert cluster.checkers.facts.violations == []

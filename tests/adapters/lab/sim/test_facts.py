@@ -1,0 +1,192 @@
+"""What all checkers know: what is promised, and what is excused."""
+
+import pytest
+
+from stablecast.lab.sim.disk import Kind, Record
+from stablecast.lab.sim.setup import STORES
+from stablecast.lab.sim.source_checkers import Checkers
+from tests.adapters.lab.sim.checking import (
+    LIFE,
+    NEXT,
+    STREAM,
+    begin,
+    broken,
+    stable,
+    store,
+    world,
+)
+
+
+def test_what_was_only_on_disks_that_are_lost_is_nobodys_promise() -> None:
+    """P-026: one of two disks that have it is enough no more."""
+    checkers = world()
+    store(checkers, 0, 2, STORES[:2])
+    checkers.on_stable(LIFE, 0, 1, list(STORES))
+    checkers.facts.on_lost(STORES[2], disk=True)
+    assert checkers.facts.stable == {0: LIFE}
+    checkers.facts.on_lost(STORES[0], disk=True)
+    assert checkers.facts.stable == {}
+    checkers.facts.disks[STORES[0]].wipe()
+    checkers.on_stable(LIFE, 1, 2, list(STORES))
+    checkers.at_the_end()
+    assert broken(checkers) == []
+    assert [list(numbers) for numbers in checkers.facts.excused.values()] == [[(0, 2)]]
+
+
+def test_what_was_in_a_memory_is_nobodys_promise_without_it() -> None:
+    checkers = world(memory=True)
+    for name in STORES[:2]:
+        checkers.facts.disks[name].keep(STREAM, 0, 1, LIFE)
+    checkers.on_stable(LIFE, 0, 1, list(STORES))
+    assert broken(checkers) == []
+    checkers.facts.on_lost(STORES[0], disk=False)
+    assert checkers.facts.stable == {}
+
+
+def doubtful(stores: tuple[str, ...], term: int) -> Checkers:
+    """A life that these stores knew when the first of them lost its disk, and the next one under a term."""
+    checkers = world()
+    for name in stores:
+        checkers.stores.on_granted(name, STREAM, LIFE)
+    checkers.facts.on_told(LIFE, 1)
+    checkers.facts.on_lost(stores[0], disk=True)
+    stable(checkers, 0, 1)
+    checkers.facts.on_told(NEXT, term)
+    return checkers
+
+
+@pytest.mark.parametrize(
+    ("stores", "term", "promised"), [(STORES[:2], 1, False), (STORES[:2], 2, True), (STORES, 1, True)]
+)
+def test_a_life_that_no_quorum_remembers_is_promised_nothing_beside_the_next(
+    stores: tuple[str, ...], term: int, promised: bool
+) -> None:
+    """Formal design, 7.3: the next life has a higher term wherever a quorum remembers the one before."""
+    checkers = doubtful(stores, term)
+    assert (checkers.facts.stable == {0: LIFE}) is promised
+    store(checkers, 1, 2, life=NEXT)
+    checkers.on_stable(NEXT, 1, 2, list(STORES))
+    assert (1 in checkers.facts.stable) is promised
+    assert not [text for text in broken(checkers) if text != "P1"]
+
+
+def test_in_turns_nothing_is_promised_but_what_the_next_store_has() -> None:
+    """P-502, P-505."""
+    checkers = world(turns=True)
+    store(checkers, 0, 4, STORES[:1])
+    store(checkers, 0, 2, STORES[1:2])
+    checkers.on_stable(LIFE, 0, 4, [STORES[0]])
+    checkers.facts.on_turn(STORES[1])
+    checkers.on_life(NEXT, 2)
+    assert broken(checkers) == []
+    assert checkers.facts.stable == {0: LIFE, 1: LIFE}
+    checkers.on_life(NEXT, 1)
+    assert broken(checkers) == ["S2"]
+
+
+def test_a_violation_is_told_by_id_and_name() -> None:
+    checkers = world()
+    checkers.on_stable(LIFE, 0, 1, [])
+    assert [violation.name for violation in checkers.facts.violations] == ["S1 StableByQuorum"]
+
+
+def test_what_a_quorum_of_disks_took_along_is_not_promised() -> None:
+    checkers = world()
+    stable(checkers, 0, 3)
+    for name in STORES[:2]:
+        checkers.facts.on_lost(name, disk=True)
+        checkers.facts.disks[name].wipe()
+    checkers.at_the_end()
+    checkers.on_release(LIFE, 3)
+    assert broken(checkers) == []
+
+
+def test_what_a_limit_let_go_is_excused() -> None:
+    checkers = world()
+    stable(checkers, 0, 3)
+    for name in STORES:
+        checkers.stores.on_reclaim(name, STREAM, 2)
+        del checkers.facts.disks[name].durable[STREAM][0]
+    checkers.at_the_end()
+    begin(checkers, 2)
+    assert broken(checkers) == []
+    begin(checkers, 3)
+    assert broken(checkers) == ["D1"]
+
+
+def spoil(checkers: Checkers, name: str, number: int) -> None:
+    """The record goes bad that shows a number."""
+    record = checkers.facts.disks[name].durable[STREAM][number]
+    checkers.facts.on_damaged(name, record)
+    record.bad = True
+
+
+def test_one_bad_copy_is_survived_and_two_are_not() -> None:
+    """P-026: the others are a quorum still, then no more."""
+    checkers = world()
+    stable(checkers, 0, 1)
+    spoil(checkers, STORES[0], 0)
+    assert checkers.facts.holders(LIFE, 0) == list(STORES[1:])
+    checkers.at_the_end()
+    checkers.on_life(NEXT, 0)
+    assert broken(checkers) == ["S2"]
+    spoil(checkers, STORES[1], 0)
+    checkers.on_life(NEXT, 0)
+    checkers.at_the_end()
+    assert broken(checkers) == ["S2"]
+    assert list(checkers.facts.excused[LIFE]) == [(0, 1)]
+
+
+def test_what_went_bad_may_be_called_stable_late() -> None:
+    """By a source that heard of it before."""
+    checkers = world()
+    store(checkers, 0, 2, STORES[:2])
+    spoil(checkers, STORES[0], 0)
+    checkers.on_stable(LIFE, 0, 2, list(STORES))
+    assert broken(checkers) == []
+    assert list(checkers.facts.excused[LIFE]) == [(0, 2)]
+
+
+def test_nobody_misses_what_a_bad_record_does_not_show() -> None:
+    """It was cut, and another life used the number."""
+    checkers = world()
+    old = Record(1, Kind.MESSAGES, None, STREAM, 0, 2, NEXT)
+    store(checkers, 0, 1)
+    checkers.on_stable(LIFE, 0, 1, list(STORES))
+    checkers.facts.disks[STORES[0]].durable[STREAM][1] = old
+    checkers.facts.on_damaged(STORES[0], old)
+    assert checkers.facts.stable == {0: LIFE}
+    assert checkers.facts.spoilt == {(STORES[0], NEXT, 1)}
+
+
+def test_a_store_may_say_that_it_has_what_is_bad_until_it_knows() -> None:
+    """It knows when it reads it, and when it starts."""
+    checkers = world()
+    stable(checkers, 0, 3)
+    spoil(checkers, STORES[0], 0)
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 3)
+    checkers.facts.on_damage_found(STORES[0], 1, 2)
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 1)
+    assert broken(checkers) == []
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 2)
+    assert broken(checkers) == ["P1"]
+    checkers.stores.on_start(STORES[0], ())
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 1)
+    assert broken(checkers) == ["P1", "P1"]
+
+
+def test_with_its_disk_a_store_forgets_what_it_let_go() -> None:
+    """P-012, P-026: what two of three do not know of is nobody's promise; what the third let go counts again."""
+    checkers = world(paced=True)
+    stable(checkers, 0, 2)
+    for name in STORES:
+        checkers.stores.on_reclaim(name, STREAM, 2)
+        checkers.facts.disks[name].durable.clear()
+    checkers.stores.on_wiped(STORES[0])
+    assert checkers.facts.holders(LIFE, 0) == list(STORES[1:])
+    checkers.stores.on_wiped(STORES[1])
+    checkers.on_life(NEXT, 0)
+    checkers.on_stable(LIFE, 0, 2, list(STORES))
+    assert (broken(checkers), checkers.facts.stable) == ([], {})
+    checkers.stores.on_reclaim(STORES[0], STREAM, 2)
+    assert checkers.facts.holders(LIFE, 0) == [STORES[0], STORES[2]]

@@ -1,0 +1,263 @@
+"""What the simulator found, made small: each schedule broke a rule once, and must never again."""
+
+import pytest
+
+from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
+from stablecast.core.protocol.settings import AckMode
+from stablecast.lab.sim.runner import run
+from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.setup import Habit, Leaving, Setup
+
+FOUND = {
+    # A crash between a new life's resume point and its receivers' cut-backs left receivers acknowledged too far (D1).
+    "half_a_resume": Schedule(
+        344,
+        (
+            (231, 1),
+            (752, 1),
+            (966, 1),
+            (1141, 1),
+            (1681, 15),
+            (1692, 1),
+            (1733, 1),
+            (1844, 1),
+            (2849, 8),
+            (2896, 3),
+            (2909, 34),
+            (2994, 1),
+            (3055, 40),
+        ),
+        (
+            Fault(1680, Act.SLOW, "store2", "receiver1", 2320, False),
+            Fault(2904, Act.STALL, "source", "store1", 120, False),
+            Fault(2904, Act.STALL, "source", "store2", 120, False),
+            Fault(2994, Act.PART, "store0", "", 1006, True),
+            Fault(2998, Act.CRASH, "source", "", 34, True),
+            Fault(3328, Act.CRASH, "store2", "receiver1", 7, False),
+        ),
+    ),
+    # A replaced life of the source woke up after its successor's end and had that one's stable messages cut (S3).
+    "replaced_life_returns": Schedule(
+        155,
+        ((3766, 1),),
+        (
+            Fault(458, Act.TAKEOVER, "source", "store1", 2448, True),
+            Fault(3785, Act.CRASH, "source", "", 80, True),
+        ),
+    ),
+    # A grant read only after its lease was over was counted on while another life held the RegID (R1).
+    "late_grant": Schedule(
+        1448,
+        (),
+        (Fault(157, Act.TAKEOVER, "source", "", 2510, True),),
+    ),
+    # A life came back to a store where another had registered and sent nothing: its own stable messages were cut (S3).
+    "own_tail_cut": Schedule(
+        1558,
+        ((124, 1),),
+        (
+            Fault(243, Act.TAKEOVER, "source", "", 2675, True),
+            Fault(506, Act.CRASH, "store1", "receiver1", 783, True),
+            Fault(1765, Act.FULL, "store2", "receiver1", 814, True),
+            Fault(3110, Act.CRASH, "source", "", 111, False),
+        ),
+    ),
+    # Receivers went on looking for a store that has a name where it had been before it moved (L1).
+    "store_moved": Schedule(
+        426,
+        (),
+        (Fault(3417, Act.CRASH, "store0", "", 1, True),),
+        Setup(named=True, leaving=Leaving.RECEIVER),
+    ),
+    # The last life of a source did not name a store that was slow; two proxies that never met stood in for it (E1).
+    "proxies_that_never_met": Schedule(
+        536,
+        (),
+        (
+            Fault(1137, Act.CRASH, "source", "", 61, True),
+            Fault(1179, Act.FREEZE, "store1", "", 541, False),
+            Fault(1555, Act.CRASH, "source", "", 2445, False),
+        ),
+        Setup(proxies=True, orphaned=True),
+    ),
+    # A replaced life came back; stores differed in which life was over and refused each other's proxies for ever (E1).
+    "proxies_of_two_lives": Schedule(
+        730,
+        (),
+        (
+            Fault(166, Act.TAKEOVER, "source", "", 2463, False),
+            Fault(2756, Act.PART, "source", "", 851, True),
+        ),
+        Setup(proxies=True, orphaned=True),
+    ),
+    # A confirmation went with its connection, and the flight that waited for it stayed full (L1).
+    "confirmation_lost": Schedule(
+        641,
+        ((1479, 1), (2469, 38)),
+        (Fault(2490, Act.PART, "source", "", 43, True),),
+        Setup(paced=True, unique=1),
+    ),
+    # A store that was away offered its trail as if it had let go of what it never had: a new receiver missed that (D1).
+    "never_had_is_not_let_go": Schedule(
+        6547,
+        ((3661, 1),),
+        (
+            Fault(1962, Act.TAKEOVER, "source", "receiver0", 2038, True),
+            Fault(2007, Act.FREEZE, "store0", "", 1993, True),
+            Fault(3583, Act.TAKEOVER, "receiver0", "store0", 388, True),
+        ),
+        Setup(proxies=True, orphaned=True, paced=True, late_ms=3999),
+    ),
+    # A store that was killed while a life came back behind another took the numbers of that one for its own (P1).
+    "return_before_a_crash": Schedule(
+        1181,
+        ((12, 1), (2637, 1), (3307, 2)),
+        (
+            Fault(608, Act.CRASH, "store2", "", 1, False),
+            Fault(758, Act.TAKEOVER, "source", "", 2569, False),
+            Fault(2503, Act.FULL, "store2", "receiver1", 1423, False),
+            Fault(2577, Act.CUT, "source", "receiver1", 14, False),
+            Fault(3296, Act.STALL, "source", "store2", 87, True),
+            Fault(3421, Act.CRASH, "source", "", 579, True),
+            Fault(3482, Act.CRASH, "store0", "", 1, False),
+        ),
+        Setup(late_ms=1086),
+    ),
+    # In arrival order an explicit acknowledgement counted pieces of messages that were not whole yet (A1).
+    "pieces_acknowledged": Schedule(
+        700079,
+        ((1381, 35), (1420, 34)),
+        (Fault(1503, Act.LEAVE, "receiver0", "", 578, False),),
+        Setup(request_rate=200, arrival=True, ack_mode=AckMode.EXPLICIT, large=3),
+    ),
+    # An earlier life of a source that deregistered registered once more: the store seemed not to have forgotten (L1).
+    "another_life_registers_behind_a_farewell": Schedule(
+        700231,
+        ((976, 7), (1016, 8), (1835, 8), (2904, 23)),
+        (Fault(475, Act.TAKEOVER, "source", "", 2449, True),),
+        Setup(paced=True, late_ms=3372, leaving=Leaving.HASTY_SOURCE, resolution=1),
+    ),
+    # Only a store that the source had not named yet heard whom it named: a proxy was asked for, none could be (E1).
+    "nobody_who_was_named_knows": Schedule(
+        815294,
+        (),
+        (
+            Fault(67, Act.CRASH, "source", "", 3933, False),
+            Fault(352, Act.CRASH, "receiver1", "store1", 1, False),
+            Fault(597, Act.TAKEOVER, "receiver1", "receiver0", 1, True),
+            Fault(2501, Act.SLOW, "store1", "receiver1", 235, False),
+            Fault(2545, Act.CRASH, "source", "receiver0", 187, False),
+            Fault(2554, Act.TAKEOVER, "receiver0", "store2", 203, True),
+            Fault(2881, Act.PART, "source", "", 1119, False),
+            Fault(3955, Act.CRASH, "source", "", 11, True),
+        ),
+        Setup(proxies=True, orphaned=True),
+    ),
+    # A receiver that deregistered asked a store that had moved for ever to forget it where it had been (L1).
+    "store_moved_behind_a_farewell": Schedule(
+        811728,
+        (),
+        (Fault(2752, Act.WIPE, "store0", "store1", 1, True),),
+        Setup(named=True, leaving=Leaving.RECEIVER),
+    ),
+    # A store that was wiped granted another RegID when it was another's turn; the source left under its old one (L1).
+    "another_reg_id_behind_a_turn": Schedule(
+        816179,
+        (),
+        (
+            Fault(380, Act.WIPE, "store2", "store1", 1, True),
+            Fault(1987, Act.WIPE, "store1", "receiver1", 1, True),
+            Fault(3761, Act.WIPE, "store0", "source", 1, True),
+        ),
+        Setup(turns=True, leaving=Leaving.SOURCE),
+    ),
+    # A receiver that sets the pace began behind what one store had let go, and the others waited for it for ever (L1).
+    "stores_wait_for_what_a_receiver_passed_by": Schedule(
+        831253,
+        ((652, 1), (1444, 1), (3778, 30), (3848, 24)),
+        (
+            Fault(81, Act.TAKEOVER, "receiver0", "store1", 1, True),
+            Fault(150, Act.TAKEOVER, "source", "store1", 2234, True),
+            Fault(294, Act.FREEZE, "source", "store1", 109, True),
+            Fault(1056, Act.CRASH, "store1", "", 1, False),
+            Fault(1240, Act.PART, "receiver1", "", 148, True),
+            Fault(1293, Act.CRASH, "source", "", 40, False),
+            Fault(1347, Act.CRASH, "store0", "", 1, False),
+            Fault(2249, Act.PART, "receiver1", "", 220, True),
+            Fault(3822, Act.TAKEOVER, "receiver1", "source", 51, False),
+        ),
+        Setup(memory=True, size_limit=720, paced=True, large=3),
+    ),
+    # A receiver acknowledged what an overtaken life had sent: numbers of the other life's stable messages (D1).
+    "acknowledged_of_a_life_that_is_over": Schedule(
+        9001035,
+        ((1178, 1), (1195, 1)),
+        (
+            Fault(846, Act.PART, "source", "", 1441, False),
+            Fault(852, Act.RIVAL, "source", "", 1, False),
+            Fault(1145, Act.CRASH, "source", "", 42, True),
+            Fault(1146, Act.FREEZE, "store0", "", 958, False),
+            Fault(1459, Act.PART, "receiver1", "store2", 1142, False),
+            Fault(2224, Act.CRASH, "source", "", 88, True),
+        ),
+        Setup(brief=True),
+    ),
+    # No store counted a receiver when it acknowledged: the source was never confirmed what it waited for (L1).
+    "confirmed_while_nobody_counts": Schedule(
+        9001395,
+        ((133, 10), (157, 33)),
+        (Fault(208, Act.LEAP, "receiver1", "", 2148, True),),
+        Setup(unique=2),
+    ),
+    # What waited when a source's turn came at another store was handed over again: the lives shared no store (D1).
+    "backlog_behind_a_turn": Schedule(
+        9000365,
+        ((1757, 2),),
+        (Fault(1951, Act.CRASH, "source", "", 1, True),),
+        Setup(turns=True, habit=Habit.BLOCKING),
+    ),
+    # The session with a proxy inherited a backlog, ended, and was forgotten with it when the source returned (D1).
+    "backlog_behind_a_proxy": Schedule(
+        9000200,
+        ((195, 25), (220, 39), (225, 35)),
+        (Fault(495, Act.CRASH, "source", "", 1001, False),),
+        Setup(proxies=True, habit=Habit.THREADED),
+    ),
+    # An application acknowledged a message in hand whose life was over and its number cut: that raised (X1).
+    "acknowledged_in_hand": Schedule(
+        9100039,
+        ((204, 20),),
+        (
+            Fault(184, Act.STALL, "source", "store0", 60, False),
+            Fault(184, Act.STALL, "source", "store1", 60, False),
+            Fault(244, Act.CRASH, "source", "", 1, True),
+            Fault(247, Act.CRASH, "store2", "", 165, False),
+        ),
+        Setup(ack_mode=AckMode.EXPLICIT, habit=Habit.SLOW),
+    ),
+    # A connection on its way to a proxy that had ended, in a store that stood still, stayed and led to nobody (L1).
+    "connected_behind_the_end_of_a_proxy": Schedule(
+        830083,
+        ((82, 1),),
+        (
+            Fault(88, Act.CRASH, "source", "", 16, True),
+            Fault(105, Act.PART, "store0", "", 1164, False),
+            Fault(717, Act.CRASH, "source", "", 1641, False),
+            Fault(2129, Act.FREEZE, "store0", "", 1871, True),
+            Fault(3135, Act.PART, "store2", "store0", 4, True),
+        ),
+        Setup(
+            rules=GroupRules((2, 1), Intragroup.QUORUM, Intergroup.ALL_ACTIVE),
+            proxies=True,
+            orphaned=True,
+            late_ms=3999,
+            resolution=40,
+        ),
+    ),
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_stays_mended(name: str) -> None:
+    assert run(FOUND[name]).violations == ()

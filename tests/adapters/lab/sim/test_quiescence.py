@@ -1,0 +1,174 @@
+"""Peace: what is not settled is named, by the rule that speaks of it."""
+
+import attrs
+import pytest
+
+from stablecast.core.machine.ranges import RangeSet
+from stablecast.core.machine.units import SECOND
+from stablecast.core.protocol.effects import Client
+from stablecast.core.protocol.messages import Role
+from stablecast.core.registration.store_registration import Registration
+from stablecast.core.store.ack_batch import AckBatch
+from stablecast.lab.sim.cluster import Cluster, seeded
+from stablecast.lab.sim.disk import Kind, Record
+from stablecast.lab.sim.quiescence import trouble
+from stablecast.lab.sim.runner import run
+from stablecast.lab.sim.schedule import Act, Fault, Schedule
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, STORES, Leaving, Setup
+from stablecast.store.client_records import client_record
+
+IN_TURNS = Setup(turns=True, named=True, leaving=Leaving.RECEIVER)
+
+
+def quiet(setup: Setup, seed: int = 1) -> Cluster:
+    """All is settled."""
+    cluster = Cluster(seeded(seed), setup=setup)
+    cluster.world.run(SECOND)
+    cluster.want(3)
+    cluster.world.run(3 * SECOND)
+    assert trouble(cluster) is None
+    return cluster
+
+
+def rule(cluster: Cluster) -> str | None:
+    found = trouble(cluster)
+    return None if found is None else found[0]
+
+
+def test_nobody_is_there_at_first() -> None:
+    assert trouble(Cluster(seeded(1))) == ("L1", "not everything sent is stable long after the last fault: nobody")
+
+
+def test_what_was_sent_is_to_be_stable() -> None:
+    cluster = quiet(Setup())
+    cluster.want(1)
+    assert rule(cluster) == "L1"
+    cluster.world.run(cluster.world.now + SECOND)
+    assert trouble(cluster) is None
+
+
+@pytest.mark.parametrize(("setup", "passed"), [(Setup(), "D1"), (Setup(arrival=True), "L1")])
+def test_what_is_stable_is_to_be_everywhere(setup: Setup, passed: str) -> None:
+    """What an orderly session has passed by will never come."""
+    cluster = quiet(setup)
+    ledger = cluster.checkers.receivers.ledgers[RECEIVERS[1]]
+    ledger.consumed = {life: RangeSet([(1, 3)]) for life in ledger.consumed}
+    assert rule(cluster) == passed
+    ledger.last = None
+    assert rule(cluster) == "L1"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_source_that_leaves_is_to_be_forgotten(seed: int) -> None:
+    """P-586, P-587: whether its first farewell arrives or not."""
+    cluster = quiet(Setup(), seed)
+    cluster.leave(SOURCE)
+    assert rule(cluster) == "L1"
+    source = cluster.source
+    assert source is not None
+    source.left = True
+    found = trouble(cluster)
+    assert found is not None
+    assert "has not forgotten it" in found[1]
+    source.left = False
+    cluster.world.run(cluster.world.now + SECOND)
+    assert trouble(cluster) is None
+
+
+@pytest.mark.parametrize(
+    ("reg_id", "source_reg_id", "same_life", "over"),
+    [(9, 0, False, True), (9, 0, True, False), (None, 0, False, False), (9, None, False, False), (9, 8, False, True)],
+)
+def test_who_registers_once_more_when_a_source_has_left_is_another(
+    reg_id: int | None, source_reg_id: int | None, same_life: bool, over: bool
+) -> None:
+    """P-586: an earlier life under a RegID of its own, and its receivers; None stands for the RegID of who left."""
+    cluster = quiet(Setup())
+    cluster.leave(SOURCE)
+    cluster.world.run(cluster.world.now + SECOND)
+    source = cluster.source
+    assert source is not None
+    index, left = next(iter(source.known_at.items()))
+    reg_id, source_reg_id = left if reg_id is None else reg_id, left if source_reg_id is None else source_reg_id
+    life = source.config.incarnation if same_life else 1
+    client = Client(Role.SOURCE, reg_id, index, "sim", 1, life, source_reg_id, "a:1", "a:2", 0, 0, -1, ())
+    cluster.disks[STORES[index]].log.append(Record(99, Kind.STATE, lambda: client_record(client), reg_id))
+    assert (trouble(cluster) is None) is over
+
+
+def test_a_receiver_that_leaves_is_to_be_rid_of_its_stores() -> None:
+    """P-586, P-588: and what is sent then is none of its business."""
+    cluster = quiet(Setup())
+    cluster.leave(RECEIVERS[1])
+    assert rule(cluster) == "L1"
+    cluster.want(2)
+    cluster.world.run(cluster.world.now + SECOND)
+    assert trouble(cluster) is None
+
+
+def test_a_source_that_is_away_is_to_have_one_proxy() -> None:
+    """P-540, P-554: if any store knows where a proxy would register."""
+    cluster = quiet(Setup(proxies=True, orphaned=True))
+    cluster.calm()
+    assert trouble(cluster) == ("E1", "nobody runs a proxy while source is away")
+    for disk in cluster.disks.values():
+        disk.log.clear()
+    assert trouble(cluster) is None
+
+
+@pytest.mark.parametrize("wiped", [1, 2])
+def test_where_a_quorum_is_required_nobody_stands_in_without_one(wiped: int) -> None:
+    """C-40: a store that has no state of the source does not count."""
+    cluster = quiet(Setup(proxies=True, quorate=True, orphaned=True))
+    cluster.calm()
+    for store in STORES[:wiped]:
+        cluster.disks[store].log.clear()
+    assert (trouble(cluster) is None) is (wiped == 2)
+
+
+TURN_OVER = Schedule(5002600, (), (Fault(3223, Act.CRASH, "store2", "", 279, True),), IN_TURNS)
+"""A store moves when its turn is over; then a receiver deregisters."""
+
+
+@pytest.mark.no_cover
+def test_a_receiver_that_leaves_cannot_find_a_store_that_moved_after_its_turn() -> None:
+    """P-502, P-586: SRIs name the store whose turn it is, and nothing else tells receivers where stores are."""
+    assert run(TURN_OVER).violations == ()
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("schedule", [TURN_OVER, attrs.evolve(TURN_OVER, faults=())])
+def test_that_excuses_no_receiver_that_hears_no_farewell(monkeypatch: pytest.MonkeyPatch, schedule: Schedule) -> None:
+    """The planted fault: answers to a deregistration are lost on the receiver."""
+    monkeypatch.setattr(Registration, "on_deregistered", lambda *_: False)
+    assert {violation.rule for violation in run(schedule).violations} == {"L1"}
+
+
+@pytest.mark.no_cover
+def test_that_excuses_no_receiver_that_does_not_follow_a_store_whose_turn_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted fault: it asks where the store was, though an SRI says where it is."""
+    monkeypatch.setattr(Registration, "move", lambda *_: None)
+    moves = tuple(Fault(4049, Act.CRASH, store, "", 1, True) for store in STORES)
+    schedule = Schedule(3, (), moves, IN_TURNS)
+    assert {violation.rule for violation in run(schedule).violations} == {"L1"}
+
+
+SMALL_MEMORY = Schedule(5002613, ((1894, 1), (1906, 34)), (), Setup(memory=True, size_threshold=480, lossy=30, large=2))
+"""A store in memory lets the oldest messages go beyond its threshold, before it recovered what the stream lost."""
+
+
+@pytest.mark.no_cover
+def test_a_memory_beyond_its_threshold_lets_go_what_is_not_stable() -> None:
+    """P-102, P-438: the source gives such messages up after their stability lifetime, and tells its application."""
+    assert run(SMALL_MEMORY).violations == ()
+
+
+@pytest.mark.no_cover
+def test_that_excuses_no_store_that_acknowledges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: messages are given up though a quorum of stores had room for them."""
+    monkeypatch.setattr(AckBatch, "add", lambda *_: None)
+    (violation,) = run(attrs.evolve(SMALL_MEMORY, sends=())).violations
+    assert violation.rule == "L1"
+    assert violation.text.endswith("had room for it")

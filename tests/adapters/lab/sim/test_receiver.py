@@ -1,0 +1,116 @@
+"""The receiver's process: worlds of every kind, and what seldom comes to it."""
+
+import attrs
+import pytest
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.messages import Keepalive, Role, SourceInfo
+from stablecast.lab.sim.cluster import Cluster
+from stablecast.lab.sim.quiescence import trouble
+from stablecast.lab.sim.receiver import DRAIN_NS, ReceiverProcess
+from stablecast.lab.sim.resolution import Found
+from stablecast.lab.sim.schedule import Act, Fault
+from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Setup
+from stablecast.transports import codec
+from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.lbttcp import Run
+from tests.adapters.lab.sim.setups import KINDS, lively, world
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
+    """P-402, P-410, P-443, P-584."""
+    report = world(kind)
+    assert report.violations == ()
+    assert report.counts["delivered"] > 0
+
+
+def receiver_of(cluster: Cluster) -> ReceiverProcess:
+    receiver = cluster.processes[RECEIVERS[0]]
+    assert isinstance(receiver, ReceiverProcess)
+    return receiver
+
+
+def test_what_nobody_here_listens_to_is_dropped() -> None:
+    """Runs, losses, retransmissions and announcements of a life without a session, or of another topic."""
+    cluster = lively(Setup())
+    receiver = receiver_of(cluster)
+    (session,) = receiver.sessions.values()
+    where = Found("10.0.0.1:1", 9, "10.0.0.1:2")
+    run = Run(1, 0, 1, 12, b"")
+    foreign = SourceInfo(codec.join(9, 1), "other", 1, 0, 0, "", (3,), False, ())
+    receiver._on_stream(9, [run, foreign, Keepalive(Role.SOURCE, 7, 50, False, 0)], where)
+    receiver._on_lost(9, run)
+    receiver._on_items([codec.Recovered(codec.join(9, 1), 1, 3, b"")])
+    assert list(receiver.sessions.values()) == [session]
+    assert cluster.checkers.facts.violations == []
+
+
+def test_an_interrupted_stream_is_recovered_and_two_lives_follow_each_other() -> None:
+    """P-410, P-008: what the connection lost the stores have; a new life waits for the old one's messages."""
+    cluster = lively(Setup())
+    receiver = receiver_of(cluster)
+    for who in (RECEIVERS[0], SOURCE):
+        cluster.suffer(Fault(0, Act.PART, who, "", 400, True))
+        for _ in range(2):
+            cluster.world.run(cluster.world.now + SECOND // 4)
+            cluster.want(5)
+        cluster.world.run(cluster.world.now + 2 * SECOND)
+    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, True))
+    cluster.world.run(cluster.world.now + 2 * SECOND)
+    assert trouble(cluster) is None
+    assert len(receiver.sessions) == 1
+    assert cluster.checkers.facts.counts["delivered"] == 60
+
+
+def test_who_may_choose_a_reg_id_chooses_none() -> None:
+    cluster = lively(Setup())
+    (session,) = receiver_of(cluster).sessions.values()
+    before = session.machine.abstract()
+    session._perform(fx.AskRegId(0, "", 50))
+    assert session.machine.abstract() == before
+
+
+def test_a_new_life_waits_for_the_application_but_not_for_ever() -> None:
+    """T5."""
+    cluster = lively(Setup())
+    receiver = receiver_of(cluster)
+    (session,) = receiver.sessions.values()
+    session.waiting += 1  # It does not come to an end with one of them.
+    source = cluster.source
+    assert source is not None
+    where = Found("10.0.0.1:9999", 4711, source.config.reply_to)
+    receiver._gone(session.transport)
+    receiver.found(where)
+    receiver.found(where)
+    cluster.world.run(cluster.world.now + DRAIN_NS - MILLISECOND * 20)
+    assert "10.0.0.1:9999" in receiver._plans
+    cluster.world.run(cluster.world.now + MILLISECOND * 40)
+    assert "10.0.0.1:9999" not in receiver._plans
+    assert session in receiver.every_session()
+
+
+def test_who_leaves_leaves_new_lives_as_well() -> None:
+    """P-588."""
+    cluster = lively(Setup())
+    receiver = receiver_of(cluster)
+    (session,) = receiver.sessions.values()
+    receiver.leaving = True
+    receiver.found(Found("10.0.0.1:9999", 4711, ""))
+    assert receiver._plans == {}
+    source = cluster.source
+    assert source is not None
+    info = attrs.evolve(source.machine.info(), incarnation=codec.join(4711, 1))
+    late = receiver._session_for(info, Found(session.transport, 4711, source.config.reply_to))
+    assert late.left
+    assert receiver._session_for(info, Found("", 4711, "")) is late
+
+
+def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1: where nobody can send them again; a reassembly that keeps it to itself is found."""
+    report = world("large and streaming")
+    assert report.violations == ()
+    assert report.counts["pieces given up"] > 0
+    monkeypatch.setattr(Reassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
+    assert {violation.rule for violation in world("large and streaming").violations} == {"D1"}

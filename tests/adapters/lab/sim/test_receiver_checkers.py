@@ -1,0 +1,186 @@
+"""The checkers of the receivers: what each of them says of the least that breaks its rule."""
+
+import pytest
+
+from stablecast.core.protocol.quorum import GroupRules
+from stablecast.core.protocol.settings import AckMode
+from stablecast.lab.sim.setup import STORES
+from tests.adapters.lab.sim.checking import (
+    LIFE,
+    NEXT,
+    PROCESS,
+    READER,
+    begin,
+    broken,
+    deliver,
+    stable,
+    store,
+    world,
+)
+
+
+def test_what_a_later_life_got_stable_an_earlier_session_need_not_have() -> None:
+    """T5: it ends where its life ends."""
+    checkers = world()
+    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    checkers.on_life(NEXT, 0)
+    store(checkers, 0, 3, life=NEXT)
+    checkers.on_stable(NEXT, 0, 3, list(STORES))
+    checkers.receivers.on_begin(READER, PROCESS, LIFE, 1)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 1, 3)
+    assert broken(checkers) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "again"),
+    [((5, 7), False), ((3, 5), False), ((4, 5, NEXT), False), ((1, 2), True)],
+    ids=["a gap", "a repetition", "the payload of another", "consumed in an earlier session"],
+)
+def test_delivery_is_in_order_and_of_the_right_life(what: tuple[int, ...], again: bool) -> None:
+    checkers = world()
+    begin(checkers, 1 if again else 0, {LIFE: [(1, 2)]} if again else {})
+    if not again:
+        deliver(checkers, 0, 4)
+    assert broken(checkers) == []
+    deliver(checkers, what[0], what[1], payload=what[2] if len(what) > 2 else LIFE)
+    assert broken(checkers) == ["D1"]
+
+
+def test_what_was_lost_or_known_may_be_passed_over() -> None:
+    checkers = world()
+    begin(checkers, 0, {LIFE: [(2, 4)]})
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 2)
+    deliver(checkers, 4, 6)
+    assert broken(checkers) == []
+    stable(checkers, 6, 8)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 7, 8)
+    assert broken(checkers) == ["S3"]
+
+
+def test_in_arrival_order_everything_is_delivered_once() -> None:
+    checkers = world(arrival=True)
+    begin(checkers)
+    deliver(checkers, 3, 5)
+    deliver(checkers, 0, 3)
+    assert broken(checkers) == []
+    deliver(checkers, 4, 6)
+    assert broken(checkers) == ["D1"]
+
+
+def test_no_session_begins_behind_what_the_application_never_had() -> None:
+    checkers = world()
+    stable(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    begin(checkers, 2)
+    assert broken(checkers) == []
+    begin(checkers, 3)
+    assert broken(checkers) == ["D1"]
+    deliver(checkers, 2, 3)
+    assert broken(checkers) == ["D1", "D1"]
+
+
+def test_what_another_life_got_stable_is_not_delivered_of_this_one() -> None:
+    checkers = world()
+    store(checkers, 0, 1, life=NEXT)
+    checkers.on_life(NEXT, 0)
+    checkers.on_stable(NEXT, 0, 1, list(STORES))
+    checkers.receivers.on_session(READER, PROCESS, NEXT, {})
+    checkers.receivers.on_begin(READER, PROCESS, NEXT, 0)
+    checkers.receivers.on_delivered(PROCESS, NEXT, LIFE, 0, [(LIFE, 0)])
+    assert broken(checkers) == ["D1"]
+
+
+def test_acknowledged_is_what_was_consumed() -> None:
+    checkers = world()
+    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 0)
+    assert broken(checkers) == ["A1"]
+    begin(checkers)
+    deliver(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 1)
+    assert broken(checkers) == ["A1"]
+    checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, 2)
+    assert broken(checkers) == ["A1", "A1"]
+
+
+def test_acknowledgements_do_not_fall_unless_the_application_says_so() -> None:
+    for mode, rules in ((AckMode.BATCHED, ["A1"]), (AckMode.EXPLICIT, [])):
+        checkers = world(ack_mode=mode)
+        begin(checkers)
+        deliver(checkers, 0, 3)
+        checkers.receivers.on_consumed(READER, LIFE, 0, 3)
+        for number in (2, 2, 1):
+            checkers.receivers.on_consumption_ack(READER, PROCESS, LIFE, number)
+        assert broken(checkers) == rules
+
+
+def test_who_left_is_promised_nothing() -> None:
+    checkers = world()
+    begin(checkers)
+    stable(checkers, 0, 3)
+    checkers.receivers.on_leave(READER, PROCESS)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 0, 3)
+    assert broken(checkers) == []
+
+
+def test_a_ledger_speaks_for_what_was_consumed_lost_or_before_its_beginning() -> None:
+    checkers = world()
+    ledger = checkers.receivers.ledgers[READER]
+    assert list(ledger.passed(LIFE)) == []
+    begin(checkers, 2)
+    checkers.receivers.on_consumed(READER, LIFE, 4, 5)
+    checkers.receivers.on_loss(READER, PROCESS, LIFE, 2, 3)
+    assert list(ledger.passed(LIFE)) == [(0, 3), (4, 5)]
+
+
+def test_a_streaming_receiver_begins_where_it_is() -> None:
+    checkers = world(rules=GroupRules())
+    checkers.receivers.on_session(READER, PROCESS, LIFE, {})
+    deliver(checkers, 5, 6)
+    deliver(checkers, 6, 7)
+    assert broken(checkers) == []
+    deliver(checkers, 8, 9)
+    assert broken(checkers) == ["D1"]
+
+
+def test_a_piece_is_given_up_only_of_a_message_that_cannot_be_whole() -> None:
+    """S3: of one that is all stable, and of which nothing was lost, none may be; of others nothing is promised."""
+    checkers = world()
+    checkers.on_sent(LIFE, 0, 9, (0, 0), [(0, 2), (3, 5), (6, 8)])
+    stable(checkers, 0, 5)
+    begin(checkers)
+    reading = checkers.receivers
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 3, told=True)
+    assert broken(checkers) == [], "the last piece of it is not stable"
+    assert reading.missed(READER) == [(0, 1, LIFE), (1, 2, LIFE), (2, 3, LIFE)]
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 1, told=True)
+    assert broken(checkers) == ["S3"]
+    stable(checkers, 5, 9)
+    reading.ledgers[READER].lost.add(7, 8)
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 6, told=True)
+    assert broken(checkers) == ["S3"]
+    reading.on_given_up(READER, PROCESS, LIFE, LIFE, 8, told=False)
+    assert broken(checkers) == ["S3", "D1"]
+
+
+def test_who_leaves_is_not_promised_the_pieces_that_are_left() -> None:
+    """P-584: what it had not had nobody keeps for it."""
+    checkers = world()
+    checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
+    stable(checkers, 0, 3)
+    begin(checkers)
+    checkers.receivers.on_leave(READER, PROCESS)
+    checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 0, told=True)
+    assert broken(checkers) == []
+
+
+def test_a_message_that_began_before_the_session_need_not_be_whole() -> None:
+    checkers = world()
+    checkers.on_sent(LIFE, 0, 3, (0, 0), [(0, 2)])
+    stable(checkers, 0, 3)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 1)
+    begin(checkers, 1)
+    checkers.receivers.on_given_up(READER, PROCESS, LIFE, LIFE, 1, told=False)
+    deliver(checkers, 3, 4)
+    assert broken(checkers) == ["D1"], "the other piece was passed over without a word"

@@ -1,0 +1,122 @@
+"""The source's process: worlds of every kind, and what seldom comes to it."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.events import Overtaken, Reclaimed
+from stablecast.core.protocol.messages import Keepalive, Role
+from stablecast.lab.sim.cluster import Cluster
+from stablecast.lab.sim.quiescence import trouble
+from stablecast.lab.sim.schedule import Act, Fault
+from stablecast.lab.sim.setup import SOURCE, STORES, Leaving, Setup
+from stablecast.lab.sim.source import SourceProcess, portions
+from tests.adapters.lab.sim.setups import KINDS, dead_connection, lively, world
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_gets_through_worlds_of_every_kind(kind: str) -> None:
+    """P-302, P-306, P-336, P-438."""
+    report = world(kind)
+    assert report.violations == ()
+    assert report.counts["delivered"] > 0
+
+
+def source_of(cluster: Cluster) -> SourceProcess:
+    source = cluster.source
+    assert source is not None
+    return source
+
+
+def test_messages_of_many_sizes_are_cut_and_put_together() -> None:
+    """P-129, P-131, P-334: whoever crashes and whatever is lost, the application has whole messages."""
+    report = world("large and lossy")
+    assert report.violations == ()
+    assert report.counts["cut"] > 10
+    assert source_of(lively(Setup(large=8, paced=True))).pieces == 8
+
+
+@given(st.lists(st.integers(1, 4), max_size=12))
+def test_blocks_are_plain_or_cut_and_as_long_as_they_can_be(sizes: list[int]) -> None:
+    at, large = 5, list[tuple[int, int]]()
+    for size in sizes:
+        if size > 1:
+            large.append((at, at + size - 1))
+        at += size
+    found = list(portions(5, at, large))
+    assert [number for first, stop, _ in found for number in range(first, stop)] == list(range(5, at))
+    assert [one for _, _, cut in found for one in cut] == large
+    assert all(bool(one[2]) != bool(other[2]) for one, other in pairwise(found))
+
+
+def test_what_is_for_another_life_is_not_for_this_one() -> None:
+    source = source_of(lively(Setup()))
+    before = source.machine.abstract()
+    source._on_items([Keepalive(Role.STORE, 4711, 50, False, 0)])
+    assert source.machine.abstract() == before
+
+
+def test_nobody_is_greeted_who_has_gone() -> None:
+    source = source_of(lively(Setup()))
+    before = list(source._subscribers)
+    source._admit(dead_connection(source))
+    assert source._subscribers == before
+
+
+def test_what_is_retained_no_more_is_not_sent_again() -> None:
+    source = source_of(lively(Setup()))
+    before = len(source.connections)
+    source._perform(fx.Resend("10.0.0.9:1", 7, 0, 3))
+    source.world.run(source.world.now + SECOND)
+    assert len(source.connections) == before
+
+
+def test_a_source_that_has_its_quorum_again_goes_on_where_it_was() -> None:
+    """P-336, P-337: sending ends with the quorum, and goes on in the same life."""
+    cluster = lively(Setup())
+    source = source_of(cluster)
+    for store in STORES[:2]:
+        cluster.suffer(Fault(0, Act.CRASH, store, "", 1500, False))
+    cluster.world.run(cluster.world.now + SECOND)
+    assert not source.machine.can_send
+    cluster.want(5)
+    cluster.world.run(cluster.world.now + 3 * SECOND)
+    assert cluster.source is source
+    assert trouble(cluster) is None
+    assert cluster.checkers.facts.counts["lives"] == 1
+
+
+def test_what_the_application_is_told_the_checkers_hear() -> None:
+    cluster = lively(Setup())
+    source = source_of(cluster)
+    source._on_notify(Reclaimed(11, 12, forced=True))
+    assert [list(forced) for forced in cluster.checkers.forced.values()] == [[(11, 13)]]
+    source._on_notify(Overtaken())
+    assert cluster.checkers.facts.counts["overtaken"] == 1
+
+
+def test_in_turns_what_the_store_before_had_is_promised_no_more() -> None:
+    """P-505."""
+    cluster = lively(Setup(turns=True))
+    assert len(cluster.checkers.facts.stable) == 10
+    for store in STORES[:2]:
+        cluster.suffer(Fault(0, Act.CRASH, store, "", 9000, False))
+    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, False))
+    cluster.world.run(cluster.world.now + 3 * SECOND)
+    assert cluster.checkers.facts.stable == {}
+    assert cluster.checkers.facts.violations == []
+
+
+def test_an_application_may_leave_before_it_began() -> None:
+    """P-587."""
+    cluster = lively(Setup(leaving=Leaving.HASTY_SOURCE))
+    cluster.suffer(Fault(0, Act.CRASH, SOURCE, "", 10, False))
+    cluster.world.run(cluster.world.now + 10 * MILLISECOND)
+    cluster.leave(SOURCE)
+    assert source_of(cluster).left
+    cluster.world.run(cluster.world.now + 200 * MILLISECOND)
+    assert not source_of(cluster).pool._links

@@ -1,0 +1,112 @@
+"""The checkers of the stores: what each of them says of the least that breaks its rule."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from stablecast.core.protocol.messages import Pace, Role, SourceInfo, StoreEntry
+from stablecast.lab.sim.setup import STORES
+from tests.adapters.lab.sim.checking import (
+    LIFE,
+    NEXT,
+    READER,
+    STREAM,
+    begin,
+    broken,
+    client,
+    deliver,
+    stable,
+    store,
+    world,
+)
+
+
+def test_a_proxy_is_no_life_of_its_own() -> None:
+    """P-549."""
+    checkers = world()
+    checkers.on_proxy(NEXT)
+    assert checkers.facts.order == {LIFE: 0, NEXT: 0}
+    told = SourceInfo(NEXT, "sim", 1, 0, 0, "", (3,), False, (StoreEntry(1, 0, "", 1, 1),))
+    checkers.stores.on_info(STORES[0], told)
+    checkers.stores.on_info(STORES[1], attrs.evolve(told, incarnation=LIFE))
+    assert checkers.stores.heard_of == {STORES[1]: [1]}
+    assert checkers.stores.strangers([STORES[0], STORES[1]])
+    assert not checkers.stores.strangers([STORES[1]])
+
+
+def test_what_is_stable_is_not_cut_and_is_there_in_the_end() -> None:
+    checkers = world()
+    stable(checkers, 0, 3)
+    checkers.stores.on_cut(STORES[0], STREAM, 3)
+    assert broken(checkers) == []
+    checkers.stores.on_cut(STORES[0], STREAM, 2)
+    assert broken(checkers) == ["S3"]
+    for name in STORES[:2]:
+        del checkers.facts.disks[name].durable[STREAM][2]
+    checkers.at_the_end()
+    assert broken(checkers) == ["S3", "S3"]
+    checkers.facts.farewell = True
+    checkers.at_the_end()
+    assert len(broken(checkers)) == 2
+
+
+def test_a_store_says_only_what_its_disk_has() -> None:
+    checkers = world()
+    store(checkers, 0, 3, STORES[:1])
+    checkers.facts.disks[STORES[0]].clients[STREAM] = LIFE
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 3)
+    checkers.stores.on_granted(STORES[0], STREAM, LIFE)
+    assert broken(checkers) == []
+    checkers.stores.on_acknowledged(STORES[0], LIFE, 0, 4)
+    checkers.stores.on_granted(STORES[0], STREAM, NEXT)
+    assert broken(checkers) == ["P1", "P1"]
+
+
+@pytest.mark.parametrize(("acknowledged", "excused"), [(True, []), (False, [(0, 2)])])
+def test_a_paced_store_owes_nothing_to_whom_no_quorum_knows(acknowledged: bool, excused: list[Any]) -> None:
+    """P-572: who has not acknowledged begins as a new one, behind all that went."""
+    checkers = world(paced=True)
+    for name in STORES[:2]:
+        known = client(Role.RECEIVER, 70, Pace.RECEIVERS, has_acknowledged=acknowledged)
+        checkers.stores.on_start(name, [client(Role.SOURCE, STREAM), known])
+    stable(checkers, 0, 2)
+    begin(checkers)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 2)
+    checkers.stores.on_reclaim(STORES[0], STREAM, 2)
+    assert broken(checkers) == []
+    assert list(checkers.receivers.ledgers[READER].excused) == excused
+
+
+def test_what_comes_again_behind_a_cut_is_there_again() -> None:
+    """T4: a trail goes back with a cut; a store that forgets a source forgets all of it."""
+    checkers = world()
+    store(checkers, 0, 4)
+    checkers.stores.on_reclaim(STORES[0], STREAM, 3)
+    checkers.stores.on_reclaim(STORES[0], STREAM, 2)
+    assert list(checkers.facts.gone[STORES[0]][LIFE]) == [(0, 3)]
+    checkers.stores.on_cut(STORES[0], STREAM, 1)
+    assert list(checkers.facts.gone[STORES[0]][LIFE]) == [(0, 1)]
+    checkers.stores.on_forget(STORES[0], Role.SOURCE, STREAM)
+    checkers.stores.on_cut(STORES[0], STREAM, 0)
+    assert list(checkers.facts.gone[STORES[0]][LIFE]) == []
+    assert checkers.stores.trails[STORES[0]] == {STREAM: 0}
+
+
+@pytest.mark.parametrize(("pace", "found"), [(Pace.RECEIVERS, ["P2"]), (Pace.NON_BLOCKING, [])])
+def test_a_paced_store_keeps_what_is_not_consumed(pace: Pace, found: list[str]) -> None:
+    checkers = world(paced=True)
+    reader = client(Role.RECEIVER, 70, pace)
+    for name in STORES:
+        checkers.stores.on_start(name, [reader])
+    stable(checkers, 0, 6)
+    begin(checkers)
+    deliver(checkers, 0, 4)
+    checkers.receivers.on_consumed(READER, LIFE, 0, 4)
+    checkers.stores.on_reclaim(STORES[0], STREAM, 4)
+    assert broken(checkers) == []
+    checkers.stores.on_reclaim(STORES[0], STREAM, 5)
+    assert broken(checkers) == found
+    checkers.stores.on_forget(STORES[0], Role.RECEIVER, 70)
+    checkers.stores.on_reclaim(STORES[0], STREAM, 6)
+    assert broken(checkers) == found

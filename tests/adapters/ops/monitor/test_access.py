@@ -1,0 +1,111 @@
+"""Who may do what."""
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from stablecast.ops.monitor.access import COOKIE, HEADERS, guard, is_token
+from stablecast.ops.monitor.settings import MonitorSettings, Permission
+from tests.adapters.ops.monitor.showing import HTML, showing
+from tests.adapters.ops.monitor.staged import busy
+
+TOKEN = "open-sesame"
+
+
+async def test_looking_needs_nothing_on_loopback() -> None:
+    async with showing(busy()) as shown, shown.client.get("/") as answer:
+        assert answer.status == 200
+        assert all(answer.headers[name] == value for name, value in HEADERS.items())
+
+
+@pytest.mark.parametrize(
+    "path", ["/stores/0/reset", "/api/stores/0/evict", "/api/stores/0/drain", "/api/stores/0/scrub"]
+)
+async def test_read_only_refuses_every_change(path: str) -> None:
+    """P-807, P-924: read-only refuses POST."""
+    async with showing(busy()) as shown, shown.client.post(path) as answer:
+        assert (answer.status, await answer.text()) == (403, "this monitor is read-only\n")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "10.0.0.1:5", "[fe80::1]:4"])
+async def test_another_hosts_name_is_not_answered_on_loopback(host: str) -> None:
+    async with showing(busy()) as shown, shown.client.get("/", headers={"Host": host}) as answer:
+        assert answer.status == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:15304", "127.0.0.1", "[::1]:15304", "[::1]"])
+async def test_the_hosts_own_names_are(host: str) -> None:
+    async with showing(busy()) as shown, shown.client.get("/", headers={"Host": host}) as answer:
+        assert answer.status == 200
+
+
+async def test_beyond_loopback_any_name_is() -> None:
+    async def handler(_: object) -> str:
+        return "seen"
+
+    check = guard(MonitorSettings("10.0.0.1"))
+    request = make_mocked_request("GET", "/", headers={"Host": "monitor.example"})
+    assert await check(request, handler) == "seen"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+async def test_another_sites_page_changes_nothing(headers: dict[str, str]) -> None:
+    staged = busy()
+    async with (
+        showing(staged, permission=Permission.READ_WRITE) as shown,
+        shown.client.post("/api/stores/0/drain", headers=headers) as answer,
+    ):
+        assert answer.status == 403
+    assert not staged.draining
+
+
+async def test_its_own_page_does() -> None:
+    staged = busy()
+    async with showing(staged, permission=Permission.READ_WRITE) as shown:
+        origin = str(shown.client.make_url("/")).rstrip("/")
+        for headers in ({"Sec-Fetch-Site": "same-origin"}, {"Origin": origin}):
+            async with shown.client.post("/api/stores/0/drain", headers=headers) as answer:
+                assert answer.status == 200
+
+
+async def test_without_the_token_nothing_is_shown() -> None:
+    async with showing(busy(), token=TOKEN) as shown:
+        for path in ("/", "/metrics", "/api/daemon", "/live", "/health"):
+            async with shown.client.get(path) as answer:
+                assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+        async with shown.client.get("/", headers={"Authorization": "Bearer wrong"}) as answer:
+            assert answer.status == 401
+        async with shown.client.get("/static/monitor.css") as answer:
+            assert answer.status == 200
+
+
+async def test_a_program_shows_the_token() -> None:
+    shows = {"Authorization": f"bearer {TOKEN}"}
+    async with showing(busy(), token=TOKEN) as shown, shown.client.get("/metrics", headers=shows) as answer:
+        assert answer.status == 200
+
+
+async def test_a_person_gives_it_once() -> None:
+    async with showing(busy(), token=TOKEN) as shown:
+        async with shown.client.get("/stores", headers=HTML) as answer:
+            assert (answer.status, answer.url.path) == (200, "/login")
+            assert "Token" in await answer.text()
+        async with shown.client.post("/login", data={"token": "wrong"}) as answer:
+            assert (answer.status, "That is not the token" in await answer.text()) == (403, True)
+        async with shown.client.post("/login", data={"token": TOKEN}, allow_redirects=False) as answer:
+            assert answer.status == 303
+            cookie = answer.cookies[COOKIE]
+            assert (cookie["httponly"], cookie["samesite"]) == (True, "Strict")
+        await shown.text("/stores")
+
+
+def test_a_token_is_that_one() -> None:
+    assert is_token(TOKEN, TOKEN)
+    assert not is_token("é", TOKEN)

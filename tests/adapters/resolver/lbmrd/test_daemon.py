@@ -1,0 +1,79 @@
+"""The relay daemon: where it listens, what it says when it cannot."""
+
+import asyncio
+import json
+
+import pytest
+
+from stablecast.resolver import RelayDaemon, ResolverError
+from stablecast.resolver.endpoint import bind
+from stablecast.runtime.address import AddressError
+from stablecast.transports.wire import lbmr
+
+LOCAL = "127.0.0.1"
+
+
+async def test_it_answers_keepalives_until_it_is_closed() -> None:
+    daemon = await RelayDaemon.start(LOCAL, 0)
+    assert daemon.address == f"{LOCAL}:{daemon.port}"
+    alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))
+    loop = asyncio.get_running_loop()
+    with bind(LOCAL, (0,)) as client:
+        await loop.sock_sendto(client, lbmr.encode(alive), (LOCAL, daemon.port))
+        answer = lbmr.decode(await loop.sock_recv(client, lbmr.MAX_DATAGRAM))
+    assert isinstance(answer, lbmr.Packet)
+    assert (answer.kind, answer.queries, answer.advertisements) == (lbmr.PacketKind.NORMAL, (), ())
+    assert daemon.statistics()["keepalives"] == 1
+    await daemon.close()
+    bind(LOCAL, (daemon.port,)).close()
+
+
+async def test_a_port_in_use_is_told_with_the_remedy() -> None:
+    daemon = await RelayDaemon.start(LOCAL, 0)
+    with pytest.raises(ResolverError) as told:
+        await RelayDaemon.start(LOCAL, daemon.port)
+    assert str(told.value) == (
+        f"port {daemon.port} on 127.0.0.1 is in use: stop the other lbmrd or choose another port"
+    )
+    await daemon.close()
+
+
+async def test_it_tells_who_comes_and_what_it_drops() -> None:
+    """T-213: the client table; statistics as JSON from time to time."""
+    lines: asyncio.Queue[str] = asyncio.Queue()
+    daemon = await RelayDaemon.start(LOCAL, 0, log=lines.put_nowait, report_every=0.01)
+    alive = lbmr.Packet(lbmr.PacketKind.RECEIVER_ALIVE, options=lbmr.standard_options(b"instance"))
+    loop = asyncio.get_running_loop()
+    with bind(LOCAL, (0,)) as client:
+        for data in (b"nonsense", lbmr.encode(alive)):
+            await loop.sock_sendto(client, data, (LOCAL, daemon.port))
+        here = f"{LOCAL}:{client.getsockname()[1]}"
+        texts: list[str] = []
+        while len(texts) < 2:
+            if not (line := await lines.get()).startswith("statistics"):
+                texts.append(line)
+    assert daemon.clients() == (here,)
+    assert texts == [
+        f"warning: a datagram from {here} is dropped: version 6 is not 1 or an older one (1 so far)",
+        f"client {here} is known",
+    ]
+    while not (line := await lines.get()).startswith("statistics"):
+        pass
+    assert json.loads(line.removeprefix("statistics "))["malformed"] == 1
+    await daemon.close()
+
+
+async def test_an_interface_of_another_machine_is_told() -> None:
+    with pytest.raises(ResolverError, match="not an address of this machine"):
+        await RelayDaemon.start("192.0.2.1", 0)
+    with pytest.raises(AddressError, match="not an IPv4 address"):
+        await RelayDaemon.start("eth0", 0)
+
+
+async def test_other_failures_are_not_called_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(105, "No buffer space available")
+
+    monkeypatch.setattr("stablecast.resolver.lbmrd.daemon.bind", fail)
+    with pytest.raises(OSError, match="buffer space"):
+        await RelayDaemon.start(LOCAL, 0)

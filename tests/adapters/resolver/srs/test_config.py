@@ -1,0 +1,88 @@
+"""The configuration of a service: what it means, and what is wrong with it in one sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.resolver.srs.config import LogConfig, SrsConfig, SrsConfigError, load, parse
+from stablecast.runtime.logs import Compression, Frequency
+
+EXAMPLE = """
+[srs]
+interface = "10.29.3.41"
+port = 12000
+state-lifetime = 100
+interest-state-lifetime = 0
+source-leave-backoff = 250
+
+[daemon]
+pid-file = "srs.pid"
+
+[daemon.monitor]
+publishing-interval = 1000
+
+[daemon.log]
+type = "file"
+name = "srs.log"
+frequency = "daily"
+size = 23
+compression = "gzip"
+"""
+
+
+def test_the_defaults() -> None:
+    """T-417, T-422: a day for both, half a second of backoff, port 27000."""
+    config = parse({})
+    assert config == SrsConfig()
+    service = config.service()
+    assert service.source_lifetime_ns == service.interest_lifetime_ns == 86_400 * SECOND
+    assert service.leave_backoff_ns == 500 * MILLISECOND
+    assert (config.port, config.log.name) == (27_000, None)
+
+
+def test_a_file(tmp_path: Path) -> None:
+    """T-417: the old lifetime is the default of the two new ones."""
+    path = tmp_path / "srs.toml"
+    path.write_text(EXAMPLE)
+    config = load(path)
+    assert (config.interface, config.port) == ("10.29.3.41", 12_000)
+    service = config.service()
+    assert (service.source_lifetime_ns, service.interest_lifetime_ns) == (100 * SECOND, 0)
+    assert config.log == LogConfig(Path("srs.log"), Frequency.DAILY, size=23, compression=Compression.GZIP)
+    assert (config.publishing_interval, config.pid_file) == (1_000, Path("srs.pid"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("srs = 1", "the file srs must be a table"),
+        ("[srs]\nprot = 1", r"\[srs\] has no prot: it may have interface, port,"),
+        ("[srs]\nport = 70000", r"\[srs\] port must be a whole number between 0 and 65535, not 70000"),
+        ("[srs]\nport = true", "port must be a whole number"),
+        ("[srs]\ninterface = ''", "interface must be a text"),
+        ("[deamon]", "the file has no deamon"),
+        ("[daemon]\nlog = 3", r"\[daemon\] log must be a table"),
+        ("[daemon.log]\ntype = 'file'", "has the type 'file' with a name"),
+        ("[daemon.log]\nname = 'x'", "has the type 'file' with a name"),
+        ("[daemon.log]\ntype = 'syslog'", "has the type 'file' with a name"),
+        ("[daemon.log]\ncompression = '7z'", r"compression must be one of none, zip, gzip, not '7z'"),
+        ("[daemon.log]\nfrequency = 'weekly'", r"frequency must be one of disable, daily, hourly, not 'weekly'"),
+        ("[daemon.monitor]\npublishing-interval = 199", "must be 0 or at least 200, not 199"),
+        ("[daemon]\npid-file = 1", r"\[daemon\] pid-file must be a text"),
+        ("[srs", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "srs.toml"
+    path.write_text(text)
+    with pytest.raises(SrsConfigError, match=told) as error:
+        load(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("value", [-1, 20_736_001, "1", 1.5])
+def test_lifetimes_are_bounded(value: Any) -> None:
+    with pytest.raises(SrsConfigError, match="between 0 and 20736000"):
+        parse({"srs": {"state-lifetime": value}})

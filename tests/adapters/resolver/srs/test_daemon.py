@@ -1,0 +1,170 @@
+"""The service's daemon: where it listens, whom it cuts off, and that the others do not notice."""
+
+import asyncio
+import errno
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import attrs
+import pytest
+
+from stablecast.resolver.srs import SrsConfig, SrsDaemon, daemon
+from stablecast.runtime.resolver_error import ResolverError
+from stablecast.transports.resolution.srs.events import Closed
+from stablecast.transports.wire import rsocket, srs
+from stablecast.transports.wire.rsocket import Frame, FrameKind
+from tests.adapters.resolver.srs.services import LOCAL, Place, place, raw
+from tests.support.network import hung_up_on, knocking, until
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[Place]:
+    async with place() as started:
+        yield started
+
+
+GREETING = rsocket.encode(rsocket.setup_frame(rsocket.Setup(5000, 15_000))) + rsocket.encode(
+    Frame(
+        FrameKind.REQUEST_RESPONSE,
+        1,
+        payload=srs.encode(srs.RegistrationRequest(address=LOCAL, port=1, session_id=1, host_id=1)),
+    )
+)
+
+
+async def test_nonsense_is_cut_off_and_logged_and_the_rest_is_served(here: Place) -> None:
+    """A client that speaks no SRS, or sends a giant frame, ends its own connection only."""
+    service = await here.service()
+    left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
+    loop = asyncio.get_running_loop()
+    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff", GREETING + GREETING):
+        client = await raw(service.address)
+        with client:
+            await loop.sock_sendall(client, nonsense)
+            try:
+                while await loop.sock_recv(client, 100):
+                    pass  # The answer to what was well said before.
+            except ConnectionResetError:
+                pass  # Cut off while something was unread.
+    assert service.statistics()["malformed"] == 3
+    assert sum("is cut off" in line for line in here.log) == 3
+    left.announce()
+    right.resolver.add_receiver("orders")
+    assert (await right.found.get())[0] == "orders"
+
+
+async def test_who_floods_is_cut_off_and_the_rest_is_served(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bound: records in a second."""
+    service = await here.service()
+    service._machine.config = attrs.evolve(service._machine.config, max_burst=1_000, max_rate=100)
+    left, right = await here.context(service.address), await here.context(service.address, instance=b"neighbor")
+    loop = asyncio.get_running_loop()
+    interest = srs.encode(srs.ReceiverInfo(name="x", instance=b"floodflo"))
+    flood = rsocket.encode(Frame(FrameKind.REQUEST_FNF, 3, payload=interest * 100))
+    with await raw(service.address) as client, suppress(ConnectionResetError, BrokenPipeError):
+        await loop.sock_sendall(client, GREETING)
+        while True:
+            await loop.sock_sendall(client, flood)
+    assert any("is cut off: it floods" in line for line in here.log)
+    left.announce()
+    right.resolver.add_receiver("orders")
+    assert (await right.found.get())[0] == "orders"
+
+
+async def test_statistics_are_logged_as_json_when_they_change(here: Place) -> None:
+    """T-421."""
+    service = await here.service(publishing_interval=10)
+    party = await here.context(service.address)
+    await party.services.get()
+
+    def told() -> list[dict[str, int]]:
+        lines = [line for line in here.log if line.startswith("statistics ")]
+        return [json.loads(line.removeprefix("statistics ")) for line in lines]
+
+    earlier = len(told())
+    await until(lambda: len(told()) > earlier + 2)
+    assert told()[0].keys() == service.statistics().keys(), "the first time all"
+    known: dict[str, int] = {}
+    for changed in told():
+        assert not changed.items() & known.items()
+        known |= changed
+    assert known["clients"] == 1
+
+
+@pytest.mark.no_cover
+async def test_a_client_that_does_not_read_is_cut_off(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bound: the queue to a slow client; it is logged, and the others are served."""
+    monkeypatch.setattr(daemon, "MAX_QUEUED_BYTES", 20_000)
+    service = await here.service()
+    loop = asyncio.get_running_loop()
+    with await raw(service.address) as slow:
+        interest = srs.encode(srs.PatternInfo(name=".", instance=b"slowslow"))
+        request = Frame(FrameKind.REQUEST_STREAM, 5, number=rsocket.FOREVER, payload=srs.encode(srs.StreamRequest()))
+        asks = rsocket.encode(Frame(FrameKind.REQUEST_FNF, 3, payload=interest)) + rsocket.encode(request)
+        await loop.sock_sendall(slow, GREETING + asks)
+        party = await here.context(service.address)
+        index = 0
+        while not service.slow:
+            for _ in range(200):
+                index += 1
+                party.announce("topic/" + "x" * 200, index)
+            await asyncio.sleep(0)
+    assert any("does not read" in line for line in here.log)
+    await until(lambda: service.statistics()["connections"] == 1)
+    party.resolver.add_receiver("orders")
+    party.announce("orders", index + 1)
+    assert (await party.found.get())[0] == "orders"
+
+
+async def test_silence_ends_a_connection(here: Place) -> None:
+    """T-406: without keepalives a client counts as gone."""
+    service = await here.service()
+    setup = rsocket.encode(rsocket.setup_frame(rsocket.Setup(100, 100)))
+    with await raw(service.address) as client:
+        await asyncio.get_running_loop().sock_sendall(client, setup)
+        await until(lambda: service.statistics()["silent"] == 1)
+
+
+async def test_a_port_in_use_is_told_with_the_remedy(here: Place) -> None:
+    service = await here.service()
+    port = int(service.address.rpartition(":")[2])
+    with pytest.raises(ResolverError, match=f"port {port} on 127.0.0.1 is in use: stop the other service"):
+        await here.service(port)
+    with pytest.raises(ResolverError, match=r"192\.0\.2\.1 is not an address of this machine: choose another"):
+        await SrsDaemon.start(SrsConfig("192.0.2.1", 0), here.log.append)
+
+
+async def test_a_service_that_cannot_listen_says_why(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def exhausted(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_server", exhausted)
+    with pytest.raises(
+        ResolverError, match=r"the service cannot listen at port 0 on 127\.0\.0\.1: Too many open files"
+    ):
+        await here.service()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_who_is_accepted_while_the_service_closes_is_hung_up_on(turns: int, here: Place) -> None:
+    service = await here.service()
+    client = knocking(int(service.address.rpartition(":")[2]))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await service.close()
+    assert await hung_up_on(client)
+
+
+async def test_a_closed_service_does_nothing(here: Place) -> None:
+    service = await here.service()
+    party = await here.context(service.address)
+    await party.services.get()
+    await service.close()
+    await service.close()
+    assert (await party.services.get())[1] is False
+    service.feed(Closed(1))
+    service._write(99, b"nobody")
+    service._abort(99)
+    idle = SrsDaemon(SrsConfig(), here.log.append)
+    await idle.close()

@@ -1,0 +1,114 @@
+"""Resolution over UDP and over services side by side."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.resolver import Listeners, RelayDaemon, Resolver
+from stablecast.resolver.combined_resolver import Combined, Wait
+from stablecast.resolver.srs_resolver import SrsResolver
+from stablecast.transports.resolution.records import SourceRecord
+from stablecast.transports.resolution.udp.inputs import AddSource
+from tests.adapters.resolver.srs.services import LOCAL, QUICK, RECORD, place
+from tests.support.network import unused_port
+
+
+async def both(
+    stack: AsyncExitStack, relay: str, service: str, instance: bytes
+) -> tuple[Combined, "asyncio.Queue[tuple[str, int]]"]:
+    """A context that uses both."""
+    found: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+
+    def on_found(topic: str, record: SourceRecord) -> None:
+        found.put_nowait((topic, record.index))
+
+    combined = Combined(on_found)
+    combined.add(
+        [
+            await Resolver.start(LOCAL, [relay], Listeners(combined.found, combined.gone), instance=instance),
+            await SrsResolver.start(
+                LOCAL, [service], combined.found, on_gone=combined.gone, instance=instance, config=QUICK
+            ),
+        ]
+    )
+    stack.push_async_callback(combined.close)
+    return combined, found
+
+
+def add(combined: Combined, topic: str, index: int) -> None:
+    combined.add_source(AddSource(topic, RECORD.address, 7, index, RECORD.request_address, persistent=True))
+
+
+async def test_a_source_that_both_find_is_reported_once() -> None:
+    """T-401; again when it is asked for again, or was gone."""
+    async with place() as here, AsyncExitStack() as stack:
+        relay = await RelayDaemon.start(LOCAL, 0)
+        stack.push_async_callback(relay.close)
+        service = await here.service()
+        source, _ = await both(stack, relay.address, service.address, b"context0")
+        receiver, found = await both(stack, relay.address, service.address, b"context1")
+        receiver.add_receiver("orders")
+        assert receiver.ask_name("store-A")
+        add(source, "orders", 1)
+        assert await found.get() == ("orders", 1)
+        receiver.resolved("orders")
+        receiver.unresolved("orders")
+        assert await found.get() == ("orders", 1)
+        source.remove_source(7, 1)
+        add(source, "orders", 2)
+        assert await found.get() == ("orders", 2)
+        receiver.remove_receiver("orders")
+        assert found.empty()
+
+
+async def test_repeats_mean_nothing_until_the_source_was_gone() -> None:
+    found: list[tuple[str, SourceRecord]] = []
+    combined = Combined(lambda topic, record: found.append((topic, record)))
+    combined.gone("orders", RECORD)
+    for _ in range(2):
+        combined.found("orders", RECORD)
+    assert found == [("orders", RECORD)]
+    combined.gone("orders", RECORD)
+    combined.found("orders", RECORD)
+    combined.add_receiver("orders")
+    combined.found("orders", RECORD)
+    assert len(found) == 3
+    await combined.close()
+
+
+async def test_a_receiver_without_a_source_is_told_of() -> None:
+    """With what every kind knows of the reason: event and gauge."""
+    told: asyncio.Queue[Sequence[Wait]] = asyncio.Queue()
+    port = unused_port()
+    combined = Combined(lambda *_: None, told.put_nowait)
+    combined._waiting.patience = 10 * MILLISECOND
+    combined.add(
+        [
+            await Resolver.start(LOCAL, [f"{LOCAL}:{port}"], Listeners(combined.found)),
+            await SrsResolver.start(LOCAL, [f"{LOCAL}:{port}"], combined.found),
+        ]
+    )
+    combined.add_receiver("orders")
+    combined.add_receiver("trades")
+    combined.resolved("trades")
+    (wait,) = await told.get()
+    reason = f"no relay answers at {LOCAL}:{port}; no service keeps us informed at {LOCAL}:{port}"
+    assert (wait.topic, wait.reason) == ("orders", reason)
+    assert wait.seconds >= 0.01
+    combined.unresolved("trades")
+    assert [wait.topic for wait in combined.waiting()] == ["orders", "trades"]
+    combined.remove_receiver("orders")
+    combined.remove_receiver("trades")
+    assert combined.waiting() == []
+    await combined.close()
+
+
+async def test_nobody_is_told_of_who_waits_no_more() -> None:
+    combined = Combined(lambda *_: None)
+    combined._waiting.patience = 1
+    combined.add_receiver("orders")
+    combined._wake()
+    combined.remove_receiver("orders")
+    combined._wake()
+    assert combined._alarm._timer is None

@@ -1,0 +1,39 @@
+"""Addresses as users write them."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.runtime.address import MAX_PORT, AddressError, check_ip, join, parse
+
+
+@given(st.ip_addresses(v=4), st.integers(0, MAX_PORT))
+def test_what_is_joined_is_parsed(host: object, port: int) -> None:
+    assert parse(join(str(host), port)) == (str(host), port)
+
+
+@given(st.text(max_size=30))
+def test_anything_else_is_an_address_error(text: str) -> None:
+    with contextlib.suppress(AddressError):
+        host, port = parse(text)
+        assert check_ip(host) == host
+        assert 0 <= port <= MAX_PORT
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("127.0.0.1", "write ip:port"),
+        ("127.0.0.1:", "write ip:port"),
+        ("127.0.0.1:65536", "write ip:port"),
+        ("127.0.0.1:-1", "write ip:port"),
+        ("localhost:1", "host names are not resolved here"),
+        ("::1:80", "host names are not resolved here"),
+        ("", "write ip:port"),
+    ],
+)
+def test_the_remedy_is_named(text: str, remedy: str) -> None:
+    with pytest.raises(AddressError, match=remedy):
+        parse(text)

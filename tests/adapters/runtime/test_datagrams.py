@@ -1,0 +1,164 @@
+"""UDP sockets that read many datagrams at a time."""
+
+import asyncio
+import errno
+import socket
+
+import pytest
+
+from stablecast.runtime import datagrams
+from stablecast.runtime.address import join
+from stablecast.runtime.datagrams import READ_DATAGRAMS, DatagramSocket, Sent, bind
+from stablecast.runtime.ports import PortError
+from tests.support.network import until
+
+HOST = "127.0.0.1"
+
+
+class Reading:
+    """A socket and what each read brought, a datagram at a time with its sender."""
+
+    def __init__(self, peer: str = "") -> None:
+        self.reads: list[list[tuple[bytes, str]]] = []
+        self.socket = DatagramSocket(bind(HOST, 0), self.read, peer)
+        self.address = join(HOST, self.socket.port)
+
+    def read(self, found: list[Sent]) -> None:
+        self.reads.append([(bytes(octets), sender) for sender, those in found for octets in those])
+
+    async def until(self, count: int) -> None:
+        await until(lambda: sum(map(len, self.reads)) >= count)
+
+
+async def test_datagrams_that_wait_are_read_together_and_tell_their_sender() -> None:
+    one, other = Reading(), Reading()
+    other.socket.send(one.address, [bytes([n]) for n in range(READ_DATAGRAMS + 6)])
+    await one.until(READ_DATAGRAMS + 6)
+    assert len(one.reads[0]) == READ_DATAGRAMS
+    assert [octets[0] for read in one.reads for octets, _ in read] == list(range(READ_DATAGRAMS + 6))
+    assert one.reads[0][0][1] == other.address
+    for end in (one, other):
+        end.socket.close()
+
+
+async def test_those_of_a_sender_that_came_together_are_one_list() -> None:
+    one, other, third = Reading(), Reading(), Reading()
+    for sender, number in ((other, 1), (other, 2), (third, 3), (other, 4)):
+        sender.socket.send(one.address, [bytes([number])])
+    await one.until(4)
+    assert [place for read in one.reads for _, place in read] == [other.address] * 2 + [third.address, other.address]
+    assert [octets for read in one.reads for octets, _ in read] == [b"\1", b"\2", b"\3", b"\4"]
+    for end in (one, other, third):
+        end.socket.close()
+
+
+async def test_what_goes_to_the_peer_takes_the_short_way_and_what_goes_elsewhere_the_long_one() -> None:
+    one, other = Reading(), Reading()
+    sender = Reading(peer=one.address)
+    sender.socket.send(one.address, [b"near"])
+    sender.socket.send(other.address, [b"far"])
+    await one.until(1)
+    await other.until(1)
+    assert (one.reads, other.reads) == ([[(b"near", sender.address)]], [[(b"far", sender.address)]])
+    for end in (one, other, sender):
+        end.socket.close()
+
+
+async def test_a_peer_that_cannot_be_reached_is_found_out_when_something_is_sent() -> None:
+    nobody = "255.255.255.255:9"
+    sender = Reading(peer=nobody)
+    sender.socket.send(nobody, [b"a"])
+    assert sender.socket.errors == 1
+    sender.socket.close()
+
+
+async def test_a_paused_socket_leaves_them_to_the_kernel() -> None:
+    one, other = Reading(), Reading()
+    one.socket.pause()
+    one.socket.pause()
+    other.socket.send(one.address, [b"x"])
+    await asyncio.sleep(0.02)
+    assert one.reads == []
+    one.socket.resume()
+    one.socket.resume()
+    await one.until(1)
+    for end in (one, other):
+        end.socket.close()
+
+
+async def test_a_closed_socket_does_nothing() -> None:
+    one, other = Reading(), Reading()
+    other.socket.close()
+    other.socket.close()
+    other.socket.resume()
+    other.socket.send(one.address, [b"x"])
+    await asyncio.sleep(0.01)
+    assert one.reads == []
+    one.socket.close()
+
+
+class Stubborn:
+    """A socket that does not send."""
+
+    def __init__(self, *errors: OSError) -> None:
+        self.errors = list(errors)
+        self.pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+    def sendto(self, *_: object) -> None:
+        raise self.errors.pop(0)
+
+    def fileno(self) -> int:
+        return self.pair[0].fileno()
+
+    def close(self) -> None:
+        for end in self.pair:
+            end.close()
+
+
+async def test_what_the_kernel_does_not_take_is_counted() -> None:
+    """No queue of ours: the protocol repairs it."""
+    stubborn = Stubborn(BlockingIOError(), OSError(errno.ENETUNREACH, "unreachable"))
+    sock = DatagramSocket(stubborn, lambda _: None)  # type: ignore[arg-type]
+    sock.send("10.0.0.1:1", [b"a", b"b"])
+    assert (sock.dropped, sock.errors) == (1, 1)
+    sock.close()
+
+
+async def test_the_answer_of_the_network_to_what_we_sent_ends_nothing() -> None:
+    """Nobody is where it went, which the next read says; then somebody is."""
+    with bind(HOST, 0) as gone:
+        port = gone.getsockname()[1]
+    one = Reading(peer=join(HOST, port))
+    one.socket.send(join(HOST, port), [b"anybody?"])
+    await until(lambda: one.socket.errors)
+    with bind(HOST, port) as back:
+        back.sendto(b"came", (HOST, one.socket.port))
+        await one.until(1)
+    assert one.reads == [[(b"came", join(HOST, port))]]
+    one.socket.close()
+
+
+async def test_a_wake_up_for_nothing_brings_nothing() -> None:
+    one = Reading()
+    one.socket._read()
+    assert (one.reads, one.socket.errors) == ([], 0)
+    one.socket.close()
+
+
+def test_the_first_free_port_of_a_range_is_taken() -> None:
+    first = bind(HOST, 0)
+    port = first.getsockname()[1]
+    with first, bind(HOST, port, port + 20) as second:
+        assert port < second.getsockname()[1] <= port + 20
+        with pytest.raises(PortError, match="in use"):
+            bind(HOST, port)
+
+
+def test_an_interface_that_is_none_is_named() -> None:
+    with pytest.raises(PortError, match=r"192\.0\.2\.1"):
+        bind("192.0.2.1", 0)
+
+
+def test_there_is_room_for_a_burst() -> None:
+    with bind(HOST, 0) as sock:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= min(datagrams.RECEIVE_BUFFER, 200_000)

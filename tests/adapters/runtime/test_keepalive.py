@@ -1,0 +1,22 @@
+"""A watched connection has the kernel's keepalive, with our spans."""
+
+import asyncio
+import socket
+
+from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, QUESTIONS, keep_alive
+
+
+async def test_the_kernel_is_told() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        transport, _ = await loop.create_connection(asyncio.Protocol, *listening.getsockname())
+        keep_alive(transport)
+        connected = transport.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        spans = [
+            connected.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        ]
+        assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, QUESTIONS]
+        transport.abort()
+        await asyncio.sleep(0)

@@ -1,0 +1,103 @@
+"""Joining a session: what its callbacks are told."""
+
+import attrs
+import pytest
+
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.core.protocol.inputs import Lost
+from stablecast.runtime.reliable_joiner import ReliableJoiner
+from stablecast.runtime.reliable_receivers import ReliableReceivers
+from stablecast.runtime.reliable_sources import ReliableSources
+from stablecast.runtime.stream import Item
+from stablecast.transports import codec
+from stablecast.transports.reliable.lbtru import LbtruSources
+from stablecast.transports.reliable.settings import ReceiverSettings, SourceSettings
+from tests.support.network import until
+from tests.transports.reliable.network import block
+
+HOST = "127.0.0.1"
+MS = MILLISECOND
+SESSION_ID = 5
+DEAF = ReceiverSettings(send_naks=False, generation_ns=20 * MS, loss_check_ns=5 * MS, connect_ns=5 * MS)
+
+
+class Told:
+    """The callbacks."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, Item]] = []
+        self.lost: list[Lost] = []
+        self.ended: list[bool] = []
+
+    def on_items(self, session_id: int, items: list[Item]) -> None:
+        self.items += ((session_id, item) for item in items)
+
+
+async def test_what_arrives_what_is_lost_and_the_end() -> None:
+    """Losses are told by life and wire number; after the end nothing is told."""
+    told = Told()
+    sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
+    session = sources.open(settings=SourceSettings(linger_ns=0), session_id=SESSION_ID)
+    joiner = ReliableJoiner(receivers, sources.where(session), DEAF, told.on_items, told.lost.append, told.ended.append)
+    await until(lambda: sources.statistics(session)["num_clients"])
+    joiner.pause()
+    joiner.resume()
+    for number in (0, 3):
+        sources.offer(session, block(7, number, 1))
+        sources.flush(session)
+    await until(lambda: told.lost)
+    assert told.lost == [Lost(codec.join(SESSION_ID, 7), 1, 2)]
+    assert [session_id for session_id, _ in told.items] == [SESSION_ID] * 2
+    sources.retire(session)
+    await until(lambda: told.ended)
+    assert told.ended == [True]
+    await joiner.close()
+    sources.close()
+    receivers.close()
+
+
+async def test_who_leaves_hears_nothing_more() -> None:
+    told = Told()
+    sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
+    session = sources.open(session_id=SESSION_ID)
+
+    def leave(session_id: int, items: list[Item]) -> None:
+        told.on_items(session_id, items)
+        joiner.abandon()
+
+    at_once = attrs.evolve(DEAF, generation_ns=0)  # what came and what is lost are told together
+    joiner = ReliableJoiner(receivers, sources.where(session), at_once, leave, told.lost.append, told.ended.append)
+    await until(lambda: sources.statistics(session)["num_clients"])
+    for number in (0, 3):
+        sources.offer(session, block(7, number, 1))
+    sources.flush(session)
+    await until(lambda: told.items)
+    joiner.abandon()
+    sources.close()
+    receivers.close()
+    assert (len(told.lost), told.ended) == (0, [])
+
+
+async def test_a_patient_one_joins_again_until_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end is that of a connection; paused meanwhile, it goes on paused."""
+    monkeypatch.setattr("stablecast.runtime.reliable_joiner.RETRY_SECONDS", 0.01)
+    told = Told()
+    sources, receivers = ReliableSources(LbtruSources(), HOST), ReliableReceivers(HOST)
+    session = sources.open(settings=SourceSettings(linger_ns=0), session_id=SESSION_ID)
+    callbacks = (told.on_items, told.lost.append, told.ended.append)
+    joiner = ReliableJoiner(receivers, sources.where(session), DEAF, *callbacks, patient=True)
+    await until(lambda: sources.statistics(session)["num_clients"])
+    sources.retire(session)
+    await until(lambda: told.ended)
+    assert told.ended == [False]
+    joiner.pause()
+    await until(receivers.all_statistics)
+    joiner.resume()
+    joiner.pause()
+    joiner.resume()
+    joiner.abandon()
+    assert receivers.all_statistics() == {}
+    joiner.pause()
+    joiner.resume()
+    sources.close()
+    receivers.close()

@@ -1,0 +1,118 @@
+"""The request port."""
+
+import asyncio
+import socket
+
+import pytest
+
+from stablecast.runtime import ports
+from stablecast.runtime import request_port as module
+from stablecast.runtime.request_port import Peer, RequestPort
+from stablecast.runtime.stream import Item
+from tests.adapters.runtime.peers import LOCAL, data
+from tests.support.network import connected, hung_up_on, knocking
+
+
+async def port_of() -> tuple[RequestPort, int, "asyncio.Queue[Item]"]:
+    heard: asyncio.Queue[Item] = asyncio.Queue()
+
+    def take(items: list[Item], _: Peer) -> None:
+        for item in items:
+            heard.put_nowait(item)
+
+    listening = ports.listen(LOCAL, 0, "port")
+    port = RequestPort(listening, take)
+    await port.start()
+    return port, listening.getsockname()[1], heard
+
+
+async def test_peers_are_heard() -> None:
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    peers = [await connected(number), await connected(number)]
+    for peer in peers:
+        await loop.sock_sendall(peer, data(1))
+        await heard.get()
+    await port.close()
+    for peer in peers:
+        assert not await loop.sock_recv(peer, 1)
+        peer.close()
+
+
+async def test_nonsense_is_counted_and_ends_one_connection() -> None:
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    good, bad = await connected(number), await connected(number)
+    await loop.sock_sendall(good, data(1))
+    await heard.get()
+    await loop.sock_sendall(bad, b"\xff" * 40)
+    assert not await loop.sock_recv(bad, 1)
+    await loop.sock_sendall(good, data(2))
+    await heard.get()
+    assert port.malformed == 1
+    await port.close()
+    assert port.malformed == 1
+    good.close()
+    bad.close()
+
+
+async def test_whose_connection_ended_is_told() -> None:
+    """P-338: with the contexts that said over it that they live, as many as one connection may speak for."""
+    left: asyncio.Queue[list[int]] = asyncio.Queue()
+
+    def take(items: list[Item], peer: Peer) -> None:
+        for context in (7, 8, 7, *range(100, 200)):
+            peer.alive(context)
+
+    listening = ports.listen(LOCAL, 0, "port")
+    port = RequestPort(listening, take, lambda peer: left.put_nowait(peer.contexts))
+    await port.start()
+    raw = await connected(listening.getsockname()[1])
+    await asyncio.get_running_loop().sock_sendall(raw, data(1))
+    raw.close()
+    assert await left.get() == [7, 8, *range(100, 114)]
+    assert module.MAX_CONTEXTS == 16
+    await port.close()
+
+
+async def test_no_more_peers_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PEERS", 1)
+    port, number, heard = await port_of()
+    loop = asyncio.get_running_loop()
+    first = await connected(number)
+    await loop.sock_sendall(first, data(1))
+    await heard.get()
+    second = await connected(number)
+    assert not await loop.sock_recv(second, 1)
+    await port.close()
+    first.close()
+    second.close()
+
+
+async def test_who_was_accepted_just_before_the_end_is_hung_up_on() -> None:
+    """A connection is made one turn of the loop after it was accepted."""
+    port, _, _ = await port_of()
+    await port.close()
+    loop = asyncio.get_running_loop()
+    with socket.create_server((LOCAL, 0)) as listening:
+        client = await connected(listening.getsockname()[1])
+        accepted, _ = listening.accept()
+    accepted.setblocking(False)
+    await loop.connect_accepted_socket(port._accept, accepted)
+    assert not await loop.sock_recv(client, 1)
+    client.close()
+    assert not len(port)
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_who_is_accepted_while_the_port_closes_is_hung_up_on(turns: int) -> None:
+    port, number, _ = await port_of()
+    peer = knocking(number)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await port.close()
+    assert await hung_up_on(peer)
+
+
+async def test_a_port_that_never_started_closes_its_socket() -> None:
+    await RequestPort(ports.listen(LOCAL, 0, "port"), lambda _, __: None).close()

@@ -1,0 +1,54 @@
+"""Which session a new source gets."""
+
+import pytest
+
+from stablecast.runtime.ports import PortError
+from stablecast.runtime.session_choice import Berths
+
+
+class Opened:
+    """Opens sessions, and notes where."""
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+
+    def __call__(self, place: int) -> int:
+        self.places.append(place)
+        return 100 + len(self.places)
+
+
+def test_the_pool_is_filled_first_and_then_taken_in_turn() -> None:
+    berths, opened = Berths(), Opened()
+    taken = [berths.take("", 3, opened) for _ in range(8)]
+    assert taken == [101, 102, 103, 101, 102, 103, 101, 102]
+    assert opened.places == [0, 1, 2]
+
+
+def test_who_names_the_same_place_shares_a_session_that_is_not_of_the_pool() -> None:
+    berths, opened = Berths(), Opened()
+    taken = [berths.take(name, 2, opened) for name in ("a", "b", "a", "", "")]
+    assert taken == [101, 102, 101, 103, 104]
+
+
+def test_a_session_ends_with_its_last_source_and_its_place_is_free() -> None:
+    berths, opened = Berths(), Opened()
+    for name in ("", "", "a", ""):
+        berths.take(name, 2, opened)
+    assert not berths.leave(101)
+    assert berths.leave(101)
+    assert berths.leave(103)
+    assert berths.take("", 2, opened) == 104
+    assert berths.take("a", 2, opened) == 105
+    assert opened.places == [0, 1, 0, 0, 0]
+
+
+def test_a_session_that_cannot_be_opened_leaves_nothing() -> None:
+    berths = Berths()
+
+    def fails(_: int) -> int:
+        raise PortError("no port")
+
+    for name in ("", "a"):
+        with pytest.raises(PortError):
+            berths.take(name, 2, fails)
+    assert (berths.named, berths.pool, berths.sources) == ({}, {}, {})

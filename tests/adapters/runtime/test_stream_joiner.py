@@ -1,0 +1,189 @@
+"""Joining and staying joined: refusals, other lives, hang-ups, abandoning from inside every callback."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from stablecast.runtime import stream_joiner as module
+from stablecast.runtime.address import join
+from stablecast.runtime.stream import Item
+from stablecast.runtime.stream_joiner import Joiner
+from tests.adapters.runtime.peers import LOCAL, data, hello, listener
+from tests.support.network import unused_port
+
+
+class Told:
+    """What a joiner told, in order: ("items", session, count) and ("end", gone)."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+        self.react: Callable[[], None] = lambda: None
+        self._changed = asyncio.Event()
+
+    def items(self, session_id: int, items: list[Item]) -> None:
+        self._tell("items", session_id, len(items))
+
+    def end(self, gone: bool) -> None:
+        self._tell("end", gone)
+
+    def _tell(self, *what: object) -> None:
+        self.told.append(what)
+        self._changed.set()
+        self.react()
+
+    async def until(self, count: int) -> list[tuple[object, ...]]:
+        while len(self.told) < count:
+            self._changed.clear()
+            await self._changed.wait()
+        return self.told
+
+
+def joiner_of(address: str, session_id: int | None, told: Told) -> Joiner:
+    return Joiner(address, session_id, told.items, told.end)
+
+
+async def test_the_greeting_is_kept_and_the_rest_handed_over() -> None:
+    told = Told()
+    async with listener(hello(5) + data(1)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        await told.until(1)
+        (await source.connection()).transport.write(data(2))
+        assert await told.until(2) == [("items", 5, 1), ("items", 5, 1)]
+        await joiner.close()
+
+
+async def test_any_life_will_do_but_then_only_that() -> None:
+    told = Told()
+    async with listener(hello(5) + data(1)) as source:
+        joiner = joiner_of(source.address, None, told)
+        await told.until(1)
+        source.greeting = hello(6) + data(1)
+        await (await source.connection()).hang_up()
+        assert await told.until(3) == [("items", 5, 1), ("end", False), ("end", True)]
+        await joiner.close()
+
+
+async def test_another_life_means_gone() -> None:
+    told = Told()
+    async with listener(hello(6) + data(1)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        assert await told.until(1) == [("end", True)]
+        await (await source.connection()).over.wait()
+        await joiner.close()
+    assert told.told == [("end", True)]
+
+
+async def test_a_refusal_means_gone() -> None:
+    told = Told()
+    joiner = joiner_of(join(LOCAL, unused_port()), 5, told)
+    assert await told.until(1) == [("end", True)]
+    await joiner.close()
+    assert told.told == [("end", True)]
+
+
+async def test_a_life_that_ends_while_joined() -> None:
+    """The connection ends first; then the port refuses."""
+    told = Told()
+    async with listener(hello(5) + data(1)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        await told.until(1)
+        await source.close()
+        assert await told.until(3) == [("items", 5, 1), ("end", False), ("end", True)]
+        await joiner.close()
+
+
+async def test_a_lost_connection_is_joined_again() -> None:
+    told = Told()
+    async with listener(hello(5) + data(1)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        await told.until(1)
+        await (await source.connection()).hang_up()
+        assert await told.until(3) == [("items", 5, 1), ("end", False), ("items", 5, 1)]
+        await joiner.close()
+        assert len(source.connections) == 2
+
+
+@pytest.mark.parametrize("greeting", [b"", data(1), b"\xff" * 40], ids=["silence", "no greeting", "nonsense"])
+async def test_no_tight_loop_with_a_rude_peer(greeting: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However quickly connections end, there is one for each pause."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def counted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    told = Told()
+    async with listener(greeting) as source:
+        source.rude = not greeting
+        monkeypatch.setattr(asyncio, "sleep", counted)
+        joiner = joiner_of(source.address, 5, told)
+        await told.until(4)
+        await joiner.close()
+        assert set(told.told) == {("end", False)}
+        assert len(pauses) >= len(source.connections) - 1 >= 3
+        assert all(0 < pause <= module.RETRY_SECONDS for pause in pauses)
+
+
+async def test_a_peer_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told()
+    loop = asyncio.get_running_loop()
+    connect, attempts = loop.create_connection, list[int]()
+
+    async def failing(*arguments: object, **more: object) -> object:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise OSError(113, "No route to host")
+        return await connect(*arguments, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(loop, "create_connection", failing)
+    async with listener(hello(5) + data(1)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        assert await told.until(1) == [("items", 5, 1)]
+        await joiner.close()
+    assert len(attempts) == 2
+
+
+async def test_pausing_lasts() -> None:
+    """Also when it was asked for before there was a connection."""
+    told = Told()
+    async with listener(hello(5)) as source:
+        joiner = joiner_of(source.address, 5, told)
+        joiner.pause()
+        connection = await source.connection()
+        connection.transport.write(data(1))
+        joiner.resume()
+        await told.until(1)
+        joiner.pause()
+        joiner.resume()
+        connection.transport.write(data(2))
+        await told.until(2)
+        await joiner.close()
+
+
+@pytest.mark.parametrize("greeting", [hello(5) + data(1), hello(6), b""], ids=["items", "gone", "ended"])
+async def test_abandoning_from_inside_a_callback(greeting: bytes) -> None:
+    told = Told()
+    async with listener(greeting) as source:
+        source.rude = not greeting
+        joiner = joiner_of(source.address, 5, told)
+        told.react = joiner.abandon
+        await told.until(1)
+        await (await source.connection()).over.wait()
+        await joiner.close()
+    assert len(told.told) == 1
+
+
+async def test_closing_at_any_step() -> None:
+    """After so many turns of the event loop, from before the connection to long after it."""
+    async with listener(hello(5) + data(1)) as source:
+        for turns in range(12):
+            told = Told()
+            joiner = joiner_of(source.address, 5, told)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await joiner.close()
+            seen = len(told.told)
+            await asyncio.sleep(0)
+            assert len(told.told) == seen

@@ -1,0 +1,126 @@
+"""TLS with certificates on both sides, on every TCP path."""
+
+import asyncio
+import ssl
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trustme
+
+from stablecast.client import Context, use_certificates
+from stablecast.resolver.srs.config import SrsConfig
+from stablecast.resolver.srs.daemon import SrsDaemon
+from stablecast.runtime import tls
+from stablecast.runtime.tls import AUTHORITY, CERTIFICATE, KEY, VARIABLE, TlsError
+from tests.adapters.store.test_store import serving
+
+
+def certified(directory: Path, authority: trustme.CA) -> Path:
+    """A directory with a certificate of this authority."""
+    directory.mkdir()
+    issued = authority.issue_cert("stablecast.test")
+    issued.cert_chain_pems[0].write_to_path(str(directory / CERTIFICATE))
+    issued.private_key_pem.write_to_path(str(directory / KEY))
+    authority.cert_pem.write_to_path(str(directory / AUTHORITY))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certified(tmp_path_factory.mktemp("tls") / "ours", trustme.CA())
+
+
+async def test_messages_are_stored_and_recovered_over_tls(
+    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(ours))
+    async with serving(tmp_path) as store, Context(session_id=1) as context, Context(session_id=2) as other:
+        source = await context.source("orders", stores=[store.address])
+        await source.send_many([b"x" * 1000] * 50)
+        await source.wait_stable_through(49)
+        receiver = other.receiver("orders", source=source.config.transport)
+        for number in range(50):
+            message = await anext(receiver)
+            assert (message.sequence_number, message.payload) == (number, b"x" * 1000)
+            message.consumed()
+
+
+@pytest.mark.parametrize("stranger", ["plain", "without a certificate", "of another authority"])
+async def test_strangers_are_hung_up_on_before_they_say_anything(
+    stranger: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(ours))
+    context = None if stranger == "plain" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if context is not None:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        if stranger == "of another authority":
+            other = certified(tmp_path / "other", trustme.CA())
+            context.load_cert_chain(other / CERTIFICATE, other / KEY)
+    (tmp_path / "store").mkdir()
+    async with serving(tmp_path / "store") as store:
+        host, _, port = store.address.rpartition(":")
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+            writer.write(b"x" * 100)
+            await reader.read()  # Until it is hung up on; an alert may come first.
+            writer.close()
+        except OSError:
+            pass
+        assert (len(store._port), store.statistics()["oddities"]) == (0, {})
+
+
+@pytest.mark.parametrize("missing", [CERTIFICATE, KEY, AUTHORITY])
+def test_what_is_missing_is_told(missing: str, ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ours.iterdir():
+        if path.name != missing:
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with pytest.raises(TlsError, match=f"TLS needs {tmp_path} to hold certificate.pem, key.pem and"):
+        tls.server()
+    (tmp_path / missing).write_bytes(b"nothing")
+    with pytest.raises(TlsError):
+        tls.client()
+
+
+def test_without_the_setting_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert (tls.server(), tls.client(), tls.handshake()) == (None, None, None)
+
+
+async def test_one_setting_covers_stores_streams_and_the_service(
+    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks the service in the clear is hung up on."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, "")
+    with pytest.raises(TlsError, match=r"authority\.pem"):
+        use_certificates(tmp_path)
+    use_certificates(ours)
+    service = await SrsDaemon.start(SrsConfig("127.0.0.1", 0), lambda _: None)
+    try:
+        async with (
+            serving(tmp_path) as store,
+            Context(session_id=1, resolver_service=[service.address]) as context,
+            Context(session_id=2, resolver_service=[service.address]) as other,
+        ):
+            receiver = other.receiver("orders")
+            source = await context.source("orders", stores=[store.address])
+            await source.send(b"found")
+            assert (await anext(receiver)).payload == b"found"
+            host, _, port = service.address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"x" * 100)
+            with suppress(OSError):
+                await reader.read()
+            writer.close()
+    finally:
+        await service.close()
+
+
+def test_a_process_has_one_setting(ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(ours))
+    tls.use(ours)
+    with pytest.raises(TlsError, match="use the same directory, or another process"):
+        tls.use(certified(tmp_path / "other", trustme.CA()))

@@ -1,0 +1,116 @@
+"""The loop of a machine without a trace."""
+
+import asyncio
+import time
+
+import pytest
+
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.runtime.untraced_driver import Timed
+from tests.support.network import until
+
+
+class Clock:
+    """A machine that echoes its inputs, and is due when it is told to be."""
+
+    def __init__(self) -> None:
+        self.due: int | None = None
+        self.woken = 0
+        self.out: list[str] = []
+
+    def receive(self, event: str, now: int) -> None:
+        if event.startswith("in "):
+            self.due = now + int(event[3:]) * MILLISECOND
+        self.out.append(event)
+
+    def handle_timeout(self, now: int) -> None:
+        if self.due is not None and now >= self.due:
+            self.woken += 1
+            self.due = None
+            self.out.append("woken")
+
+    def next_timeout(self) -> int | None:
+        return self.due
+
+    def take_effects(self) -> list[str]:
+        out, self.out = self.out, []
+        return out
+
+
+def unexpected(effect: object, error: Exception) -> None:
+    """Fail the test: no effect may fail."""
+    raise AssertionError(f"{effect} failed") from error
+
+
+async def test_what_is_due_is_done_and_what_comes_first_first() -> None:
+    done: list[str] = []
+    clock = Clock()
+    timed = Timed(clock, done.append, unexpected)
+    timed.feed("in 60000")
+    timed.feed("same")
+    started = time.monotonic()
+    timed.feed("in 2")
+    await until(lambda: "woken" in done)
+    assert time.monotonic() - started < 30
+    assert done == ["in 60000", "same", "in 2", "woken"]
+    timed.close()
+
+
+async def test_effects_that_feed_the_machine_are_performed_in_turn() -> None:
+    done: list[str] = []
+
+    def perform(effect: str) -> None:
+        if effect == "first":
+            timed.feed("third")
+        done.append(effect)
+
+    timed = Timed(Clock(), perform, unexpected)
+    timed.feed("first")
+    assert done == ["first", "third"]
+    timed.close()
+
+
+async def test_nothing_happens_once_closed() -> None:
+    done: list[str] = []
+    clock = Clock()
+    timed = Timed(clock, done.append, unexpected)
+    timed.feed("in 1")
+    timed.close()
+    timed.feed("late")
+    timed.wake()
+    await asyncio.sleep(0.01)
+    assert (done, clock.woken) == (["in 1"], 0)
+
+
+async def test_an_effect_that_fails_costs_no_other_effect() -> None:
+    done, failures = list[str](), list[tuple[object, str]]()
+
+    def perform(effect: str) -> None:
+        if effect == "bad":
+            timed.feed("after")
+            raise ValueError("no")
+        done.append(effect)
+
+    timed = Timed(Clock(), perform, lambda effect, error: failures.append((effect, str(error))))
+    timed.machine.out += ["first", "bad", "second"]  # type: ignore[attr-defined]
+    timed.feed("in 1")
+    assert done == ["first", "second", "in 1", "after"]
+    assert failures == [("bad", "no")]
+    await until(lambda: "woken" in done)
+    timed.close()
+
+
+async def test_a_machine_that_refuses_an_input_loses_no_effect_and_keeps_its_timer() -> None:
+    class Refusing(Clock):
+        def receive(self, event: str, now: int) -> None:
+            self.out.append("kept")
+            self.due = now + MILLISECOND
+            raise ValueError(event)
+
+    done: list[str] = []
+    timed = Timed(Refusing(), done.append, unexpected)
+    with pytest.raises(ValueError, match="no"):
+        timed.feed("no")
+    assert done == ["kept"]
+    await until(lambda: done == ["kept", "woken"])
+    timed.close()

@@ -1,0 +1,74 @@
+"""What is asked of the kernel, and what a courtesy may cost."""
+
+import os
+import platform
+import threading
+
+import attrs
+import pytest
+
+from stablecast.runtime import wakeup_latency as module
+from stablecast.runtime.wakeup_latency import LONG_NS, PAUSE, Courtesy, courtesy, short_slices
+
+
+@attrs.define
+class Clock:
+    """Stands for `time`; giving way takes `cost`."""
+
+    now: int = 1
+    cost: int = 0
+    yields: int = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+    def give_way(self) -> None:
+        self.yields += 1
+        self.now += self.cost
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(os, "sched_yield", clock.give_way)
+    return clock
+
+
+def test_who_had_to_wait_long_gives_way_no_more_for_a_while(clock: Clock) -> None:
+    """A hundred times as long as the wait was: a hundredth of the time is what such waits take at most."""
+    giving = Courtesy()
+    for clock.cost in (0, LONG_NS, LONG_NS + 1):
+        giving.give_way()
+    assert clock.yields == 3
+    clock.now += PAUSE * clock.cost - 1
+    giving.give_way()
+    assert clock.yields == 3
+    clock.now += 1
+    giving.give_way()
+    assert clock.yields == 4
+
+
+def test_short_slices_leave_policy_and_nice_value_as_they_are() -> None:
+    """In a thread of its own, for it is the thread's: who may not ask goes on as before."""
+    found: list[tuple[int, int]] = []
+
+    def ask() -> None:
+        for change in (lambda: None, short_slices):
+            change()
+            found.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("machine", "system", "gives_way"), [("vax", "Linux", True), ("x86_64", "Plan 9", False)])
+def test_other_systems_are_not_asked(
+    machine: str, system: str, gives_way: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "system", lambda: system)
+    assert not short_slices()
+    assert (courtesy() is not None) == gives_way

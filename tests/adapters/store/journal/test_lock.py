@@ -1,0 +1,65 @@
+"""One process per journal."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stablecast.store.journal import JournalError
+from stablecast.store.journal.lock import DirectoryLock
+
+HOLDER = """
+import sys
+from pathlib import Path
+from stablecast.store.journal.lock import DirectoryLock
+lock = DirectoryLock(Path(sys.argv[1]))
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_error_names_directory_and_holder(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(JournalError, match=f"{tmp_path} is in use by process {holder.pid}; stop"):
+            DirectoryLock(tmp_path)
+        holder.stdin.close()
+        holder.wait()
+    DirectoryLock(tmp_path).release()
+
+
+def test_release_is_idempotent(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path)
+    lock.release()
+    lock.release()
+    DirectoryLock(tmp_path).release()
+
+
+def test_holder_without_a_number(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path)
+    (tmp_path / "lock").write_bytes(b"")
+    with pytest.raises(JournalError, match="process of unknown number"):
+        DirectoryLock(tmp_path)
+    lock.release()
+
+
+def test_lock_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        DirectoryLock(tmp_path)
+    monkeypatch.undo()
+    DirectoryLock(tmp_path).release()

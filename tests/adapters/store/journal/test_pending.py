@@ -1,0 +1,63 @@
+"""Which ticket is done, and what is still in memory."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.errors import MisuseError
+from stablecast.store.journal.pending import Pending
+from stablecast.store.journal.record_format import Kind
+from stablecast.store.journal.segments import Place, Record, Segment
+
+PLACE = Segment(3, 0, Path("unused"))
+
+
+def record(ticket: int, kind: Kind = Kind.STATE) -> Record:
+    return Record(PLACE, 0, 10, kind, ticket, (b"{}",))
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 0, 1, 2]), st.booleans()), max_size=30), st.data())
+def test_a_ticket_is_done_with_its_last_record(steps: list[tuple[int, bool]], data: st.DataObject) -> None:
+    """A record carries a new ticket, shares one, or has none; commits come in any portions."""
+    pending, tickets, synced, current = Pending(0), [], 0, 1
+    for step, commits in steps:
+        current += step
+        ticket = current if step else data.draw(st.sampled_from([0, current]))
+        tickets.append(ticket)
+        pending.add(record(ticket))
+        if commits:
+            count = data.draw(st.integers(0, len(tickets) - synced))
+            pending.commit(count)
+            synced += count
+            waiting = set(tickets[synced:])
+            done = [t for t in tickets[:synced] if t and t not in waiting]
+            assert pending.done == max(done, default=0)
+            assert pending.size == 10 * (len(tickets) - synced)
+            assert (pending.added, pending.synced) == (len(tickets), synced)
+
+
+def test_commit_finds_the_root() -> None:
+    pending = Pending(1)
+    pending.add(record(0, Kind.CHECKPOINT))
+    assert pending.root == 1
+    pending.commit(1)
+    assert pending.root == 3
+
+
+def test_a_block_is_here_until_it_is_synced() -> None:
+    pending, place = Pending(0), Place(PLACE, 0, 10, 5, 1, 2)
+    pending.add(Record(PLACE, 0, 10, Kind.MESSAGES, 1, (b"head", b"block")))
+    assert pending.block(place) == b"block"
+    pending.commit(1)
+    assert pending.block(place) is None
+
+
+@pytest.mark.parametrize("ticket", [0, -1, 4])
+def test_ticket_out_of_order(ticket: int) -> None:
+    pending = Pending(0)
+    pending.issue(5)
+    pending.issue(5)
+    with pytest.raises(MisuseError, match="never go down"):
+        pending.issue(ticket)

@@ -1,0 +1,165 @@
+"""The bytes: known vectors, round trips, and what a damaged segment shows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.errors import MisuseError
+from stablecast.store.journal import JournalError
+from stablecast.store.journal import record_format as layout
+from stablecast.store.journal.record_format import (
+    Entry,
+    Gap,
+    Kind,
+    entry_at,
+    file_header,
+    file_salt,
+    intact,
+    scan,
+    seal,
+)
+
+SALT = 0xDEADBEEF
+HEADER = file_header(1, SALT)
+
+
+def record(body: bytes, *, kind: int = Kind.STATE, synced: int = 24, salt: int = SALT) -> bytes:
+    return seal(kind, 9, synced, (body[:2], memoryview(body)[2:]), salt) + body
+
+
+def test_file_header_vector() -> None:
+    assert HEADER.hex() == "73636a726e6c0d0a0003000000000001deadbeef" + HEADER[20:].hex()
+    assert len(HEADER) == layout.FILE_HEADER_BYTES == 24
+    assert file_salt(HEADER, 1) == SALT
+
+
+def test_record_header_vector() -> None:
+    head = seal(Kind.STATE, 9, 24, (b"{}",), SALT)
+    assert len(head) == layout.RECORD_HEADER_BYTES == 32
+    assert head[:24].hex() == "5ca502000000000200000000000000090000000000000018"
+
+
+@pytest.mark.parametrize("bad", [b"", HEADER[:-1], b"x" + HEADER[1:], HEADER[:-1] + b"\0", HEADER[:16] + bytes(8)])
+def test_bad_file_header(bad: bytes) -> None:
+    assert file_salt(bad, 1) is None
+
+
+def test_file_header_of_another_segment() -> None:
+    assert file_salt(HEADER, 2) is None
+
+
+def test_file_of_a_newer_release() -> None:
+    with pytest.raises(JournalError, match=r"format 4 .* use the newer release"):
+        file_salt(HEADER[:9] + b"\4" + HEADER[10:], 1)
+
+
+def test_record_of_a_newer_release() -> None:
+    with pytest.raises(JournalError, match="kind 77"):
+        entry_at(record(b"{}", kind=77), 0, SALT)
+
+
+@given(bodies=st.lists(st.binary(max_size=40), max_size=5), newest=st.booleans())
+def test_scan_finds_what_was_sealed(bodies: list[bytes], newest: bool) -> None:
+    data = HEADER + b"".join(map(record, bodies))
+    found = list(scan(data, SALT, newest=newest))
+    assert [data[item.body] for item in found if isinstance(item, Entry)] == bodies
+    assert not any(isinstance(item, Gap) for item in found)
+
+
+@given(data=st.data())
+def test_one_flipped_bit_loses_one_record(data: st.DataObject) -> None:
+    bodies = data.draw(st.lists(st.binary(max_size=40), min_size=1, max_size=5))
+    records = list(map(record, bodies))
+    victim = data.draw(st.integers(0, len(bodies) - 1))
+    broken = bytearray(records[victim])
+    bit = data.draw(st.integers(0, 8 * len(broken) - 1))
+    broken[bit // 8] ^= 1 << bit % 8
+    segment = HEADER + b"".join([*records[:victim], bytes(broken), *records[victim + 1 :]])
+    found = list(scan(segment, SALT, newest=False))
+    offset = 24 + sum(map(len, records[:victim]))
+    assert [item for item in found if isinstance(item, Gap)] == [Gap(offset, offset + len(broken), torn=False)]
+    good = [segment[item.body] for item in found if isinstance(item, Entry)]
+    assert good == bodies[:victim] + bodies[victim + 1 :]
+
+
+@given(data=st.data())
+def test_torn_end(data: st.DataObject) -> None:
+    whole = HEADER + record(b"{1}") + record(b"{22}")
+    cut = data.draw(st.integers(24, len(whole)))
+    left = whole[:cut] + data.draw(st.binary(max_size=20))
+    found = list(scan(left, SALT, newest=True))
+    gaps = [item for item in found if isinstance(item, Gap)]
+    assert len(gaps) <= 1
+    assert all(gap.torn for gap in gaps)
+    assert len(found) - len(gaps) == left.startswith(whole[:59]) + left.startswith(whole)
+
+
+def test_hole_in_an_unfinished_batch_is_torn() -> None:
+    first, second, third = record(b"{1}"), record(b"{2}", synced=59), record(b"{3}", synced=59)
+    data = HEADER + first + bytes(len(second)) + third
+    assert list(scan(data, SALT, newest=True))[1:] == [Gap(59, len(data), torn=True)]
+
+
+def test_hole_before_a_later_batch_is_damage() -> None:
+    first, second, third = record(b"{1}"), record(b"{2}", synced=59), record(b"{3}", synced=94)
+    data = HEADER + first + bytes(len(second)) + third
+    found = list(scan(data, SALT, newest=True))
+    assert found[1] == Gap(59, 94, torn=False)
+    assert isinstance(found[2], Entry)
+
+
+def test_record_inside_a_block_is_not_taken_for_one() -> None:
+    foreign = record(b"{}", salt=SALT + 1)
+    broken = b"x" + record(b"--" + foreign)[1:]
+    data = HEADER + broken + record(b"{1}")
+    assert next(scan(data, SALT, newest=False)) == Gap(24, 24 + len(broken), torn=False)
+
+
+def test_end_of_an_older_segment_is_damage() -> None:
+    assert list(scan(HEADER + b"xx", SALT, newest=False)) == [Gap(24, 26, torn=False)]
+
+
+STATES = st.lists(st.sampled_from([b"{}", b'{"a": [1, 2]}', '{"é": "},{"}'.encode(), b'{ "b" :\n1}']), max_size=4)
+
+
+@given(STATES)
+def test_states_come_back_byte_for_byte(states: list[bytes]) -> None:
+    assert layout.split_states(layout.join_states(states)) == states
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[{]", b"[{} {}]", b'{"a": 1}'])
+def test_checkpoint_that_is_no_array(body: bytes) -> None:
+    with pytest.raises(JournalError, match="not a JSON array"):
+        layout.split_states(body)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"7"])
+def test_state_that_is_no_object(body: bytes) -> None:
+    with pytest.raises(MisuseError, match="must be a JSON object"):
+        layout.checked_state(body)
+
+
+def test_body_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "MAX_BLOCK_BYTES", 4)
+    assert layout.bounded(b"1234") == b"1234"
+    with pytest.raises(MisuseError, match="5 bytes do not fit"):
+        layout.bounded(b"12345")
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.data())
+def test_a_segment_is_intact_if_a_scan_finds_nothing_but_records_where_they_are_said_to_be(
+    bodies: list[bytes], drawn: st.DataObject
+) -> None:
+    segment = HEADER + b"".join(record(body, kind=Kind.MESSAGES) for body in bodies)
+    entries = [item for item in scan(segment, SALT, newest=False) if isinstance(item, Entry)]
+    offsets = [entry.offset for entry in entries]
+    assert len(entries) == len(bodies)
+    assert intact(segment, SALT, offsets)
+    assert not intact(segment, SALT + 1, offsets) or not offsets
+    assert not intact(segment + b"\0", SALT, offsets)
+    assert not intact(segment, SALT, [*offsets, len(segment)])
+    if offsets:
+        assert not intact(segment, SALT, offsets[:-1])
+        assert not intact(segment[:-1], SALT, offsets)
+        at = drawn.draw(st.integers(layout.FILE_HEADER_BYTES, len(segment) - 1))
+        assert not intact(segment[:at] + bytes([segment[at] ^ 1]) + segment[at + 1 :], SALT, offsets)

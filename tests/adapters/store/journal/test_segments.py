@@ -1,0 +1,96 @@
+"""Files of a journal."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stablecast.store.journal import JournalError, segments
+from stablecast.store.journal.record_format import MESSAGES_HEAD, Kind, file_salt, seal
+from stablecast.store.journal.segments import (
+    Place,
+    Segment,
+    SegmentReader,
+    list_segments,
+    open_for_writing,
+    segment_path,
+)
+
+
+def segment(directory: Path, number: int) -> Segment:
+    return Segment(number, 5, segment_path(directory, number))
+
+
+def written(directory: Path, number: int, block: bytes) -> Place:
+    place = segment(directory, number)
+    parts = (MESSAGES_HEAD.pack(1, 2, 3, 4, 5), block)
+    data = seal(Kind.MESSAGES, 1, 0, parts, place.salt) + b"".join(parts)
+    place.path.write_bytes(b"abc" + data)
+    return Place(place, 3, len(data), 2, 4, 3)
+
+
+def test_listing_sorts_and_ignores_strangers(tmp_path: Path) -> None:
+    for name in ("00000010.seg", "00000002.seg", "00000012.seg.damaged", "lock", "1.seg", "00000099.seg.bak"):
+        (tmp_path / name).touch()
+    found, highest = list_segments(tmp_path)
+    assert list(found) == [2, 10]
+    assert highest == 12
+
+
+def test_new_segment_is_durable_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(segments, "sync_directory", lambda _: steps.append("directory"))
+    place = segment(tmp_path, 1)
+    os.close(open_for_writing(place, lambda _: steps.append("file")))
+    assert steps == ["file", "directory"]
+    assert file_salt(place.path.read_bytes(), 1) == 5
+    os.close(open_for_writing(place, lambda _: steps.append("again")))
+    assert steps == ["file", "directory"]
+
+
+def test_directory_is_synced_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink()))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    segments.sync_directory(tmp_path)
+    assert synced == [tmp_path]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_failed_creation_closes_the_file(tmp_path: Path) -> None:
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    place = segment(tmp_path, 1)
+    with pytest.raises(OSError, match="Input/output"):
+        open_for_writing(place, broken)
+    assert not place.on_disk
+
+
+def test_open_files_are_bounded(tmp_path: Path) -> None:
+    reader = SegmentReader(2)
+    records = [written(tmp_path, number, bytes([number]) * number) for number in range(5)]
+    for _ in range(2):
+        for number, record in enumerate(records):
+            assert reader.block(record) == bytes([number]) * number
+            assert len(reader._open) <= 2
+    reader.close(records[4].segment)
+    reader.close(records[0].segment)  # it is not open any more
+    assert list(reader._open) == [3]
+    reader.close_all()
+    assert not reader._open
+
+
+@pytest.mark.parametrize("size", [3, 20, 66])
+def test_damage_since_the_open(tmp_path: Path, size: int) -> None:
+    record = written(tmp_path, 1, b"hello")
+    os.truncate(record.segment.path, size)
+    reader = SegmentReader()
+    with pytest.raises(JournalError, match=r"record at 3 of .*00000001.seg fails its checksum"):
+        reader.block(record)
+    reader.close_all()
+
+
+def test_file_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"cannot read .*00000001.seg"):
+        SegmentReader().block(Place(segment(tmp_path, 1), 0, 9, 2, 4, 3))

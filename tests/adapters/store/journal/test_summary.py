@@ -1,0 +1,160 @@
+"""Summaries of full segments: what an open makes of them is what it makes of the segments."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from stablecast.store.journal import Disk, Journal
+from stablecast.store.journal.summary import Summary, decoded
+from tests.adapters.store.journal.support import numbers, segments, start
+
+UNVERIFIED = Disk(verify=False)
+HEADER_BYTES = 40
+
+
+def example() -> Summary:
+    summary = Summary()
+    for offset in (24, 90):
+        summary.note(offset)
+    summary.add(7, -5, 3, 99, 130, 60)
+    summary.add(8, 0, 1, 1 << 63, 190, 50)
+    summary.add(7, -2, 1, 99, 240, 50)
+    return summary
+
+
+def test_what_is_written_is_read() -> None:
+    found = decoded(example().encoded(3, 5, 1000), 3, 5, 1000)
+    assert found is not None
+    assert list(found.others) == [24, 90]
+    told = {key: list(runs.records()) for key, runs in found.runs.items()}
+    assert told == {(7, 99): [(130, 60, -5, 99, 3), (240, 50, -2, 99, 1)], (8, 1 << 63): [(190, 50, 0, 1 << 63, 1)]}
+
+
+def test_any_flipped_bit_and_any_missing_byte_is_noticed() -> None:
+    data = example().encoded(3, 5, 1000)
+    for at in range(len(data)):
+        assert decoded(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :], 3, 5, 1000) is None
+        assert decoded(data[:at], 3, 5, 1000) is None
+
+
+@pytest.mark.parametrize(("number", "salt", "end"), [(4, 5, 1000), (3, 6, 1000), (3, 5, 1001)])
+def test_a_summary_of_another_segment_is_none(number: int, salt: int, end: int) -> None:
+    assert decoded(example().encoded(3, 5, 1000), number, salt, end) is None
+
+
+async def written(directory: Path, in_the_way: str | None = None) -> None:
+    """Segments with two streams, two lives of one of them, a late run, states and erasures."""
+    owner = start(directory, segment_bytes=500, states=lambda: [b'{"kept":1}'])
+    if in_the_way is not None:
+        (directory / in_the_way).mkdir()
+    ticket = 0
+    for number in range(0, 40, 2):
+        for first in (number + 2, number):
+            ticket += 1
+            owner.journal.append_messages(1, first, 2, 5 if number < 20 else 6, b"%02d" % first, ticket)
+        owner.journal.append_messages(2, number, 2, 9, b"x" * 30, ticket)
+    owner.journal.append_state(b'{"last":2}', ticket)
+    owner.journal.trim(1, 3, ticket)
+    owner.journal.cut(2, 31, ticket)
+    for number in range(3):
+        owner.journal.append_messages(1, 50 + number, 1, 6, b"y" * 400, ticket)
+    await owner.journal.close()
+
+
+def summaries(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.sum"))
+
+
+def full(directory: Path) -> list[str]:
+    return [path.stem for path in segments(directory)[:-1]]
+
+
+def shown(directory: Path, disk: Disk) -> tuple[object, ...]:
+    journal = Journal.open(directory, disk)
+    blocks = {(stream, n): journal.read(stream, n) for stream in (1, 2) for n in numbers(journal, stream)}
+    found = (blocks, journal.trail(1), journal.trail(2), journal.recovered_states, journal.reports, journal.whole)
+    journal.abort()
+    return found
+
+
+async def test_an_open_from_summaries_finds_what_a_scan_finds(tmp_path: Path) -> None:
+    await written(tmp_path)
+    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
+    assert len(full(tmp_path)) > 2
+    by_summaries = shown(tmp_path, UNVERIFIED), shown(tmp_path, Disk())
+    for path in summaries(tmp_path):
+        path.unlink()
+    assert by_summaries == (shown(tmp_path, Disk()),) * 2
+
+
+@pytest.mark.parametrize("at", [30, 60, -1, -200])
+async def test_an_open_that_verifies_finds_every_damage_that_a_scan_finds(tmp_path: Path, at: int) -> None:
+    """P-830, T12: a summary tells where to look, never that all is well."""
+    await written(tmp_path)
+    damaged = segments(tmp_path)[1]
+    data = bytearray(damaged.read_bytes())
+    data[at] ^= 1
+    damaged.write_bytes(data)
+    found = shown(tmp_path, Disk())
+    for path in summaries(tmp_path):
+        path.unlink()
+    assert found == shown(tmp_path, Disk())
+    assert f"{damaged} is damaged" in str(found)
+
+
+async def test_a_missing_or_bad_summary_is_written_anew(tmp_path: Path) -> None:
+    """By a scan, which the open then has to do."""
+    await written(tmp_path)
+    expected = shown(tmp_path, Disk())
+    first, second, *_ = summaries(tmp_path)
+    kept = first.read_bytes(), second.read_bytes()
+    first.unlink()
+    second.write_bytes(kept[1][:-1])
+    assert shown(tmp_path, UNVERIFIED) == expected
+    assert (first.read_bytes(), second.read_bytes()) == kept
+
+
+async def test_what_is_no_message_is_verified_all_the_same(tmp_path: Path) -> None:
+    """The segment is scanned then, and what is damaged is reported."""
+    await written(tmp_path)
+    first = segments(tmp_path)[0]
+    data = bytearray(first.read_bytes())
+    data[60] ^= 1  # in the checkpoint
+    first.write_bytes(data)
+    (report,) = Journal.open(tmp_path, UNVERIFIED).reports
+    assert f"{first} is damaged" in report
+
+
+async def test_a_summary_goes_with_its_segment(tmp_path: Path) -> None:
+    await written(tmp_path)
+    (tmp_path / "00000099.sum").write_bytes(b"left over")
+    segments(tmp_path)[0].unlink()
+    journal = Journal.open(tmp_path, UNVERIFIED)
+    journal.abort()
+    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)
+
+
+async def test_a_summary_in_whose_place_the_disk_does_nothing_is_done_without(tmp_path: Path) -> None:
+    """It can be neither written, read nor removed: what was stored is there, and who reads goes on."""
+    await written(tmp_path, in_the_way="00000002.sum")
+    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)  # those behind it, too
+    found = shown(tmp_path, UNVERIFIED)
+    (tmp_path / "00000002.sum").rmdir()
+    for path in summaries(tmp_path):
+        path.unlink()
+    assert found == shown(tmp_path, Disk())
+
+
+async def test_half_a_summary_on_a_full_disk_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full_disk)
+        await written(tmp_path)
+        assert summaries(tmp_path) == []
+    shown(tmp_path, UNVERIFIED)
+    assert [path.stem for path in summaries(tmp_path)] == full(tmp_path)

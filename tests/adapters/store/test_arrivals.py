@@ -1,0 +1,227 @@
+"""What arrives at a store: fed, counted, paused, and nothing twice."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from stablecast.core.protocol.effects import Join, Leave
+from stablecast.core.protocol.inputs import Arrived, Data, Ended, Gone, Lost, StoreInput
+from stablecast.core.protocol.messages import Message as ControlMessage
+from stablecast.core.protocol.messages import SourceInfoRequest
+from stablecast.runtime.ports import PortError
+from stablecast.store import arrivals, shared_sessions
+from stablecast.store.arrivals import Inlet
+from stablecast.transports import codec
+from stablecast.transports.codec.lbttcp import Run, StreamDecoder
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.headers import UnknownHeader
+from stablecast.transports.wire.lbmc import MessageKind
+from tests.adapters.runtime.peers import data
+
+SESSION, TOPIC_INDEX = 5, 7
+LIFE = codec.join(SESSION, TOPIC_INDEX)
+NONSENSE = lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))
+
+
+class Joiner:
+    """A joined stream that nobody sends on."""
+
+    def __init__(self, transport: str, session: int, on_items: object, on_end: Callable[[bool], None]) -> None:
+        self.made = (transport, session)
+        self.on_end = on_end
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.calls.append(name)
+
+    async def close(self) -> None:
+        self.calls.append("close")
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.fed: list[StoreInput] = []
+        self.told: list[ControlMessage] = []
+        self.oddities: Counter[str] = Counter()
+        self.inlet = Inlet(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
+
+    def joiner(self) -> Any:
+        return self.inlet.joiners[LIFE]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(arrivals, "Joiner", Joiner)
+    return Bench()
+
+
+def run(first: int, count: int) -> Run:
+    block = b"".join(data(number, b"x") for number in range(first, first + count))
+    return Run(TOPIC_INDEX, first, count, count, block)
+
+
+async def test_what_comes_on_a_stream_is_fed_and_counted(bench: Bench) -> None:
+    """P-917, P-920: a gap is told behind the run that shows it."""
+    bench.inlet.join(Join(LIFE, "a:1"))
+    bench.inlet.on_stream(SESSION, [run(0, 3), run(5, 1)])
+    first, second, lost = bench.fed
+    assert isinstance(first, Data)
+    assert isinstance(second, Data)
+    assert (first.count, second.wire_first, lost) == (3, 5, Lost(LIFE, 3, 2))
+    traffic = bench.inlet.traffic[LIFE]
+    assert (traffic.received, traffic.payload_bytes, traffic.reads, traffic.lost) == (4, 4, 2, 2)
+    assert len(bench.inlet.tokens) == 2
+
+
+async def test_what_comes_late_for_a_stream_that_was_left_is_counted_as_well(bench: Bench) -> None:
+    bench.inlet.on_stream(SESSION, [run(0, 1)])
+    assert bench.inlet.traffic[LIFE].received == 1
+
+
+async def test_a_stream_is_joined_once_and_forgotten_when_it_is_left(bench: Bench) -> None:
+    bench.inlet.join(Join(LIFE, "a:1"))
+    joiner = bench.joiner()
+    bench.inlet.join(Join(LIFE, "a:1"))
+    assert bench.joiner() is joiner
+    assert joiner.made == ("a:1", SESSION)
+    bench.inlet.leave(Leave(LIFE))
+    bench.inlet.leave(Leave(LIFE))
+    assert (joiner.calls, bench.inlet.joiners, bench.inlet.traffic) == (["abandon"], {}, {})
+
+
+async def test_a_stream_that_ends_is_told(bench: Bench) -> None:
+    bench.inlet.join(Join(LIFE, "a:1"))
+    joiner = bench.joiner()
+    joiner.on_end(False)
+    joiner.on_end(True)
+    joiner.on_end(True)
+    assert bench.fed == [Ended(LIFE), Gone("a:1"), Gone("a:1")]
+    assert not bench.inlet.joiners
+
+
+async def test_while_it_is_paused_nothing_is_read_not_even_of_a_new_stream(bench: Bench) -> None:
+    bench.inlet.pause(False)
+    bench.inlet.join(Join(LIFE, "a:1"))
+    bench.inlet.pause(True)
+    bench.inlet.pause(True)
+    other = codec.join(6, 7)
+    bench.inlet.join(Join(other, "a:2"))
+    later: Any = bench.inlet.joiners[other]
+    bench.inlet.pause(False)
+    assert bench.joiner().calls == later.calls == ["pause", "resume"]
+    await bench.inlet.close()
+    assert later.calls[-1] == "close"
+
+
+async def test_messages_on_the_port_are_told_and_retransmissions_fed(bench: Bench) -> None:
+    recovered = codec.Recovered(LIFE, LIFE, 4, b"x")
+    items = [item for stored in (codec.encode_recovered(recovered),) for item in decoded(stored)]
+    asks = decoded(codec.encode(SourceInfoRequest(LIFE)))
+    bench.inlet.on_items([*asks, *items, run(0, 1), NONSENSE], None)  # type: ignore[arg-type]
+    assert bench.told == [SourceInfoRequest(LIFE)]
+    assert [type(one) for one in bench.fed] == [Data]
+    assert bench.oddities == {"data-on-request-port": 1, "malformed-on-request-port": 1}
+
+
+async def test_announcements_on_a_stream_are_fed(bench: Bench) -> None:
+    bench.inlet.on_stream(SESSION, [*decoded(codec.encode(SourceInfoRequest(LIFE))), NONSENSE])
+    assert bench.fed == [Arrived(SourceInfoRequest(LIFE))]
+    assert bench.oddities == {"malformed-on-stream": 1}
+
+
+def decoded(stored: bytes) -> list[Any]:
+    return list(StreamDecoder().feed(stored))
+
+
+class Over:
+    """A session over LBT-RM or LBT-RU that is joined; `made` are all of them."""
+
+    made: ClassVar[list["Over"]] = []
+
+    def __init__(self, *made: Any, patient: bool) -> None:
+        _, self.where, self.settings, self.on_items, self.on_lost, self.on_end = made
+        self.patient = patient
+        self.calls: list[str] = []
+        Over.made.append(self)
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.calls.append(name)
+
+
+@pytest.mark.parametrize("place", ["LBT-RU:10.0.0.1:5:00000005", "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"])
+async def test_of_a_session_that_sources_share_what_is_of_a_topic_is_fed_and_gaps_are_not_losses(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """P-401: the transport repairs what is missing; only what it gives up is lost, and its end is no proof of one."""
+    monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
+    Over.made.clear()
+    bench.inlet.join(Join(LIFE, place))
+    (over,) = Over.made
+    assert (str(over.where), over.patient) == (place, True)
+    other = Run(TOPIC_INDEX + 1, 0, 1, 1, b"")
+    over.on_items(SESSION, [run(0, 3), other, run(5, 1), *decoded(codec.encode(SourceInfoRequest(LIFE)))])
+    first, second, told = bench.fed
+    assert isinstance(first, Data)
+    assert isinstance(second, Data)
+    assert (first.count, second.wire_first, told) == (3, 5, Arrived(SourceInfoRequest(LIFE)))
+    over.on_lost(Lost(LIFE + 1, 3, 2))
+    over.on_lost(Lost(LIFE, 3, 2))
+    over.on_end(False)
+    assert bench.fed[3:] == [Lost(LIFE, 3, 2), Ended(LIFE)]
+    assert bench.inlet.traffic[LIFE].lost == 2
+    bench.inlet.leave(Leave(LIFE))
+    over.on_lost(Lost(LIFE, 7, 1))
+    assert bench.inlet.statistics() == {}
+
+
+async def test_a_session_that_cannot_be_joined_is_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deaf(*_: object, **__: object) -> None:
+        raise PortError("this interface cannot hear groups")
+
+    monkeypatch.setattr(shared_sessions, "ReliableJoiner", deaf)
+    bench.inlet.join(Join(LIFE, "LBTRM:10.0.0.1:5:00000005:224.1.1.1:6"))
+    assert (bench.oddities, bench.inlet.joiners) == ({"stream-not-joined": 1}, {})
+
+
+async def test_a_session_is_joined_once_for_all_its_sources_and_left_with_the_last(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-250: what is announced is fed once, however many sources share the session."""
+    monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
+    Over.made.clear()
+    place, second = "LBT-RU:10.0.0.1:5:00000005", LIFE + 1
+    bench.inlet.join(Join(LIFE, place))
+    bench.inlet.pause(True)
+    bench.inlet.join(Join(second, place))
+    (over,) = Over.made
+    other = Run(TOPIC_INDEX + 1, 0, 1, 1, b"")
+    over.on_items(SESSION, [run(0, 1), other, *decoded(codec.encode(SourceInfoRequest(LIFE)))])
+    assert [fed.session for fed in bench.fed if isinstance(fed, Data)] == [LIFE, second]
+    assert len(bench.fed) == 3
+    over.on_end(False)
+    assert bench.fed[3:] == [Ended(LIFE), Ended(second)]
+    bench.inlet.pause(False)
+    bench.inlet.leave(Leave(LIFE))
+    assert over.calls == ["pause", "pause", "resume", "resume"]
+    bench.inlet.leave(Leave(second))
+    assert over.calls[4:] == ["abandon"]
+
+
+async def test_a_life_that_takes_the_place_of_another_on_a_session_keeps_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_sessions, "ReliableJoiner", Over)
+    Over.made.clear()
+    place, same_topic = "LBT-RU:10.0.0.1:5:00000005", codec.join(SESSION + 1, TOPIC_INDEX)
+    bench.inlet.join(Join(LIFE, place))
+    bench.inlet.join(Join(same_topic, place))
+    bench.inlet.leave(Leave(LIFE))
+    (over,) = Over.made
+    over.on_items(SESSION, [run(0, 1)])
+    (fed,) = bench.fed
+    assert isinstance(fed, Data)
+    assert (fed.session, over.calls) == (same_topic, [])
+    await bench.inlet.close()
+    assert over.calls == ["abandon"]

@@ -1,0 +1,265 @@
+"""Several stores in one process, and what is seen of them from outside."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import attrs
+import pytest
+
+from stablecast.client import Context
+from stablecast.config.plan import Limits
+from stablecast.core.protocol.settings import PatternType, StoreConfig, TopicPattern
+from stablecast.store import failed_stores
+from stablecast.store import hosts as hosting
+from stablecast.store.hosts import Hosts
+from stablecast.store.journal import Disk, JournalError
+from stablecast.store.observatory import Observatory, Watched
+from stablecast.store.settings import StoreSettings
+from stablecast.store.store import Store
+from tests.support.network import KEPT, LOCAL
+
+TOPIC = "orders"
+RULE = TopicPattern("^orders", attrs.evolve(KEPT, size_limit=1_000_000), PatternType.PCRE)
+
+
+def settings(directory: Path, name: str, **more: object) -> StoreSettings:
+    directory.mkdir()
+    config = attrs.evolve(StoreConfig("", 1), topics=(RULE,))
+    return StoreSettings(f"{LOCAL}:0", directory, config, name=name, state_directory=directory, new=True, **more)  # type: ignore[arg-type]
+
+
+def two(directory: Path, **more: object) -> Hosts:
+    return Hosts([settings(directory / name, name, **more) for name in ("a", "b")], asyncio.new_event_loop)
+
+
+async def test_each_store_has_a_thread_and_serves(tmp_path: Path) -> None:
+    """P-125, P-126: two stores on two directories, in parallel."""
+    hosts = two(tmp_path)
+    await hosts.start()
+    names = {thread.name for thread in threading.enumerate()}
+    assert {"store-a", "store-b"} <= names
+    stores = [host.store.address for host in hosts.hosts]
+    async with Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=stores)
+        await source.send_many([b"x"] * 10)
+        await source.wait_stable_through(9)
+    observatory = Observatory(hosts.watched)
+    assert len(observatory) == 2
+    for index in range(2):
+        assert [view.messages for view in await observatory.sources(index)] == [10]
+    await hosts.stop()
+    assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
+
+
+async def test_if_one_cannot_start_the_others_are_stopped(tmp_path: Path) -> None:
+    hosts = two(tmp_path)
+    (tmp_path / "b").rmdir()
+    with pytest.raises(Exception, match="there is no state directory"):
+        await hosts.start()
+    assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
+
+
+class Breaking:
+    """A disk whose writes and syncs fail with `number` while that is set."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def sync(self, descriptor: int) -> None:
+        if self.number:
+            raise OSError(self.number, os.strerror(self.number))
+        os.fdatasync(descriptor)
+
+
+@asynccontextmanager
+async def tended(directory: Path, **more: object) -> AsyncIterator[tuple[Hosts, list[Breaking], list[str]]]:
+    """Two stores of a daemon, their disks, and what was logged. Whoever fails is parked."""
+    said: list[str] = []
+    disks = [Breaking(), Breaking()]
+    log = lambda severity, who, code, text: said.append(f"{severity.value} {who} {code} {text}")  # noqa: E731
+    found = [
+        settings(directory / name, name, log=log, disk=Disk(sync=disk.sync), **more)
+        for name, disk in zip("ab", disks, strict=True)
+    ]
+    hosts = Hosts(found, asyncio.new_event_loop)
+    await hosts.start()
+    tending = asyncio.create_task(hosts.tend())
+    try:
+        yield hosts, disks, said
+    finally:
+        tending.cancel()
+        with suppress(asyncio.CancelledError):
+            await tending
+
+
+async def stable(hosts: Hosts, index: int, session_id: int) -> int:
+    """Send a message to one store; returns its number once it is stable there."""
+    async with Context(session_id=session_id) as context:
+        source = await context.source(f"{TOPIC}{index}", stores=[hosts.hosts[index].store.address])
+        sent = await source.send(b"x")
+        await sent.stable()
+        return sent.number
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what another thread does."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def break_down(hosts: Hosts, disk: Breaking, number: int) -> None:
+    """Have the first store meet with an error of its disk."""
+    async with Context(session_id=9) as context:
+        source = await context.source(f"{TOPIC}0", stores=[hosts.hosts[0].store.address])
+        disk.number = number
+        await source.send(b"never stable")
+        await until(hosts.hosts[0].store.failed.done)
+        assert source.stable_through == -1
+
+
+async def test_a_store_whose_disk_fails_is_parked_alone_until_an_operator_resumes_it(tmp_path: Path) -> None:
+    async with tended(tmp_path) as (hosts, disks, said):
+        address = hosts.hosts[0].store.address
+        await break_down(hosts, disks[0], errno.EIO)
+        await until(lambda: any("a parked" in line for line in said))
+        observatory = Observatory(hosts.watched)
+        view = await observatory.store(0)
+        assert "Input/output error" in view.failure
+        assert (view.name, view.address, view.sources) == ("a", address, 1)
+        assert await stable(hosts, 1, 1) == 0
+        assert not await observatory.resume(1), "it is not parked"
+        assert await observatory.resume(0)
+        await until(lambda: any("could not be started again" in line or "returned" in line for line in said))
+        assert "could not be started again" in said[-1], "its disk is as bad as before"
+        disks[0].number = 0
+        assert await observatory.resume(0)
+        await until(lambda: any("a returned" in line for line in said))
+        assert hosts.hosts[0].store.address == address
+        assert await stable(hosts, 0, 9) >= 0
+        assert (await Observatory(hosts.watched).store(0)).failure == ""
+    await hosts.stop()
+    assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
+
+
+async def test_a_store_that_found_no_room_returns_when_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [1 << 30]
+    monkeypatch.setattr(hosting, "free_bytes", lambda _: free[0])
+    monkeypatch.setattr(hosting, "ROOM_SECONDS", 0.01)
+    monkeypatch.setattr(failed_stores, "FIRST_WAIT_SECONDS", 0.01)
+    async with tended(tmp_path, limits=Limits(room_bytes=1 << 20)) as (hosts, disks, said):
+        await until(lambda: hosts.hosts[0].store.room.free > 0)
+        free[0] = 1 << 19
+        await until(lambda: any("WARNING a room-low" in line for line in said))
+        await break_down(hosts, disks[0], errno.ENOSPC)
+        await until(lambda: any("ERROR a parked" in line for line in said))
+        [line] = [line for line in said if "a parked" in line]
+        assert "it returns when 1,048,576 bytes are free (limit room-bytes)" in line
+        disks[0].number = 0
+        free[0] = 1 << 20
+        await until(lambda: any("a returned" in line for line in said))
+        assert any("INFO a room-back" in line for line in said)
+        assert await stable(hosts, 0, 9) >= 0
+    await hosts.stop()
+
+
+async def test_a_store_that_is_parked_at_the_end_is_told(tmp_path: Path) -> None:
+    async with tended(tmp_path) as (hosts, disks, said):
+        await break_down(hosts, disks[0], errno.EIO)
+        await until(lambda: any("a parked" in line for line in said))
+    with pytest.raises(JournalError, match="Input/output error"):
+        await hosts.stop()
+    assert not {"store-a", "store-b"} & {thread.name for thread in threading.enumerate()}
+
+
+async def test_without_stores_there_is_nothing_to_tend() -> None:
+    hosts = Hosts([], asyncio.new_event_loop)
+    await hosts.start()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await hosts.tend()
+    await hosts.stop()
+
+
+def test_patience_grows_while_a_store_does_not_last() -> None:
+    patience = failed_stores.Patience()
+    assert [patience.after(1) for _ in range(3)] == [2.0, 4.0, 8.0]
+    assert max(patience.after(1) for _ in range(50)) == 2.0 * (1 << (failed_stores.MAX_DOUBLINGS - 1))
+    assert patience.after(failed_stores.STEADY_SECONDS + 1) == 2.0
+
+
+async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
+    """P-902..P-923: index, stores, a store, its sources, and their receivers."""
+    hosts = two(tmp_path)
+    await hosts.start()
+    observatory = Observatory(hosts.watched)
+    address = hosts.hosts[0].store.address
+    async with Context(session_id=1) as context, Context(session_id=2) as other:
+        source = await context.source(TOPIC, stores=[address])
+        await source.send_many([b"x" * 100] * 10)
+        await source.wait_stable_through(9)
+        receiver = other.receiver(TOPIC, source=source.config.transport)
+        for _ in range(4):
+            (await anext(receiver)).consumed()
+        view = await observatory.store(0)
+        while view.receivers == 0:
+            await asyncio.sleep(0.05)
+            view = await observatory.store(0)
+        ((topic, reg_id, session_id),) = view.topics
+        seen = await observatory.source(0, reg_id)
+        assert seen is not None
+        (reading,) = seen.receivers
+        assert await observatory.receiver(0, reading.reg_id) is not None
+        assert await observatory.receiver(0, reg_id) is None
+        assert await observatory.source(0, 0) is None
+        await observatory.reset_rates(0)
+        await observatory.drain(0, on=True)
+        assert hosts.hosts[0].store.draining
+        assert await observatory.evict(0, reading.reg_id)
+        assert not await observatory.evict(0, 0)
+        assert await observatory.receiver(0, reading.reg_id) is None
+    await hosts.stop()
+    assert (view.index, view.name, view.address, topic, session_id) == (0, "a", address, TOPIC, 1)
+    assert view.cache_directory == view.state_directory == str(tmp_path / "a")
+    assert view.patterns == (("^orders", "pcre", "disk"),)
+    assert view.requests[0] == 262_144
+    assert (view.sources, view.receivers, view.failure, view.draining, view.muted_for_ns) == (1, 1, "", False, 0)
+    assert view.journal.disk_bytes > 1000
+    assert view.journal.syncs > 0
+    assert (seen.topic, seen.session_id, seen.repository, seen.paced, seen.active) == (TOPIC, 1, "disk", False, True)
+    assert (seen.messages, seen.window) == (10, (0, 0, 9))
+    assert seen.memory == (1120, RULE.repository.size_threshold, 1_000_000)
+    assert (seen.sync, seen.in_progress, seen.holes, seen.lost) == ((9, 9, 9), (0, 0), 0, 0)
+    assert seen.offsets == (0, 1120, RULE.repository.disk_limit)
+    assert (seen.bursts, seen.drops, seen.replicas, seen.proxied) == ((0, 0, 0), (0, 0), 0, False)
+    assert (seen.traffic.received, seen.traffic.payload_bytes) == (10, 1000)
+    assert seen.transport == source.config.transport
+    assert (reading.source_reg_id, reading.source_session_id, reading.session_id) == (reg_id, 1, 2)
+    assert reading.lag == 9 - max(reading.acknowledged, -1)
+
+
+async def test_what_is_seen_is_at_most_a_second_old_and_asked_for_once(tmp_path: Path) -> None:
+    hosts = two(tmp_path)
+    await hosts.start()
+    observatory = Observatory(hosts.watched)
+    first = await observatory.store(1)
+    assert await observatory.store(1) is first
+    observatory._kept["store", 1] = (0, first)
+    assert await observatory.store(1) is not first
+    await hosts.stop()
+
+
+async def test_a_store_is_seen_from_its_own_loop(tmp_path: Path) -> None:
+    store = Store(settings(tmp_path / "a", "a"))
+    await store.start()
+    view = await Observatory([Watched(store, asyncio.get_running_loop(), 0)]).store(0)
+    await store.stop()
+    assert view.connections == 0
+    assert view.proxies == 0

@@ -1,0 +1,190 @@
+"""What a daemon does to its process: pidfile, another user, no terminal."""
+
+import errno
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stablecast.store import process
+from stablecast.store.process import Pidfile, ProcessError, become
+from tests.support.processes import alive
+
+
+def test_a_pidfile_names_the_process_and_goes_with_it(tmp_path: Path) -> None:
+    """P-803."""
+    path = tmp_path / "pid"
+    pidfile = Pidfile.write(path)
+    assert path.read_text() == f"{os.getpid()}\n"
+    Pidfile.write(path)
+    pidfile.remove()
+    assert not path.exists()
+    pidfile.remove()
+
+
+def test_a_pidfile_of_a_daemon_that_runs_is_respected(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    path.write_text(f"{os.getppid()}\n")
+    with pytest.raises(ProcessError, match=f"process {os.getppid()}, which runs, has the pidfile {path}"):
+        Pidfile.write(path)
+
+
+@pytest.mark.parametrize("content", ["", "many", "-1", "4194305"])
+def test_a_pidfile_that_was_left_behind_is_taken(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    path.write_text(content)
+    Pidfile.write(path)
+    assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_process_of_another_user_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pid"
+    path.write_text("77\n")
+
+    def forbidden(_: int, __: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", forbidden)
+    with pytest.raises(ProcessError, match="process 77"):
+        Pidfile.write(path)
+
+
+def test_a_pidfile_that_cannot_be_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pidfile = Pidfile.write(tmp_path / "pid")
+
+    def forbidden(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    pidfile.remove()
+    assert (tmp_path / "pid").exists()
+
+
+def test_who_is_not_root_stays_who_he_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-804."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "setuid", lambda _: pytest.fail("not allowed"))
+    become(0, 0, [])
+
+
+def test_nobody_is_asked_to_change() -> None:
+    become(None, None, [])
+
+
+@pytest.mark.parametrize(("uid", "gid"), [(65_534, 65_533), (65_534, None), (None, 65_533)])
+def test_root_becomes_another_user(
+    uid: int | None, gid: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-804: the group first, for a user without rights cannot change it."""
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for name in ("chown", "setgroups", "setgid", "setuid"):
+        monkeypatch.setattr(os, name, lambda *given, name=name: calls.append((name, *given)))
+    become(uid, gid, [tmp_path])
+    groups = [] if gid is None else [("setgroups", [gid]), ("setgid", gid)]
+    users = [] if uid is None else [("setuid", uid)]
+    owner = ("chown", tmp_path, -1 if uid is None else uid, -1 if gid is None else gid)
+    assert calls == [owner, *groups, *users]
+
+
+def test_what_the_system_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "setuid", refused)
+    with pytest.raises(ProcessError, match="cannot become user 7 and group None: Invalid argument; correct"):
+        become(7, None, [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+def test_a_process_really_becomes_nobody_who_must_be_able_to_read_it() -> None:
+    program = """
+import os
+from stablecast.store.process import ProcessError, become
+try:
+    become(65534, 65534, [])
+    print("yes")
+except ProcessError as error:
+    print(error)
+print(os.getresuid())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    told, who = done.stdout.splitlines()
+    assert who == "(65534, 65534, 65534)"
+    assert told == "yes" or re.fullmatch("user 65534 cannot read .+, which runs here: install it where .+", told)
+
+
+def test_who_could_load_nothing_any_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "setuid", lambda _: None)
+    monkeypatch.setattr(os, "access", lambda _, __: False)
+    with pytest.raises(ProcessError, match=r"cannot read .*, which runs here: install it"):
+        become(7, None, [])
+
+
+DETACHED = """
+import os, signal, sys
+from stablecast.store.process import detach
+detached = detach()
+if isinstance(detached, int):
+    print("parent", detached, flush=True)
+    sys.exit(detached)
+print("child", flush=True)
+if sys.argv[2] == "fails":
+    sys.exit(3)
+detached.ready()
+ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+open(sys.argv[1], "w").write(f"{os.getpid()} {os.getsid(0)} {os.isatty(0)} {ignored}")
+print("nobody reads this")
+"""
+
+
+def detached(told: Path, how: str) -> "subprocess.CompletedProcess[str]":
+    """What the process says and how it ends that detaches a daemon."""
+    command = [sys.executable, "-c", DETACHED, str(told), how]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_detached_daemon_leaves_its_terminal_and_its_parent_ends(tmp_path: Path) -> None:
+    """P-704: what reads the parent's output is not held up by the child."""
+    told = tmp_path / "told"
+    done = detached(told, "works")
+    assert (done.returncode, done.stdout) == (0, "child\nparent 0\n")
+    while not told.exists() or not told.read_text():
+        pass
+    number, session, terminal, ignored = told.read_text().split()
+    assert (number, terminal, ignored) == (session, "False", "True")
+    while alive(int(number)):
+        pass
+
+
+def test_a_daemon_that_fails_before_it_is_ready_fails_for_all_to_see(tmp_path: Path) -> None:
+    done = detached(tmp_path / "told", "fails")
+    assert (done.returncode, done.stdout) == (3, "child\nparent 3\n")
+
+
+def test_a_daemon_uses_as_many_descriptors_as_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [(256, 4096)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, asked: limits.append(asked))
+    process.allow_descriptors()
+    assert limits[-1] == (4096, 4096)
+    assert 0 < process.descriptors_for_streams() < 4096 - process.RESERVED_DESCRIPTORS
+
+
+def test_where_few_descriptors_are_left_none_is_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowest = os.dup(0)
+    os.close(lowest)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (lowest + process.RESERVED_DESCRIPTORS, 4096))
+    assert process.descriptors_for_streams() == 0
+
+    def none(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, "open", none)
+    assert process.descriptors_for_streams() == 0

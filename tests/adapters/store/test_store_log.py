@@ -1,0 +1,107 @@
+"""What a store says in its log."""
+
+from collections import Counter
+
+import pytest
+
+from stablecast.core.protocol.events import (
+    Event,
+    LostAtStore,
+    MessagesDropped,
+    Oddity,
+    ProxyEnded,
+    ProxyStarted,
+    ReleasedUnread,
+    RequestsDropped,
+    Wakeup,
+)
+from stablecast.core.protocol.messages import Refusal, Refused, Registered, Role, SourceInfoRequest
+from stablecast.store.journal import JournalError
+from stablecast.store.log_lines import Severity
+from stablecast.store.store_log import EVERY, NAMED_DAMAGES, Teller
+from tests.support.tree import ROOT
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.lines: list[tuple[Severity, str, str, str]] = []
+        self.oddities: Counter[str] = Counter()
+        self.events: Counter[str] = Counter()
+        self.teller = Teller("a", lambda *line: self.lines.append(line), self.oddities, self.events)
+
+    def codes(self) -> list[str]:
+        return [code for _, _, code, _ in self.lines]
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "severity"),
+    [
+        (ReleasedUnread(5, 6, 70), "released-unread", Severity.WARNING),
+        (LostAtStore(5, 1, 2), "loss", Severity.WARNING),
+        (LostAtStore(5, 1, 2000, burst=True), "burst-loss", Severity.WARNING),
+        (ProxyStarted(5), "proxy-started", Severity.INFO),
+        (ProxyEnded(5, "it is back"), "proxy-ended", Severity.INFO),
+        (MessagesDropped(5, 1, 2), "messages-dropped", Severity.WARNING),
+        (RequestsDropped(5), "requests-dropped", Severity.WARNING),
+        (Oddity("late-ack", "text"), "late-ack", Severity.INFO),
+    ],
+)
+def test_events_become_lines(event: Event, code: str, severity: Severity) -> None:
+    """P-122, P-917."""
+    bench = Bench()
+    bench.teller.event(event)
+    assert [(line[0], line[1], line[2]) for line in bench.lines] == [(severity, "a", code)]
+
+
+def test_what_repeats_without_end_is_logged_now_and_then_and_counted_always() -> None:
+    bench = Bench()
+    for _ in range(EVERY + 1):
+        bench.teller.event(Oddity("late-ack", "text"))
+        bench.teller.event(RequestsDropped(1))
+    assert bench.codes() == ["late-ack", "requests-dropped"] * 2
+    assert (bench.oddities["late-ack"], bench.events["RequestsDropped"]) == (EVERY + 1, EVERY + 1)
+
+
+def test_what_is_not_for_people_is_only_counted() -> None:
+    bench = Bench()
+    bench.teller.event(Wakeup())
+    assert (bench.lines, bench.events) == ([], {"Wakeup": 1})
+
+
+def test_answers_to_registrations_are_told() -> None:
+    bench = Bench()
+    for old in (False, True):
+        bench.teller.sent(Registered(Role.SOURCE, 0, 1, 50, 7, old, 0, 0, 0, 0))
+    bench.teller.sent(Refused(Role.RECEIVER, 0, 1, 51, 7, Refusal.NO_PATTERN))
+    bench.teller.sent(SourceInfoRequest(7))
+    assert [(code, text) for _, _, code, text in bench.lines] == [
+        ("source-registered", "RegID 50 registered, life 0x7"),
+        ("source-registered", "RegID 50 registered again, life 0x7"),
+        ("receiver-refused", "RegID 51 is refused: no topic pattern of the store matches"),
+    ]
+
+
+def test_damage_is_named_at_first_and_counted_always() -> None:
+    bench = Bench()
+    for number in range(2 * EVERY + 1):
+        bench.teller.damaged(5, number, number + 2, JournalError("check the disk"))
+    assert bench.oddities == {"damaged": 2 * EVERY + 1}
+    assert len(bench.lines) == NAMED_DAMAGES + 2
+    assert bench.lines[1] == (
+        Severity.ERROR,
+        "a",
+        "damaged",
+        "source 5: 1..3 are not kept any more, 2 such runs so far: check the disk",
+    )
+
+
+CODES = [
+    "ready", "stopped", "restart", "disk-failed", "damaged", "daemon-failed", "source-registered",
+    "receiver-registered", "source-refused", "receiver-refused", "client-deleted", "released-unread", "loss",
+    "burst-loss", "messages-dropped", "requests-dropped", "proxy-started", "proxy-ended", "proxy-failed",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_is_in_the_chapter(code: str) -> None:
+    assert f"| {code} |" in (ROOT / "spec" / "store_daemon.md").read_text(encoding="utf-8")

@@ -1,0 +1,67 @@
+"""A store that is found by its name."""
+
+from pathlib import Path
+
+import pytest
+
+from stablecast.client import Context, resolution
+from stablecast.config.option_kinds import Value
+from stablecast.resolver import RelayDaemon
+from stablecast.runtime.address import AddressError
+from stablecast.store.journal import Journal
+from stablecast.store.settings import StoreSettings
+from stablecast.store.store_name import Naming
+from tests.adapters.store.test_store import TOPIC, serving, started
+from tests.support.network import LOCAL, others, unused_port
+
+
+async def test_a_source_finds_its_store_by_name(tmp_path: Path) -> None:
+    """P-201, P-815: wherever it listens."""
+    relay = await RelayDaemon.start(LOCAL, 0)
+    async with (
+        serving(tmp_path, context_name="remote-store", resolver=[relay.address]) as store,
+        Context(session_id=1, resolver=[relay.address]) as context,
+    ):
+        source = await context.source(TOPIC, options={"ume_store_name": "remote-store"})
+        await (await source.send(b"one")).stable()
+        assert len(store.repositories) == 1
+    await relay.close()
+
+
+async def test_a_source_finds_its_store_by_name_in_a_multicast_group(tmp_path: Path) -> None:
+    """P-815, T-201: and at the pace that the store's options give."""
+    group: dict[str, Value] = {
+        "resolver_multicast_address": "239.255.77.80",
+        "resolver_multicast_port": unused_port(),
+        "resolver_multicast_interface": LOCAL,
+        "resolver_multicast_ttl": 0,
+    }
+    async with (
+        serving(tmp_path, context_name="remote-store", resolution=group),
+        Context(session_id=1, resolution=resolution(options=group)) as context,
+    ):
+        source = await context.source(TOPIC, options={"ume_store_name": "remote-store"})
+        await (await source.send(b"one")).stable()
+
+
+@pytest.mark.parametrize(
+    ("name", "relays", "options"),
+    [("", ("127.0.0.1:1",), {}), ("a", (), {}), ("a", (), {"resolver_datagram_max_size": 500})],
+)
+async def test_without_a_name_or_a_relay_or_a_group_nobody_answers(
+    name: str, relays: tuple[str, ...], options: dict[str, Value], tmp_path: Path
+) -> None:
+    before = others()
+    settings = StoreSettings(f"{LOCAL}:0", tmp_path, context_name=name, resolver=relays, resolution=options)
+    naming = Naming(settings, LOCAL)
+    await naming.start("127.0.0.1:1")
+    await naming.close()
+    assert others() == before
+
+
+async def test_a_relay_that_is_none_ends_the_start_and_nothing_is_left_running(tmp_path: Path) -> None:
+    before = others()
+    with pytest.raises(AddressError, match="'nowhere' is not an address"):
+        await started(tmp_path, context_name="a", resolver=["nowhere"])
+    assert others() == before
+    await Journal.open(tmp_path).close()

@@ -1,0 +1,145 @@
+"""The request window: whose turn it is, how much at a time, and when to give up."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.machine.serial import MODULUS
+from stablecast.core.protocol import effects as fx
+from stablecast.core.protocol.messages import RetransmitRequest, Role
+from stablecast.core.protocol.request_window import CHUNK_MESSAGES, MAX_CHUNK_MESSAGES, RequestWindow, Target
+from tests.core.samples import LIFE, drain, sends
+
+RETRY_NS, GIVE_UP_NS = 10, 35
+STORES = [Target("a:1", 50), Target("b:1", 51)]
+
+
+def requests(window: int = 200) -> RequestWindow:
+    return RequestWindow(Role.RECEIVER, LIFE, "me:1", window, RETRY_NS, GIVE_UP_NS)
+
+
+def asked(out: list[fx.Effect]) -> list[tuple[str, int, int]]:
+    """Who is asked for what, once."""
+    return [(to, m.first, m.last) for to, m in sends(drain(out)) if isinstance(m, RetransmitRequest)]
+
+
+def test_a_request_says_who_asks_for_what() -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(MODULUS - 1, MODULUS + 2)
+    machine.issue(STORES[:1], 0, out)
+    assert sends(out) == [("a:1", RetransmitRequest(Role.RECEIVER, LIFE, 50, 1, MODULUS - 1, 1, "me:1"))]
+    assert machine.abstract() == ((), ((MODULUS - 1, MODULUS + 2),))
+
+
+@pytest.mark.parametrize(("window", "sizes"), [(1000, [250] * 4), (1 << 20, [MAX_CHUNK_MESSAGES] * 3)])
+def test_a_large_window_is_asked_for_in_few_requests(window: int, sizes: list[int]) -> None:
+    machine, out = requests(window=window), list[fx.Effect]()
+    machine.want(0, min(window, 3 * MAX_CHUNK_MESSAGES))
+    machine.issue(STORES[:1], 0, out)
+    assert [last + 1 - first for _, first, last in asked(out)] == sizes
+
+
+def test_targets_take_turns_and_the_window_bounds_what_is_asked() -> None:
+    machine, out = requests(window=CHUNK_MESSAGES + 10), list[fx.Effect]()
+    machine.want(0, 3)
+    machine.want(5, 5 + 2 * CHUNK_MESSAGES)
+    machine.issue(STORES, 0, out)
+    assert [(first, last) for _, first, last in asked(out)] == [(0, 2), (5, 4 + CHUNK_MESSAGES), (69, 75)]
+    assert machine.outstanding == CHUNK_MESSAGES + 10
+    machine.got(0, 3)
+    machine.issue(STORES, 0, out)
+    assert [(first, last) for _, first, last in asked(out)] == [(76, 78)]
+
+
+def test_what_one_does_not_answer_the_next_is_asked_for() -> None:
+    """P-429. Two requests are outstanding at two targets: neither may meet the same target again and again."""
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 1)
+    machine.want(5, 6)
+    machine.issue(STORES, 0, out)
+    turns = [asked(out)]
+    for now in (RETRY_NS, 2 * RETRY_NS):
+        assert machine.handle_timeout(now) == []
+        machine.issue(STORES, now, out)
+        turns.append(asked(out))
+    a, b = (store.address for store in STORES)
+    assert turns == [[(b, 0, 0), (a, 5, 5)], [(a, 0, 0), (b, 5, 5)], [(b, 0, 0), (a, 5, 5)]]
+
+
+def test_what_nobody_answers_is_lost() -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    for now in range(0, GIVE_UP_NS, RETRY_NS):
+        assert machine.handle_timeout(now) == []
+        machine.issue(STORES, now, out)
+    assert machine.next() == 40
+    assert machine.handle_timeout(39) == []
+    assert machine.handle_timeout(40) == [(0, 3)]
+    assert not machine
+    assert machine.next() is None
+
+
+def test_time_does_not_count_while_the_owner_may_not_give_up() -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    for now in range(0, 200, RETRY_NS):
+        assert machine.handle_timeout(now, may_give_up=False) == []
+        machine.issue(STORES, now, out)
+    assert machine.handle_timeout(200) == []
+    assert machine.retrying[0].since == 190
+
+
+def test_without_targets_everything_waits() -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 3)
+    machine.issue(STORES, 0, out)
+    machine.want(9, 12)
+    machine.handle_timeout(RETRY_NS)
+    machine.issue([], RETRY_NS, out)
+    assert machine.next() is None
+    assert machine.abstract() == (((0, 3), (9, 12)), ())
+    drain(out)
+    machine.issue(STORES, 500, out)
+    assert [(first, last) for _, first, last in asked(out)] == [(0, 2), (9, 11)]
+    assert machine.handle_timeout(500 + RETRY_NS) == []
+
+
+def test_a_retry_larger_than_the_room_is_cut() -> None:
+    machine, out = requests(window=20), list[fx.Effect]()
+    machine.want(0, 20)
+    machine.issue(STORES, 0, out)
+    machine.handle_timeout(RETRY_NS)
+    machine.window = 8
+    drain(out)
+    machine.issue(STORES, RETRY_NS, out)
+    assert [(first, last) for _, first, last in asked(out)] == [(0, 7)]
+    assert machine.abstract() == (((8, 20),), ((0, 8),))
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12), st.integers(1, 40))
+def test_what_is_missing_is_asked_for_until_it_comes(gaps: list[tuple[int, int]], window: int) -> None:
+    machine, out, missing, now = requests(window), list[fx.Effect](), set[int](), 0
+    for start, length in gaps:
+        machine.want(start, start + length)
+        missing |= set(range(start, start + length))
+    seen: set[int] = set()
+    while machine:
+        machine.issue(STORES, now, out)
+        assert 0 < machine.outstanding <= window
+        for _, first, last in asked(out):
+            seen |= set(range(first, last + 1))
+        [first, *_] = [request.start for request in machine.asked]
+        machine.got(first, first + 1)
+        now += 1
+    assert seen == missing
+
+
+def test_what_came_is_cut_out_of_every_request() -> None:
+    machine, out = requests(), list[fx.Effect]()
+    machine.want(0, 10)
+    machine.issue(STORES, 0, out)
+    machine.got(3, 5)
+    assert machine.abstract()[1] == ((0, 3), (5, 10))
+    machine.got(4, 20)
+    assert machine.abstract()[1] == ((0, 3),)
+    assert machine.outstanding == 3

@@ -1,0 +1,49 @@
+"""The agenda: nothing is looked at too late, and nothing that is not due, against a twin that keeps a dict."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stablecast.core.store.deadline_queue import Agenda
+
+
+def test_deadlines_move_up_and_not_back() -> None:
+    agenda = Agenda()
+    for deadline in (20, 10, 30, None):
+        agenda.wake(1, deadline)
+    assert agenda.next() == 10
+    assert agenda.due(9) == []
+    assert agenda.due(10) == [1]
+    assert agenda.due(30) == []
+    assert agenda.next() is None
+
+
+def test_what_is_dropped_is_not_looked_at() -> None:
+    agenda = Agenda()
+    agenda.wake(1, 10)
+    agenda.drop(1)
+    agenda.drop(2)
+    assert agenda.due(99) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from(["wake", "drop", "due"]), st.integers(0, 5), st.integers(0, 9)), max_size=40))
+def test_the_agenda_agrees_with_its_twin(steps: list[Any]) -> None:
+    """P-835: a check costs what is due."""
+    agenda, twin, now = Agenda(), dict[int, int](), 0
+    for step, key, span in steps:
+        match step:
+            case "wake":
+                agenda.wake(key, now + span)
+                twin[key] = min(twin.get(key, now + span), now + span)
+            case "drop":
+                agenda.drop(key)
+                twin.pop(key, None)
+            case _:
+                now += span
+                due = sorted((deadline, key) for key, deadline in twin.items() if deadline <= now)
+                assert agenda.due(now) == [key for _, key in due]
+                twin = {key: deadline for key, deadline in twin.items() if deadline > now}
+        assert agenda.deadlines == twin
+        following = agenda.next()
+        assert not twin or (following is not None and following <= min(twin.values()))

@@ -1,0 +1,138 @@
+"""The LBT-RM sources of a context: bytes to the group, NAKs from anybody."""
+
+from typing import Any
+
+import pytest
+
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine.units import MILLISECOND, SECOND
+from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
+from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
+from stablecast.transports.reliable.lbtrm import LbtrmSources
+from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings, SourceSettings
+from stablecast.transports.wire import lbtrm
+from stablecast.transports.wire.sequence_lists import Format, Reason
+from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, block
+
+MS = MILLISECOND
+SINGLE = SourceSettings(batch_bytes=1, linger_ns=SECOND)
+NAMES: dict[str, Any] = {"nak_port": NAK_PORT, "session_id": SESSION_ID}
+
+
+def opened(rates: RateSettings = LBTRM_RATES, settings: SourceSettings = SINGLE) -> LbtrmSources:
+    machine = LbtrmSources(rates)
+    machine.receive(Open(1, GROUP, SESSION_ID, NAK_PORT, settings), 0)
+    return machine
+
+
+def submit(machine: LbtrmSources, first: int, count: int = 1, now: int = 0, session: int = 1) -> None:
+    machine.receive(Submit(session, block(7, first, count)), now)
+    machine.check_invariants()
+
+
+def packets(effects: list[SourceEffect]) -> list[lbtrm.Packet]:
+    return [lbtrm.decode(octets) for sent in effects if isinstance(sent, SendDatagrams) for octets in sent.datagrams]
+
+
+def nak(*numbers: int, form: int = Format.SELECTIVE, **other: int) -> bytes:
+    return lbtrm.encode(lbtrm.Nak(**{**NAMES, **other}, sqns=numbers, format=form))
+
+
+def test_data_is_what_the_product_sends() -> None:
+    """As observed: unicast NAKs, group size 3, symbol sqn mod 8; sent again, one flag differs."""
+    machine = opened()
+    for first in range(10):
+        submit(machine, first)
+    *_, last = packets(machine.take_effects())
+    assert last == lbtrm.Data(**NAMES, sqn=9, trail=0, flags=0x80, symbol=1, payload=block(7, 9, 1))
+    machine.receive(Heard(1, ((nak(9), "10.0.0.9:5000"),)), 0)
+    (again,) = packets(machine.take_effects())
+    assert again == lbtrm.Data(**NAMES, sqn=9, trail=0, flags=0xA0, symbol=1, payload=block(7, 9, 1))
+
+
+def test_everything_goes_to_the_group_in_as_few_effects_as_sessions_take_turns() -> None:
+    machine = opened()
+    machine.receive(Open(2, "224.10.10.11:14400", 5, 14391, SINGLE), 0)
+    submit(machine, 0, 3)
+    submit(machine, 0, session=2)
+    sent = machine.take_effects()
+    assert [(e.session, e.to, len(e.datagrams)) for e in sent if isinstance(e, SendDatagrams)] == [
+        (1, GROUP, 3),
+        (2, "224.10.10.11:14400", 1),
+    ]
+    assert machine.take_effects() == []
+
+
+def test_session_messages_and_ncfs() -> None:
+    """T29."""
+    machine = opened()
+    submit(machine, 0)
+    for now in (0, 1):
+        machine.receive(Heard(1, ((nak(0), "a"),)), now)
+    assert packets(machine.take_effects())[-1] == lbtrm.Ncf(**NAMES, trail=0, reason=Reason.IGNORED, sqns=(0,))
+    assert machine.next_timeout() == 200 * MS
+    machine.handle_timeout(200 * MS)
+    assert packets(machine.take_effects()) == [lbtrm.SessionMessage(**NAMES, sm_sqn=0, lead=0, trail=0)]
+
+
+def test_what_is_no_nak_of_ours_is_dropped_and_counted() -> None:
+    machine = opened()
+    submit(machine, 0)
+    machine.take_effects()
+    strange = (
+        b"?",
+        nak(0, session_id=1),
+        nak(0, nak_port=1),
+        nak(0, form=Format.PARITY),
+        lbtrm.encode(lbtrm.SessionMessage(**NAMES, sm_sqn=0, lead=0, trail=0)),
+    )
+    machine.receive(Heard(1, tuple((octets, "a") for octets in strange)), 0)
+    assert machine.take_effects() == []
+    assert machine.statistics(1)["dgrams_dropped"] == len(strange)
+
+
+def test_messages_wait_for_a_flush() -> None:
+    machine = opened(settings=SourceSettings())
+    submit(machine, 0)
+    assert machine.take_effects() == []
+    machine.receive(Flush(1), 0)
+    assert len(packets(machine.take_effects())) == 1
+
+
+def test_a_topic_that_is_gone_is_not_told_any_more() -> None:
+    machine = opened()
+    submit(machine, 0)
+    machine.take_effects()
+    machine.receive(Forget(1, 7), 0)
+    while (due := machine.next_timeout()) is not None and due < 30 * SECOND:
+        machine.handle_timeout(due)
+    assert not any(isinstance(packet, lbtrm.Data) for packet in packets(machine.take_effects()))
+
+
+def test_at_the_rate_limit_the_context_is_blocked() -> None:
+    machine = opened(RateSettings(10 * MS, 60 * 8 * 100))
+    submit(machine, 0, 2)
+    assert machine.blocked
+    with pytest.raises(MisuseError):
+        submit(machine, 2)
+    machine.handle_timeout(10 * MS)
+    effects = machine.take_effects()
+    assert [getattr(packet, "sqn", None) for packet in packets(effects)] == [0, 1]
+    assert effects[-1] == Unblocked()
+    assert not machine.blocked
+
+
+def test_a_session_leaves_in_silence() -> None:
+    """As observed: no farewell. It is gone after it lingered."""
+    machine = opened()
+    submit(machine, 0)
+    machine.take_effects()
+    machine.receive(Close(1), 0)
+    assert machine.take_effects() == []
+    machine.handle_timeout(SECOND)
+    effects = machine.take_effects()
+    assert effects[-1] == SourceClosed(1)
+    assert machine.groups == {}
+    assert machine.next_timeout() is None
+    with pytest.raises(MisuseError, match="no session"):
+        machine.receive(Heard(1, ()), 0)

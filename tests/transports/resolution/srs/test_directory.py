@@ -1,0 +1,98 @@
+"""The directory against a naive twin: who is told of a source, and what a client is told."""
+
+import re
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stablecast.transports.resolution.srs.directory import Announced, Directory, Interest
+
+CLIENTS = [b"a", b"b", b"c"]
+TOPICS = ["fx.eur", "fx.usd", "bonds"]
+INTERESTS = [
+    *map(Interest, TOPICS),
+    Interest("^fx", pattern=True),
+    Interest("usd|bonds", pattern=True),
+    Interest("(x+)+", pattern=True),  # Too dear to match: means everything.
+]
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from(CLIENTS), st.integers(0, 3), st.sampled_from(TOPICS), st.integers(0, 1)),
+    st.tuples(st.just("remove"), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["want", "unwant"]), st.sampled_from(CLIENTS), st.sampled_from(INTERESTS)),
+    st.tuples(st.just("flood"), st.sampled_from(CLIENTS), st.booleans()),
+)
+
+
+@attrs.define
+class Naive:
+    """Plain lists."""
+
+    sources: dict[bytes, Announced] = attrs.field(factory=dict)
+    wants: set[tuple[bytes, Interest]] = attrs.field(factory=set)
+    flooded: set[bytes] = attrs.field(factory=set)
+
+    def told(self, client: bytes, source: Announced, interests: list[Interest]) -> bool:
+        meant = any(
+            interest.name == source.topic
+            if not interest.pattern
+            else interest.name == "(x+)+" or re.search(interest.name, source.topic) is not None
+            for interest in interests
+        )
+        return source.owner != client and (client in self.flooded or meant)
+
+    def of(self, client: bytes) -> list[Interest]:
+        return [interest for who, interest in self.wants if who == client]
+
+
+def check(directory: Directory, naive: Naive) -> None:
+    assert directory.sources == naive.sources
+    for client in CLIENTS:
+        interests = [interest for interest in INTERESTS if (client, interest) in naive.wants]
+        expected = {otid for otid, source in naive.sources.items() if naive.told(client, source, interests)}
+        meant = directory.meant(client, interests)
+        assert {source.otid for source in meant} == expected
+        assert len(meant) == len(expected)
+    for source in naive.sources.values():
+        audience = directory.audience(source)
+        assert len(audience) == len(set(audience))
+        assert set(audience) == {client for client in CLIENTS if naive.told(client, source, naive.of(client))}
+
+
+@given(st.lists(STEPS, max_size=30))
+@settings(max_examples=150)
+def test_it_does_what_plain_lists_do(steps: list[tuple[object, ...]]) -> None:
+    """T-403, T-404, T-405, T-409."""
+    directory, naive = Directory(), Naive()
+    for step in steps:
+        match step:
+            case ("put", bytes(owner), int(name), str(topic), int(version)):
+                source = Announced(bytes((name,)), topic, bytes((version,)), owner)
+                assert directory.put(source) is (naive.sources.get(source.otid) != source)
+                naive.sources[source.otid] = source
+            case ("remove", int(name)) if bytes((name,)) in naive.sources:
+                otid = bytes((name,))
+                assert directory.remove(otid) == naive.sources.pop(otid)
+            case ("want", bytes(client), Interest() as interest):
+                directory.want(client, interest)
+                naive.wants.add((client, interest))
+            case ("unwant", bytes(client), Interest() as interest) if (client, interest) in naive.wants:
+                directory.unwant(client, interest)
+                naive.wants.discard((client, interest))
+            case ("flood", bytes(client), bool(everything)):
+                directory.flood(client, everything)
+                (naive.flooded.add if everything else naive.flooded.discard)(client)
+        check(directory, naive)
+
+
+def test_nothing_is_left_of_what_is_gone() -> None:
+    directory = Directory()
+    directory.put(Announced(b"1", "orders", b"", b"a"))
+    directory.want(b"b", Interest("orders"))
+    directory.want(b"b", Interest("^o", pattern=True))
+    directory.want(b"c", Interest("^o", pattern=True))
+    directory.remove(b"1")
+    directory.unwant(b"b", Interest("orders"))
+    directory.unwant(b"b", Interest("^o", pattern=True))
+    directory.unwant(b"c", Interest("^o", pattern=True))
+    assert directory == Directory()

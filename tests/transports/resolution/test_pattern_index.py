@@ -1,0 +1,53 @@
+"""Patterns of other hosts: matched where that is cheap, and never for long."""
+
+import re
+
+import pytest
+
+from stablecast.transports.resolution.pattern_index import compiled
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("abc", "xabcx", "ab"),
+        ("^orders/.*", "orders/1", "my/orders/1"),
+        (r"^fx\.(eur|usd)$", "fx.eur", "fx.gbp"),
+        (r"^\w+-\d+$", "a-1", "a-b"),
+        (r"a\*\+\?\{b", "a*+?{b", "ab"),
+    ],
+)
+def test_a_cheap_pattern_is_matched_unanchored(pattern: str, yes: str, no: str) -> None:
+    """T-405."""
+    expression = compiled(pattern)
+    assert expression is not None
+    assert expression.search(yes)
+    assert not expression.search(no)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+$",
+        "(a|a)*b",
+        ".*a.*b.*c",
+        "a?a?a?a?aaaa",
+        "|".join("abcdefghij"),
+        r"(a)\1",
+        "(?i)orders",
+        "(*UTF8)a",
+        "[[:alpha:]]",
+        r"\Qa.b\E",
+        "(",
+        "a{99999999999}",
+    ],
+)
+def test_a_dear_or_foreign_pattern_matches_everything(pattern: str) -> None:
+    """T-405: more than asked for is sent, the context chooses; the service stops for nobody."""
+    assert compiled(pattern) is None
+
+
+def test_the_dearest_pattern_that_is_matched_is_quick() -> None:
+    """Counted in a small way: its cost grows with a power of the topic's length, not with two to it."""
+    assert compiled(".*.*b") == re.compile(".*.*b")
+    assert not re.search(".*.*b", "a" * 40)

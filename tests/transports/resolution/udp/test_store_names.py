@@ -1,0 +1,157 @@
+"""Names of stores: who has one, who looks for one."""
+
+import pytest
+
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.udp import store_names as module
+from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
+from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, RemoveName
+from stablecast.transports.resolution.udp.store_names import Names
+from stablecast.transports.wire import lbmr
+from tests.transports.resolution.virtual import MS, play
+
+INFO = lbmr.ContextInfo
+AT = "10.0.0.3:14567"
+TOLD = INFO.ADDRESS | INFO.INSTANCE
+
+
+def tells(address: str = "10.0.0.3", instance: bytes = b"store..1", name: str = "store-A") -> lbmr.ContextInfo:
+    return INFO(flags=TOLD, port=14567, address=address, instance=instance, name=name)
+
+
+ASKS = INFO(flags=INFO.QUERY, name="store-A")
+
+
+def queries(done: list[tuple[int, NameEffect]]) -> list[int]:
+    return [at for at, effect in done if effect == Tell(ASKS)]
+
+
+def test_a_name_is_asked_for_until_it_is_told() -> None:
+    """T-201, T-205, T-206."""
+    machine = Names(b"instance")
+    machine.receive(AskName("store-A"), 0)
+    assert queries(play(machine, 4 * SECOND)) == [0, 100, 300, 700, 1500, 2500, 3500]
+    machine.heard(tells(), 7, 4 * SECOND)
+    assert machine.take_effects() == [NameFound("store-A", AT, 7)]
+    assert queries(play(machine, 60 * SECOND)) == []
+
+
+def test_a_store_tells_its_name_when_it_starts_and_when_asked() -> None:
+    """T-202, T-204."""
+    machine = Names(b"store..1")
+    machine.receive(AddName("store-A", AT), 0)
+    answer = Tell(tells())
+    assert machine.take_effects() == [answer]
+    machine.heard(ASKS, 0, SECOND)
+    machine.heard(INFO(flags=INFO.QUERY, name="store-B"), 0, SECOND)
+    machine.heard(INFO(flags=INFO.QUERY), 0, SECOND)
+    assert machine.take_effects() == [answer]
+    machine.receive(RemoveName("store-A"), SECOND)
+    machine.receive(RemoveName("store-A"), SECOND)
+    machine.heard(ASKS, 0, SECOND)
+    assert machine.take_effects() == []
+    assert not machine
+
+
+def test_a_silent_store_is_lost_and_asked_for_again() -> None:
+    """Anything that the store says to us keeps its name."""
+    machine = Names(b"instance")
+    machine.receive(AskName("store-A"), 0)
+    machine.heard(tells(), 0, 0)
+    machine.take_effects()
+    machine.receive(NameAlive("store-A"), 30 * SECOND)
+    machine.receive(NameAlive("store-B"), 30 * SECOND)
+    assert machine.next_timeout() == 90 * SECOND
+    done = play(machine, 90 * SECOND + 100 * MS)
+    assert done[0] == (90_000, NameLost("store-A"))
+    assert queries(done) == [90_000, 90_100]
+    machine.heard(tells(), 0, 91 * SECOND)
+    assert machine.take_effects() == [NameFound("store-A", AT)]
+
+
+def test_a_store_that_moved_is_told_of() -> None:
+    """T-207."""
+    machine = Names(b"instance")
+    machine.receive(AskName("store-A"), 0)
+    machine.heard(tells(), 0, 0)
+    machine.heard(tells(), 0, SECOND)
+    machine.take_effects()
+    machine.heard(tells("10.0.0.4", b"store..2"), 0, 2 * SECOND)
+    assert machine.take_effects() == [
+        Remark("store 'store-A' moved from 10.0.0.3:14567 to 10.0.0.4:14567"),
+        NameFound("store-A", "10.0.0.4:14567"),
+    ]
+
+
+def test_two_stores_of_one_name_are_told_of_at_both_ends() -> None:
+    """T-207."""
+    asking, owner = Names(b"instance"), Names(b"store..1")
+    asking.receive(AskName("store-A"), 0)
+    for address, instance in (("10.0.0.3", b"store..1"), ("10.0.0.4", b"store..2")):
+        asking.heard(tells(address, instance), 0, 0)
+    asking.take_effects()
+    asking.heard(tells(), 0, SECOND)
+    (warning,) = asking.take_effects()
+    assert isinstance(warning, Remark)
+    assert warning.warning
+    assert "several stores are called 'store-A', at 10.0.0.4:14567 and at 10.0.0.3:14567" in warning.text
+    asking.heard(tells(), 0, 100 * SECOND)
+    assert any(isinstance(effect, NameFound) for effect in asking.take_effects())
+    owner.receive(AddName("store-A", AT), 0)
+    owner.take_effects()
+    owner.heard(tells(), 0, SECOND)
+    assert owner.take_effects() == []
+    owner.heard(tells("10.0.0.4", b"store..2"), 0, SECOND)
+    assert owner.take_effects() == [Remark("another store at 10.0.0.4:14567 is called 'store-A' as well", warning=True)]
+
+
+def test_what_is_not_asked_for_or_without_address_means_nothing() -> None:
+    machine = Names(b"instance")
+    machine.receive(AskName("store-A"), 0)
+    machine.heard(tells(name="store-B"), 0, 0)
+    machine.heard(INFO(flags=0, name="store-A"), 0, 0)
+    machine.receive(ForgetName("store-A"), 0)
+    machine.receive(ForgetName("store-A"), 0)
+    machine.heard(tells(), 0, 0)
+    assert (machine.take_effects(), machine.next_timeout()) == ([], None)
+
+
+def test_names_are_woken() -> None:
+    """T26: a resolution request; what is known, and what is being asked for, is left alone."""
+    store, source = Names(b"store..1"), Names(b"instance")
+    store.receive(AddName("store-A", AT), 0)
+    store.take_effects()
+    store.wake(SECOND, queries=False, names=True)
+    assert store.take_effects() == [Tell(tells())]
+    for name in ("store-A", "store-B", "store-C"):
+        source.receive(AskName(name), 0)
+    source.heard(tells(), 0, 0)
+    play(source, 3 * SECOND)
+    source.rounds.enough("store-B")
+    source.wake(3 * SECOND, queries=True, names=False)
+    asked = [(at, e.packet) for at, e in play(source, 4 * SECOND) if isinstance(e, Tell)]
+    assert [(at, packet.name) for at, packet in asked if isinstance(packet, INFO)] == [
+        (3000, "store-B"),
+        (3100, "store-B"),
+        (3300, "store-B"),
+        (3500, "store-C"),
+        (3700, "store-B"),
+    ]
+
+
+def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Names(b"instance")
+    machine.receive(AskName("store-A"), 0)
+    machine.receive(AddName("store-A", AT), 0)
+    monkeypatch.setattr(module, "MAX_NAMES", 1)
+    for wrong, text in (
+        (AskName(""), "topic name"),
+        (AskName("x" * 231), "at most 230 bytes"),
+        (AskName("store-B"), "at most 1 names"),
+        (AddName("store-B", AT), "at most 1 names"),
+        (AddName("store-A", "here"), "not an address"),
+    ):
+        with pytest.raises(MisuseError, match=text):
+            machine.receive(wrong, 0)
+    machine.receive(AskName("store-A"), 0)

@@ -1,0 +1,98 @@
+"""Messages of a run that are not plain: pieces of a large message, messages with properties, or both.
+
+Between the header of such a message and its payload stand FRAG, APPHDR_CHAIN, or one of each; a message with any other
+header is none of a run. Nobody but the application's end looks into them: sources retain, stores keep and all send
+again the bytes as they came.
+"""
+
+import attrs
+
+from stablecast.transports.wire import lbmc
+from stablecast.transports.wire.chained_headers import LEAD, MIN_LENGTH
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.headers import ApplicationChain, Fragment, unpack
+
+FRAGMENT_LENGTH = 16
+"""Bytes of FRAG."""
+
+_LAST = 0xFFFF_FFFF
+
+
+@attrs.frozen
+class Piece:
+    """A message of a chained run.
+
+    Attributes:
+        payload: Its own payload, properties included.
+        fragment: Which part of a larger message that is; None: it is whole.
+        properties: Bytes of properties at the end of the whole message.
+    """
+
+    payload: bytes
+    fragment: Fragment | None = None
+    properties: int = 0
+
+
+def payload_at(octets: bytes | memoryview, at: int, end: int) -> int | None:
+    """Where the payload of the data message in [at, end) begins; None: it has headers that no run has."""
+    code, at = octets[at + 1], at + lbmc.DATA_HEADER.size
+    while code != lbmc.PAYLOAD_FOLLOWS:
+        if code not in (Fragment.CODE, ApplicationChain.CODE) or end - at < MIN_LENGTH:
+            return None
+        length = octets[at + 1]
+        if not MIN_LENGTH <= length <= end - at or (code == Fragment.CODE and length != FRAGMENT_LENGTH):
+            return None
+        code, at = octets[at], at + length
+    return at
+
+
+def run(data: bytes, position: int) -> tuple[int, int, int]:
+    """Count, payload bytes and end of the run of whole chained messages that begins here; the count may be 0."""
+    unpack_from, shortest, size = lbmc.DATA_HEADER.unpack_from, lbmc.DATA_HEADER.size, len(data)
+    count = payload_bytes = 0
+    expected = None
+    while size - position >= shortest:
+        kind, code, length, *name = unpack_from(data, position)
+        if kind or not code or not shortest <= length <= size - position or name != (expected or name):
+            break
+        end = position + length
+        start = payload_at(data, position, end)
+        if start is None:
+            break
+        topic, number = name
+        expected = [topic, (number + 1) & _LAST]
+        count, payload_bytes, position = count + 1, payload_bytes + end - start, end
+    return count, payload_bytes, position
+
+
+def pieces(block: bytes | memoryview, skip: int, count: int) -> list[Piece]:
+    """The messages of a chained run from the `skip`th on."""
+    octets, at, found = bytes(block), 0, []
+    for place in range(skip + count):
+        end = at + int.from_bytes(octets[at + 2 : at + 4])
+        if place >= skip:
+            found.append(_piece(octets, at, end))
+        at = end
+    return found
+
+
+def _piece(octets: bytes, at: int, end: int) -> Piece:
+    code, at = octets[at + 1], at + lbmc.DATA_HEADER.size
+    fragment, properties = None, 0
+    while code != lbmc.PAYLOAD_FOLLOWS:
+        behind = at + octets[at + 1]
+        header = unpack(code, octets[at + LEAD : behind])
+        if isinstance(header, Fragment):
+            fragment = header
+        elif isinstance(header, ApplicationChain):
+            properties = _properties_length(header)
+        code, at = octets[at], behind
+    return Piece(octets[at:end], fragment, properties)
+
+
+def _properties_length(header: ApplicationChain) -> int:
+    """Bytes of properties; none where the application's chain makes no sense, for then it is the application's."""
+    try:
+        return header.properties_length()
+    except WireError:
+        return 0

@@ -1,0 +1,80 @@
+"""The LBT-RM sources of a context: data, session messages and NCFs to the group, NAKs from anybody."""
+
+from typing import assert_never
+
+import attrs
+
+from stablecast.transports.reliable.inputs import Open
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
+from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings
+from stablecast.transports.reliable.source_session import EVERYBODY, SourceSession
+from stablecast.transports.reliable.sources import Sources
+from stablecast.transports.wire import lbtrm
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.sequence_lists import Format
+
+_FIRST = lbtrm.Data.UNICAST_NAKS
+_AGAIN = lbtrm.Data.UNICAST_NAKS | lbtrm.Data.RETRANSMISSION
+
+
+@attrs.frozen
+class Group:
+    """Where a session is: group and port, the port for NAKs, the session ID."""
+
+    address: str
+    nak_port: int
+    session_id: int
+
+
+@attrs.define
+class LbtrmSources(Sources):
+    """All LBT-RM sessions of a context; a machine."""
+
+    rates: RateSettings = LBTRM_RATES
+    groups: dict[int, Group] = attrs.field(factory=dict, init=False)
+
+    def begin(self, event: Open) -> None:
+        """Its group and its names."""
+        self.groups[event.session] = Group(event.address, event.nak_port, event.session_id)
+
+    def audience(self, number: int, to: str) -> tuple[str, ...]:
+        """The group, always."""
+        return (self.groups[number].address,)
+
+    def part(self, number: int) -> None:
+        """In silence."""
+        del self.groups[number]
+
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
+        """NAKs; nothing else is for a source."""
+        group = self.groups[session.number]
+        try:
+            packet = lbtrm.decode(octets)
+        except WireError:
+            session.statistics.dgrams_dropped += 1
+            return
+        ours = (packet.nak_port, packet.session_id) == (group.nak_port, group.session_id)
+        if isinstance(packet, lbtrm.Nak) and packet.format == Format.SELECTIVE and ours:
+            session.on_nak(packet.sqns, EVERYBODY, now)
+        else:
+            session.statistics.dgrams_dropped += 1
+
+    def encode(self, number: int, packet: Told) -> list[bytes]:
+        """As the product writes it where there is no parity."""
+        group = self.groups[number]
+        port, session = group.nak_port, group.session_id
+        match packet:
+            case Series(number, trail, payloads):
+                return lbtrm.encode_data(port, session, number, trail, _FIRST, payloads)
+            case Data(number, trail, payload):
+                return lbtrm.encode_data(port, session, number, trail, _AGAIN, [payload])
+            case Standing(number, lead, trail):
+                standing = lbtrm.SessionMessage(
+                    nak_port=port, session_id=session, sm_sqn=number, lead=lead, trail=trail
+                )
+                return [lbtrm.encode(standing)]
+            case Refused(trail, reason, numbers):
+                refused = lbtrm.Ncf(nak_port=port, session_id=session, trail=trail, reason=reason, sqns=numbers)
+                return [lbtrm.encode(refused)]
+            case _:
+                assert_never(packet)

@@ -1,0 +1,214 @@
+"""A receiver's session with one LBT-RU source: a client of it.
+
+    CONNECTING --accepted--> CONNECTED --silence, reset--> OVER
+    CONNECTING --exhausted, reset--> OVER                            any --leave--> OVER
+
+A connection is asked for again and again until anything of the session comes, or there were too many attempts. Then an
+acknowledgement goes out every interval, so that the source knows that its client is there. The source resets what it
+does not know, and its clients when it ends.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.machine import serial
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.timers import TimerTable
+from stablecast.transports.reliable.effects import Began, SessionEnded
+from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
+from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
+from stablecast.transports.wire import lbtru
+from stablecast.transports.wire.sequence_lists import Format
+
+
+class ConnectionState(IntEnum):
+    """Where a connection is."""
+
+    CONNECTING = 0
+    CONNECTED = 1
+    OVER = 2
+
+
+class ConnectionEvent(IntEnum):
+    """What can happen to it."""
+
+    ACCEPTED = 0
+    EXHAUSTED = 1
+    RESET = 2
+    SILENCE = 3
+    LEAVE = 4
+
+
+class ConnectionTimer(IntEnum):
+    """REQUEST: ask for a connection. ALIVE: say that we are there. SILENCE: the source says nothing."""
+
+    REQUEST = 0
+    ALIVE = 1
+    SILENCE = 2
+
+
+class ConnectionChart(Chart):
+    """A client's connection with an LBT-RU source."""
+
+    states = States.from_enum(
+        ConnectionState, initial=ConnectionState.CONNECTING, final=ConnectionState.OVER, use_enum_instance=True
+    )
+
+    accepted = states.CONNECTING.to(states.CONNECTED, on=["report_began", "be_alive"])
+    exhausted = states.CONNECTING.to(states.OVER, on="report_unanswered")
+    reset = states.OVER.from_(states.CONNECTING, states.CONNECTED, on="report_reset")
+    silence = states.CONNECTED.to(states.OVER, on="report_silence")
+    leave = states.OVER.from_(states.CONNECTING, states.CONNECTED, on="drop_all")
+
+
+@attrs.define
+class LbtruReceiver(ReceiverMachine):
+    """One connection; a machine. `attempts` counts the requests sent."""
+
+    settings: ReceiverSettings = LBTRU_RECEIVER
+    state: ConnectionState = attrs.field(default=ConnectionState.CONNECTING, init=False)
+    attempts: int = attrs.field(default=0, init=False)
+    timers: TimerTable = attrs.field(factory=TimerTable, init=False)
+    options: tuple[lbtru.Option, ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.options = (lbtru.SessionId(session_id=self.session_id),) if self.session_id else ()
+        self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
+
+    @property
+    def phase(self) -> ConnectionState:
+        """The state of the chart."""
+        return self.state
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self.state is ConnectionState.OVER
+
+    def read(self, octets: bytes) -> Told | Aside:
+        """What a datagram says. Raises WireError."""
+        plain = lbtru.read_data(octets)
+        if plain is not None:
+            session_id, flags, sqn, trail, payload = plain
+            if self.session_id not in (session_id, 0):
+                return Aside.FOREIGN
+            return Data(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
+        packet = lbtru.decode(octets)
+        if isinstance(packet, lbtru.Reset):
+            return Aside.RESET
+        if self.session_id and lbtru.session_of(packet) != self.session_id:
+            return Aside.FOREIGN
+        match packet:
+            case lbtru.Data():
+                again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
+                return Data(packet.sqn, packet.trail, packet.payload, again)
+            case lbtru.SessionMessage():
+                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+            case lbtru.Ncf(format=Format.SELECTIVE):
+                return Refused(packet.trail, packet.reason, packet.sqns)
+            case _:
+                return Aside.OTHER
+
+    def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
+        """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
+        return lbtru.read_series(datagrams, self.session_id, number)
+
+    def nak(self, numbers: tuple[int, ...]) -> bytes:
+        """The datagram that asks for these wire numbers."""
+        return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
+
+    def on_heard(self, now: int) -> None:
+        """A sign of life."""
+        if self.state is ConnectionState.CONNECTING:
+            fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
+
+    def on_reset(self, now: int) -> None:
+        """The source does not know us, or ended."""
+        fire(CONNECTION, self, ConnectionEvent.RESET, now)
+
+    def on_leave(self, now: int) -> None:
+        """Nobody listens any more."""
+        fire(CONNECTION, self, ConnectionEvent.LEAVE, now)
+
+    def on_time(self, now: int) -> None:
+        """Connects, stays connected, ends with the source."""
+        for timer in self.timers.pop_expired(now):
+            match timer:
+                case ConnectionTimer.REQUEST if self.attempts >= self.settings.connect_attempts:
+                    fire(CONNECTION, self, ConnectionEvent.EXHAUSTED, now)
+                    return
+                case ConnectionTimer.REQUEST:
+                    self.attempts += 1
+                    self.timers.set(ConnectionTimer.REQUEST, now + self.settings.connect_ns)
+                    self.send(lbtru.encode(lbtru.Request(options=self.options)))
+                case ConnectionTimer.ALIVE:
+                    self.timers.set(ConnectionTimer.ALIVE, now + self.settings.alive_ns)
+                    self.send(lbtru.encode(lbtru.Ack(sqn=self._complete(), options=self.options)))
+                case _ if self.heard_at + self.settings.activity_ns > now:
+                    self.timers.set(ConnectionTimer.SILENCE, self.heard_at + self.settings.activity_ns)
+                case _:
+                    fire(CONNECTION, self, ConnectionEvent.SILENCE, now)
+                    return
+
+    def next_duty(self) -> int | None:
+        """When `on_time` is due, in nanoseconds."""
+        return self.timers.next()
+
+    # Actions of the chart.
+
+    def report_began(self, _: int) -> None:
+        """The first sign of life."""
+        self.session.out.append(Began())
+
+    def be_alive(self, now: int) -> None:
+        """Tell the source now and then that we are there, and watch for its silence."""
+        self.timers.stop(ConnectionTimer.REQUEST)
+        self.timers.set(ConnectionTimer.ALIVE, now + self.settings.alive_ns)
+        self.timers.set(ConnectionTimer.SILENCE, now + self.settings.activity_ns)
+
+    def report_unanswered(self, _: int) -> None:
+        """Nobody answers there."""
+        self._end(f"{self.source} did not answer {self.attempts} requests for a connection")
+
+    def report_reset(self, _: int) -> None:
+        """The source does not know us, or ended."""
+        self._end("the source reset the connection")
+
+    def report_silence(self, _: int) -> None:
+        """The source is gone, as far as can be told."""
+        self._end("the source was silent for too long")
+
+    def drop_all(self, _: int) -> None:
+        """Nobody wants to hear of it any more."""
+        self.session.end()
+        self.session.out.clear()
+
+    def _end(self, reason: str) -> None:
+        self.session.end()
+        self.session.out.append(SessionEnded(reason))
+
+    def _complete(self) -> int:
+        """The wire number up to which nothing is missing."""
+        gaps = self.session.gaps
+        high = -1 if gaps.high is None else gaps.high
+        return serial.wire(next(iter(gaps.missing), high + 1) - 1)
+
+
+_S = ConnectionState
+_E = ConnectionEvent
+CONNECTION = lower(
+    ConnectionChart,
+    LbtruReceiver,
+    ConnectionState,
+    ConnectionEvent,
+    ignore={_S.OVER: (_E.LEAVE,)},
+    reject={
+        _S.CONNECTING: (_E.SILENCE,),
+        _S.CONNECTED: (_E.ACCEPTED, _E.EXHAUSTED),
+        _S.OVER: (_E.ACCEPTED, _E.EXHAUSTED, _E.RESET, _E.SILENCE),
+    },
+)

@@ -1,0 +1,125 @@
+"""The LBT-RU sources of a context: each datagram goes to each client, a repair or an NCF to the one that asked (U21).
+
+A receiver asks for a connection; the answer is a session message that opens it and says where the session stands. What
+comes from somebody who is no client, or no more, is answered by a reset, which has neither session nor client ID:
+public dissectors misread them there. A session that ends resets its clients.
+"""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+import attrs
+
+from stablecast.transports.reliable.deadlines import soonest
+from stablecast.transports.reliable.effects import ClientJoined, ClientLeft, SendDatagrams
+from stablecast.transports.reliable.inputs import Open
+from stablecast.transports.reliable.lbtru.clients import Clients
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
+from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings
+from stablecast.transports.reliable.source_session import EVERYBODY, Say, SourceSession
+from stablecast.transports.reliable.sources import Sources
+from stablecast.transports.wire import lbtru
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.sequence_lists import Format
+
+RESET = lbtru.encode(lbtru.Reset())
+
+
+@attrs.define
+class Service:
+    """What a session is to its clients; `options` stand in all that is said."""
+
+    session_id: int
+    clients: Clients
+    options: tuple[lbtru.Option, ...]
+
+
+@attrs.define
+class LbtruSources(Sources):
+    """All LBT-RU sessions of a context; a machine."""
+
+    rates: RateSettings = LBTRU_RATES
+    services: dict[int, Service] = attrs.field(factory=dict, init=False)
+
+    def begin(self, event: Open) -> None:
+        """Nobody is connected yet."""
+        options = (lbtru.SessionId(session_id=event.session_id),) if event.session_id else ()
+        self.services[event.session] = Service(event.session_id, Clients(event.settings.client_ns), options)
+
+    def audience(self, number: int, to: str) -> Iterable[str]:
+        """Each client, or one."""
+        return (to,) if to != EVERYBODY else self.services[number].clients.heard_at
+
+    def part(self, number: int) -> None:
+        """Its connections are over too."""
+        for client in self.services.pop(number).clients.heard_at:
+            self.out += (SendDatagrams(number, client, (RESET,)), ClientLeft(number, client))
+
+    def handle_timeout(self, now: int) -> None:
+        """Does what is due; clients that were silent for too long are none any more."""
+        for number, service in self.services.items():
+            for client in service.clients.expire(now):
+                self._leave(number, client)
+        super().handle_timeout(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        return soonest(super().next_timeout(), *[service.clients.next() for service in self.services.values()])
+
+    def statistics(self, number: int) -> dict[str, int]:
+        """The counters of a session, and how many clients it has. Raises MisuseError if there is none."""
+        return {**super().statistics(number), "num_clients": len(self.services[number].clients)}
+
+    def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
+        """Requests, NAKs, and signs of life."""
+        service = self.services[session.number]
+        try:
+            packet = lbtru.decode(octets)
+        except WireError:
+            session.statistics.dgrams_dropped += 1
+            return
+        wanted = isinstance(packet, lbtru.Request | lbtru.Nak | lbtru.Ack)
+        if not wanted or (service.session_id and lbtru.session_of(packet) != service.session_id):
+            session.statistics.dgrams_dropped += 1
+        elif isinstance(packet, lbtru.Request) and self._admit(session, service, sender, now):
+            self.said.append(Say(session.number, session.standing(opening=True), sender))
+        elif not service.clients.hear(sender, now):
+            self.out.append(SendDatagrams(session.number, sender, (RESET,)))
+        elif isinstance(packet, lbtru.Nak) and packet.format == Format.SELECTIVE:
+            session.on_nak(packet.sqns, sender, now)
+
+    def encode(self, number: int, packet: Told) -> list[bytes]:
+        """With the session ID."""
+        service = self.services[number]
+        options = service.options
+        match packet:
+            case Series(number, trail, payloads):
+                return lbtru.encode_data(0, number, trail, service.session_id, payloads)
+            case Data(number, trail, payload):
+                return lbtru.encode_data(lbtru.Data.RETRANSMISSION, number, trail, service.session_id, [payload])
+            case Standing(number, lead, trail, opening):
+                flags = lbtru.SessionMessage.SYN if opening else 0
+                standing = lbtru.SessionMessage(flags=flags, sm_sqn=number, lead=lead, trail=trail, options=options)
+                return [lbtru.encode(standing)]
+            case Refused(trail, reason, numbers):
+                return [lbtru.encode(lbtru.Ncf(trail=trail, reason=reason, sqns=numbers, options=options))]
+            case _:
+                assert_never(packet)
+
+    def _admit(self, session: SourceSession, service: Service, client: str, now: int) -> bool:
+        """Whether this is a client now; its request may be one repeated."""
+        if service.clients.hear(client, now):
+            return True
+        if not service.clients.add(client, now):
+            return False
+        session.copies = len(service.clients)
+        self.out.append(ClientJoined(session.number, client))
+        return True
+
+    def _leave(self, number: int, client: str) -> None:
+        """It is a client no more."""
+        session = self.get(number)
+        session.copies = len(self.services[number].clients)
+        session.answers.pop(client, None)
+        self.limiter.forget(number, client)
+        self.out.append(ClientLeft(number, client))

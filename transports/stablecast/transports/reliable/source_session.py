@@ -1,0 +1,305 @@
+"""One source session: batches become numbered datagrams, NAKs are answered, and silence is filled.
+
+    OPEN --close--> LINGERING --lapse--> CLOSED
+
+A closed session goes on answering NAKs for a while: with its source ends the duty to send again, and what receivers
+still miss then is lost (vendor's advice: linger for a NAK generation interval).
+
+What a NAK asks for is (transports reference, 3):
+
+* sent again at once if the window has it, and it was not sent again within the ignore interval;
+* otherwise refused with the reason: ignored, delayed by the rate limit, shed because too many wait already;
+* passed over in silence if the window does not have it: the trail in every datagram says so.
+
+Retransmissions of one NAK leave in ascending order, and then one NCF per reason with all that is refused.
+"""
+
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine import serial
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.transports.reliable.batches import Batcher
+from stablecast.transports.reliable.deadlines import soonest
+from stablecast.transports.reliable.heartbeat import Heartbeat
+from stablecast.transports.reliable.high_water_marks import Marks, room_for
+from stablecast.transports.reliable.inputs import Submit
+from stablecast.transports.reliable.nak_answers import Answers, Lately
+from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
+from stablecast.transports.reliable.rates import Queued, RateLimiter, Verdict
+from stablecast.transports.reliable.settings import (
+    MAX_DATAGRAM,
+    MAX_NUMBERS,
+    MAX_SUBMITTED,
+    MIN_DATAGRAM,
+    SourceSettings,
+)
+from stablecast.transports.reliable.statistics import SourceStatistics
+from stablecast.transports.reliable.transmission_window import Window
+from stablecast.transports.wire.lbmc import DATA_HEADER, MessageKind
+from stablecast.transports.wire.sequence_lists import Reason
+
+EVERYBODY = ""
+"""Whom a retransmission is for where all of the session hear it."""
+
+
+@attrs.define
+class Say:
+    """Something to be said on a session, to everybody or to one."""
+
+    session: int
+    packet: Told
+    to: str = EVERYBODY
+
+
+class SessionState(IntEnum):
+    """Where a source session is."""
+
+    OPEN = 0
+    LINGERING = 1
+    CLOSED = 2
+
+
+class SessionEvent(IntEnum):
+    """What can happen to it."""
+
+    CLOSE = 0
+    LAPSE = 1
+
+
+class SessionChart(Chart):
+    """A source session's life."""
+
+    states = States.from_enum(
+        SessionState, initial=SessionState.OPEN, final=SessionState.CLOSED, use_enum_instance=True
+    )
+
+    close = states.OPEN.to(states.LINGERING, on="send_the_rest")
+    lapse = states.LINGERING.to(states.CLOSED, on="fall_silent")
+
+
+@attrs.define
+class SourceSession:
+    """One session of a source.
+
+    Attributes:
+        number: The driver's name of it.
+        header: Bytes of a data datagram before its messages.
+        limiter: That of the context.
+        out: Where to say what is to be said.
+        copies: How many get each datagram.
+        answers: What was answered lately, by whom it was for.
+    """
+
+    number: int
+    settings: SourceSettings
+    header: int
+    limiter: RateLimiter
+    out: list[Say]
+    window: Window
+    batcher: Batcher
+    heartbeat: Heartbeat
+    marks: Marks
+    state: SessionState = SessionState.OPEN
+    lapses_at: int = 0
+    copies: int = 1
+    answers: dict[str, Answers] = attrs.field(factory=dict)
+    statistics: SourceStatistics = attrs.field(factory=SourceStatistics)
+
+    @classmethod
+    def of(
+        cls, number: int, settings: SourceSettings, header: int, limiter: RateLimiter, out: list[Say]
+    ) -> "SourceSession":
+        """Nothing was sent yet. Raises MisuseError for a datagram maximum out of range."""
+        if not MIN_DATAGRAM <= settings.datagram_max <= MAX_DATAGRAM:
+            text = f"a datagram maximum of {settings.datagram_max} bytes is not in {MIN_DATAGRAM}..{MAX_DATAGRAM}"
+            raise MisuseError(text)
+        room = settings.datagram_max - header
+        return cls(
+            number,
+            settings,
+            header,
+            limiter,
+            out,
+            Window(settings.window_bytes, settings.window_limit, settings.window_age_ns),
+            Batcher(room, settings.batch_bytes, settings.batch_ns),
+            Heartbeat(settings.sm_min_ns, settings.sm_max_ns),
+            Marks(settings.tsni_ns, settings.tsni_active_ns, room_for(room)),
+        )
+
+    def submit(self, event: Submit, now: int) -> None:
+        """Takes messages. Raises MisuseError if the session is closed or blocked, or if they do not fit."""
+        if self.state is not SessionState.OPEN:
+            raise MisuseError("the session is closed: open another")
+        if self.limiter.blocked:
+            raise MisuseError("the rate limit is reached: wait until it says Unblocked")
+        if len(event.block) > MAX_SUBMITTED:
+            raise MisuseError(f"{len(event.block)} bytes exceed the {MAX_SUBMITTED} that may be submitted at once")
+        datagrams = self.batcher.add(event.block, now, event.mark)
+        last = self.batcher.last_at
+        if event.block and event.block[last] == MessageKind.DATA:
+            _, _, _, topic, number = DATA_HEADER.unpack_from(event.block, last)
+            self.marks.on_data(topic, number, now)
+        self._launch(datagrams, now)
+
+    def flush(self, now: int) -> None:
+        """The batch leaves."""
+        self._launch(self.batcher.flush(), now)
+
+    def close(self, linger: bool, now: int) -> None:
+        """Nothing more is submitted; without `linger` the session is over as soon as the rate limit lets it."""
+        fire(SESSION, self, SessionEvent.CLOSE, now)
+        if not linger:
+            self.lapses_at = now
+
+    def transmit(self, number: int, now: int) -> None:
+        """The next datagram leaves for the first time: the rate limit lets it."""
+        self._leave(number, [self.window.datagrams[number]], now)
+
+    def resend(self, number: int, to: str, now: int) -> None:
+        """A datagram leaves again, if it is still there."""
+        payload = self.window.get(number)
+        answers = self.answers[to]
+        answers.queued.pop(number, None)
+        if payload is None:
+            return
+        answers.on_sent(number, now)
+        self._say(Data(serial.wire(number), serial.wire(self.window.trail), payload, again=True), to)
+        self.statistics.rxs_sent += 1
+        self.statistics.rx_bytes_sent += self.header + len(payload)
+
+    def on_nak(self, numbers: tuple[int, ...], to: str, now: int) -> None:
+        """Somebody asks for these wire numbers."""
+        self.statistics.nak_pckts_rcved += 1
+        self.statistics.naks_rcved += len(numbers)
+        self.window.trim(now)
+        answers = self.answers.setdefault(to, Answers(self.settings.ignore_ns))
+        refused: dict[Reason, list[int]] = {}
+        for wanted in numbers:
+            number = serial.extend(wanted, self.window.sent)
+            payload = self.window.get(number)
+            reason = None if payload is None else self._answer(number, len(payload), answers, to, now)
+            if reason is not None:
+                refused.setdefault(reason, []).append(wanted)
+        for reason, those in refused.items():
+            for start in range(0, len(those), MAX_NUMBERS):
+                part = tuple(those[start : start + MAX_NUMBERS])
+                self._say(Refused(serial.wire(self.window.trail), reason, part), to)
+                self.statistics.ncfs_sent += 1
+
+    def standing(self, opening: bool = False) -> Standing:
+        """A session message."""
+        lead, trail = self.window.sent, self.window.trail
+        return Standing(self.heartbeat.next_number(), serial.wire(lead), serial.wire(trail), opening)
+
+    def handle_timeout(self, now: int, marks: bool = True) -> None:
+        """Does what is due; without `marks` idle topics are told at the next call, which is due at once."""
+        if not self.limiter.blocked:
+            due = self.batcher.due()
+            if due is not None and due <= now:
+                self.flush(now)
+            if marks:
+                self._tell_marks(now)
+        if self.heartbeat.is_due(now) and self.window.sent == self.window.lead:
+            self.heartbeat.advance(now)
+            self.statistics.sms_sent += 1
+            self._say(self.standing())
+        if self.state is SessionState.LINGERING and self.lapses_at <= now and self.window.sent == self.window.lead:
+            fire(SESSION, self, SessionEvent.LAPSE)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due; what waits for the rate limit is due with its release."""
+        if self.window.sent != self.window.lead:
+            return None
+        batch = None if self.limiter.blocked else soonest(self.batcher.due(), self.marks.next)
+        lapse = self.lapses_at if self.state is SessionState.LINGERING else None
+        return soonest(batch, self.heartbeat.due, lapse)
+
+    def send_the_rest(self, now: int) -> None:
+        """The last batch leaves, an explicit one that was not ended too."""
+        self.flush(now)
+        self.marks.topics.clear()
+        self.marks.next = None
+        self.lapses_at = now + self.settings.linger_ns
+
+    def fall_silent(self) -> None:
+        """Nothing is said any more."""
+        self.heartbeat.due = None
+
+    def check_invariants(self) -> None:
+        """What must hold between inputs (used by tests)."""
+        window = self.window
+        assert window.trail - 1 <= window.sent <= window.lead
+        assert list(window.datagrams) == list(range(window.trail, window.lead + 1))
+        assert window.payload_bytes == sum(map(len, window.datagrams.values()))
+        assert self.batcher.size == sum(map(len, self.batcher.pending)) <= self.batcher.room
+        assert all(number <= window.sent for answers in self.answers.values() for number in answers.sent)
+
+    def abstract(self) -> tuple[str, int, int, int]:
+        """State, trail, what was sent, what waits behind it."""
+        return (self.state.name, self.window.trail, self.window.sent, self.window.lead - self.window.sent)
+
+    def _tell_marks(self, now: int) -> None:
+        """Idle topics are told; so much as the rate limit lets through."""
+        told = self.marks.take(now)
+        while told:
+            self._launch([*self.batcher.flush(), told], now)
+            told = b"" if self.limiter.blocked else self.marks.take(now)
+
+    def _launch(self, datagrams: list[bytes | memoryview], now: int) -> None:
+        """Together if the rate limit lets all of them, as it mostly does; else one by one."""
+        if not datagrams:
+            return
+        number, copies = self.window.add(datagrams), max(1, self.copies)
+        if self.limiter.admits((sum(map(len, datagrams)) + len(datagrams) * self.header) * copies, now):
+            self._leave(number, datagrams, now)
+            return
+        for payload in datagrams:
+            if self.limiter.admit(Queued(self.number, number, (self.header + len(payload)) * copies), now):
+                self._leave(number, [payload], now)
+            number += 1
+
+    def _leave(self, number: int, payloads: list[bytes | memoryview], now: int) -> None:
+        """The next datagrams leave for the first time."""
+        trail = self.window.leave(len(payloads), now)
+        self._say(Series(serial.wire(number), serial.wire(trail), payloads))
+        self.heartbeat.on_data(now)
+        self.statistics.msgs_sent += len(payloads)
+        self.statistics.bytes_sent += len(payloads) * self.header + sum(map(len, payloads))
+
+    def _answer(self, number: int, size: int, answers: Answers, to: str, now: int) -> Reason | None:
+        """Sends a datagram again, or says why not; None: nothing is to be said."""
+        statistics = self.statistics
+        lately = answers.lately(number, now)
+        if lately in (Lately.SENT, Lately.REFUSED):
+            statistics.naks_ignored += 1
+            return Reason.IGNORED if lately is Lately.SENT else None
+        verdict = Verdict.QUEUED
+        if lately is Lately.NOTHING:
+            verdict = self.limiter.repair(Queued(self.number, number, self.header + size, to), now)
+        if verdict is Verdict.SENT:
+            self.resend(number, to, now)
+            return None
+        if verdict is Verdict.SHED:
+            statistics.naks_shed += 1
+            return Reason.SHED
+        answers.queue(number)
+        statistics.naks_rx_delay_ignored += 1
+        return Reason.DELAYED
+
+    def _say(self, packet: Told, to: str = EVERYBODY) -> None:
+        self.out.append(Say(self.number, packet, to))
+
+
+_S = SessionState
+_E = SessionEvent
+SESSION = lower(
+    SessionChart,
+    SourceSession,
+    SessionState,
+    SessionEvent,
+    ignore={_S.LINGERING: (_E.CLOSE,), _S.CLOSED: (_E.CLOSE,)},
+    reject={_S.OPEN: (_E.LAPSE,), _S.CLOSED: (_E.LAPSE,)},
+)

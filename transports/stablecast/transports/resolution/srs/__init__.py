@@ -1,0 +1,1 @@
+"""Topic resolution over TCP: machines of a context and of the stateful resolution service (SRS)."""

@@ -1,0 +1,347 @@
+"""The resolution of one context over services (SRS): up to five, each told everything, each believed (hot/hot, T-401).
+
+Each service is told of the context's sources, and of the topics and patterns it wants (T-403, T-404); what services
+tell is merged (`srs_known`) and reported once. A context finds its own sources by itself. When a receiver has lost the
+transport of its last source the services are told (SLR), and what is known is reported again after a moment, as the
+source may have come back where it was.
+
+Interest that was withdrawn and is wanted again: a service answers each withdrawal, and a record that was sent before
+the answer is not taken for a current one.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.patterns import expression
+from stablecast.transports.resolution.records import SourceRecord, check_instance, check_topic
+from stablecast.transports.resolution.srs.directory import Interest
+from stablecast.transports.resolution.srs.events import (
+    Closed,
+    Opened,
+    Received,
+    SrsContextEffect,
+    SrsContextInput,
+)
+from stablecast.transports.resolution.srs.known_sources import OWN, Entry, Known
+from stablecast.transports.resolution.srs.service_link import Link, LinkState, LinkTimer
+from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
+from stablecast.transports.resolution.srs.source_records import source_info, source_record
+from stablecast.transports.resolution.udp.advertiser import U32
+from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.inputs import (
+    AddPattern,
+    AddReceiver,
+    AddSource,
+    Lost,
+    RemovePattern,
+    RemoveReceiver,
+    RemoveSource,
+    Resolved,
+    Unresolved,
+)
+from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
+from stablecast.transports.wire import srs
+
+MAX_SERVICES = 5
+"""Services of one context (T-401)."""
+
+MAX_KNOWN = 1 << 20
+"""Sources that a context knows; further ones are counted and dropped."""
+
+REPORT_AGAIN = SECOND
+"""Wait before the known sources of a topic are reported again."""
+
+
+@attrs.define
+class SrsCounters:
+    """What a context saw, in records.
+
+    Attributes:
+        told: Records of sources that services told.
+        unusable: Those on transports that a receiver here cannot join.
+        unwanted: Those that came too late, or of topics that nobody wants.
+        dropped: Those beyond `MAX_KNOWN`.
+    """
+
+    told: int = 0
+    unusable: int = 0
+    unwanted: int = 0
+    dropped: int = 0
+
+
+@attrs.frozen
+class Own:
+    """One of the context's own sources: its name, what announces it, and what withdraws it."""
+
+    otid: bytes
+    announced: bytes
+    deleted: bytes
+
+
+@attrs.define
+class SrsContext:
+    """Resolution machine of one context; made by `create`."""
+
+    instance: bytes
+    config: ClientConfig
+    links: list[Link]
+    outbox: list[SrsContextEffect]
+    number: int = 0
+    sources: dict[int, Own] = attrs.field(factory=dict, init=False)
+    topics: dict[Interest, None] = attrs.field(factory=dict, init=False)
+    patterns: dict[Interest, re.Pattern[str]] = attrs.field(factory=dict, init=False)
+    known: Known = attrs.field(factory=Known, init=False)
+    again: dict[str, int] = attrs.field(factory=dict, init=False)
+    counted: SrsCounters = attrs.field(factory=SrsCounters, init=False)
+
+    @classmethod
+    def create(
+        cls, instance: bytes, services: Sequence[str], seed: int, config: ClientConfig = CLIENT_DEFAULTS
+    ) -> "SrsContext":
+        """A context named by the 8 bytes `instance` that uses the `services` (`host:port`).
+
+        Raises:
+            MisuseError: If there is no service, or too many, or `instance` has another length.
+        """
+        check_instance(instance)
+        addresses = dict.fromkeys(services)
+        if not 0 < len(addresses) <= MAX_SERVICES:
+            raise MisuseError(f"a context uses 1 to {MAX_SERVICES} services, not {len(addresses)} (T-401)")
+        outbox: list[SrsContextEffect] = []
+        seeded = Seeded(seed)
+        links = [Link(address, instance, config, seeded, outbox) for address in addresses]
+        return cls(instance, config, links, outbox)
+
+    def receive(self, event: SrsContextInput, now: int) -> None:
+        """Feeds one input.
+
+        Raises:
+            MisuseError: If a source, topic or pattern cannot be written on the wire, is there already or is one too
+                many; or if a connection is opened that was not asked for.
+        """
+        match event:
+            case AddSource():
+                self._add_source(event)
+            case RemoveSource(session_id, index):
+                self._remove_source(session_id << 32 | index)
+            case AddReceiver(topic):
+                self._want_topic(topic)
+            case AddPattern(pattern):
+                self._want_pattern(pattern)
+            case RemoveReceiver(topic):
+                self._unwant_topic(topic)
+            case RemovePattern(pattern):
+                self._unwant_pattern(pattern)
+            case Unresolved() | Lost():
+                self._on_unresolved(event, now)
+            case Resolved():
+                pass  # Services are not asked, so there is nothing to stop.
+            case Opened(connection, local):
+                for _, link in self._on(connection):
+                    link.on_opened(local, now)
+            case Received(connection, data):
+                for holder, link in self._on(connection):
+                    for message in link.on_data(data, now):
+                        self._on_message(holder, link, message)
+            case Closed(connection, reason):
+                for _, link in self._on(connection):
+                    link.on_lost(reason, now)
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Does what is due."""
+        for holder, link in enumerate(self.links):
+            due = link.handle_timeout(now, self.number + 1)
+            self.number += LinkTimer.RETRY in due
+            if LinkTimer.SWEEP in due and link.told:
+                self._withdraw(self.known.sweep(holder, self._live()))
+        for topic in [topic for topic, due in self.again.items() if due <= now]:
+            del self.again[topic]
+            self._report(entry for entry in self.known.of(topic) if self._is_wanted(topic))
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        due = [*(link.timers.next() for link in self.links), *self.again.values()]
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def take_effects(self) -> list[SrsContextEffect]:
+        """What to do, in order."""
+        effects = self.outbox[:]
+        self.outbox.clear()  # The links append to this very list.
+        return effects
+
+    def counters(self) -> dict[str, int]:
+        """What there is now, and what happened so far, by name."""
+        current = sum(link.state is LinkState.CURRENT for link in self.links)
+        return {"services": current, "known": len(self.known.entries), **attrs.asdict(self.counted)}
+
+    def why(self, topic: str) -> str:
+        """Why a receiver may have no session, as far as is known here."""
+        if found := sum(1 for _ in self.known.of(topic)):
+            return f"services know {found} sources, none could be joined"
+        if not any(link.state is LinkState.CURRENT for link in self.links):
+            return f"no service keeps us informed at {', '.join(link.address for link in self.links)}"
+        return "services know no source"
+
+    # What services say.
+
+    def _on(self, connection: int) -> list[tuple[int, Link]]:
+        """The link that is on a connection, if any; whatever comes from another one is late."""
+        return [(index, link) for index, link in enumerate(self.links) if link.is_on(connection)]
+
+    def _on_message(self, holder: int, link: Link, message: srs.Message) -> None:
+        match message:
+            case srs.RegistrationResponse():
+                link.tell(self._everything())
+                link.request_stream()
+            case srs.StreamRequest():
+                if link.settled == link.epoch:
+                    self._withdraw(self.known.sweep(holder, self._live()))
+            case srs.SourceInfo(cost=srs.ENDED, otid=otid) | srs.SourceDelete(otid=otid):
+                gone = self.known.release(otid, holder, self._live())
+                self._withdraw([] if gone is None else [gone])
+            case srs.SourceInfo():
+                self.counted.told += 1
+                self._on_source(holder, link, message)
+            case _:
+                pass  # Interest is for routers, and withdrawn interest for the link.
+
+    def _on_source(self, holder: int, link: Link, info: srs.SourceInfo) -> None:
+        record = source_record(info)
+        if record is None:
+            self.counted.unusable += 1
+        elif not self.config.flood and not self._is_wanted(info.topic, link):
+            self.counted.unwanted += 1
+        elif len(self.known.entries) == MAX_KNOWN and info.otid not in self.known.entries:
+            self.counted.dropped += 1
+        else:
+            self._put(Entry(info.otid, info.topic, info.source, record), holder, link.connection)
+
+    def _put(self, entry: Entry, holder: int, connection: int) -> None:
+        if self.known.put(entry, holder, connection) and self._is_wanted(entry.topic):
+            self._report([entry])
+
+    def _live(self) -> dict[int, int]:
+        links = {index: link.connection for index, link in enumerate(self.links) if link.told}
+        return {OWN: 0, **links}
+
+    def _report(self, entries: Iterable[Entry]) -> None:
+        self.outbox += (Discovered(entry.topic, entry.record) for entry in entries)
+
+    def _withdraw(self, entries: Iterable[Entry]) -> None:
+        self.outbox += (Withdrawn(entry.topic, entry.record) for entry in entries if self._is_wanted(entry.topic))
+
+    # What the context wants and has.
+
+    def _everything(self) -> list[bytes]:
+        return [*(own.announced for own in self.sources.values()), *map(self._info, (*self.topics, *self.patterns))]
+
+    def _tell(self, octets: bytes) -> None:
+        for link in self.links:
+            if link.told:
+                link.tell((octets,))
+
+    def _is_wanted(self, topic: str, link: Link | None = None) -> bool:
+        """Whether receivers want a topic; with a link, whether they have wanted it since before what it says now."""
+        late = {} if link is None else link.unanswered
+        exact = Interest(topic)
+        if exact in self.topics and exact not in late:
+            return True
+        return any(
+            found.search(topic) is not None and interest not in late for interest, found in self.patterns.items()
+        )
+
+    def _want_topic(self, topic: str) -> None:
+        check_topic(topic)
+        interest = Interest(topic)
+        if interest not in self.topics:
+            if len(self.topics) == MAX_TOPICS:
+                raise MisuseError(f"a context has receivers of {MAX_TOPICS} topics at most: use another context")
+            self.topics[interest] = None
+            self._tell(self._info(interest))
+        self._report(self.known.of(topic))
+
+    def _want_pattern(self, pattern: str) -> None:
+        found, interest = expression(pattern), Interest(pattern, pattern=True)
+        if interest not in self.patterns:
+            if len(self.patterns) == MAX_PATTERNS:
+                raise MisuseError(f"a context has receivers of {MAX_PATTERNS} patterns at most: use another context")
+            self.patterns[interest] = found
+            self._tell(self._info(interest))
+        self._report(entry for entry in self.known.entries.values() if found.search(entry.topic))
+
+    def _unwant_topic(self, topic: str) -> None:
+        interest = Interest(topic)
+        if interest in self.topics:
+            del self.topics[interest]
+            self._unwant(interest, srs.ReceiverDelete(name=topic, instance=self.instance))
+            self._forget(self.known.of(topic))
+
+    def _unwant_pattern(self, pattern: str) -> None:
+        interest = Interest(pattern, pattern=True)
+        if interest in self.patterns:
+            del self.patterns[interest]
+            self._unwant(interest, srs.PatternDelete(name=pattern, instance=self.instance))
+            self._forget(self.known.entries.values())
+
+    def _unwant(self, interest: Interest, message: srs.Message) -> None:
+        octets = srs.encode(message)
+        for link in self.links:
+            if link.told:
+                link.withdraw(interest, octets)
+
+    def _forget(self, entries: Iterable[Entry]) -> None:
+        """Services say no more of what is not wanted, so it is not known any more."""
+        if not self.config.flood:
+            unwanted = [e.otid for e in entries if OWN not in e.holders and not self._is_wanted(e.topic)]
+            for otid in unwanted:
+                self.known.drop(otid)
+
+    def _on_unresolved(self, event: Unresolved | Lost, now: int) -> None:
+        """A receiver lost all sources of a topic, or one of them."""
+        topic = event.topic
+        only = (event.session_id, event.index) if isinstance(event, Lost) else None
+        if not self._is_wanted(topic):
+            return
+        for entry in self.known.of(topic):
+            if OWN not in entry.holders and only in (None, (entry.record.session_id, entry.record.index)):
+                left = srs.LeaveInfo(otid=entry.otid, topic=topic, source=entry.source, instance=self.instance)
+                self._tell(srs.encode(left))
+        self.again.setdefault(topic, now + REPORT_AGAIN)
+
+    def _add_source(self, event: AddSource) -> None:
+        check_topic(event.topic)
+        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
+            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
+        key = event.session_id << 32 | event.index
+        if key in self.sources:
+            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
+        if len(self.sources) == MAX_SOURCES:
+            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
+        record = SourceRecord(
+            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
+        )
+        info = source_info(event.topic, record)
+        own = Own(info.otid, srs.encode(info), srs.encode(srs.SourceDelete(otid=info.otid, topic=event.topic)))
+        self.sources[key] = own
+        self._tell(own.announced)
+        self._put(Entry(info.otid, event.topic, info.source, record), OWN, 0)
+
+    def _remove_source(self, key: int) -> None:
+        own = self.sources.pop(key, None)
+        if own is None:
+            return
+        self._tell(own.deleted)
+        gone = self.known.release(own.otid, OWN, self._live())
+        self._withdraw([] if gone is None else [gone])
+
+    def _info(self, interest: Interest) -> bytes:
+        kind = srs.PatternInfo if interest.pattern else srs.ReceiverInfo
+        return srs.encode(kind(name=interest.name, instance=self.instance))

@@ -1,0 +1,128 @@
+"""What a service knows: sources by their OTID and topic, and who wants which topics and patterns.
+
+A source belongs to the client that announced it. Who is told of it: clients that want its topic, those that want a
+pattern that matches it, and those that want everything (flood); never its own client (T-404, T-405).
+"""
+
+import re
+from collections.abc import Iterable
+
+import attrs
+
+from stablecast.transports.resolution.pattern_index import compiled
+
+
+@attrs.frozen
+class Interest:
+    """A topic that a client has receivers of, or a pattern."""
+
+    name: str
+    pattern: bool = False
+
+
+@attrs.frozen
+class Announced:
+    """A source.
+
+    Attributes:
+        otid: Its name, 32 bytes.
+        topic: Its topic.
+        octets: Its record as it is sent on.
+        owner: The client that announced it.
+    """
+
+    otid: bytes
+    topic: str
+    octets: bytes
+    owner: bytes
+
+
+@attrs.define
+class Watched:
+    """A pattern that some want; `expression` None: it matches every topic."""
+
+    expression: re.Pattern[str] | None
+    clients: dict[bytes, None] = attrs.field(factory=dict)
+
+    def matches(self, topic: str) -> bool:
+        """Whether the pattern means the topic."""
+        return self.expression is None or self.expression.search(topic) is not None
+
+
+@attrs.define
+class Directory:
+    """Sources and interest of all clients; everything in the order in which it came."""
+
+    sources: dict[bytes, Announced] = attrs.field(factory=dict)
+    topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
+    wanted: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
+    patterns: dict[str, Watched] = attrs.field(factory=dict)
+    flooded: dict[bytes, None] = attrs.field(factory=dict)
+
+    def put(self, source: Announced) -> bool:
+        """Adds or replaces a source; returns whether that is news."""
+        present = self.sources.get(source.otid)
+        if present == source:
+            return False
+        if present is not None:
+            self.remove(source.otid)
+        self.sources[source.otid] = source
+        self.topics.setdefault(source.topic, {})[source.otid] = None
+        return True
+
+    def remove(self, otid: bytes) -> Announced:
+        """Removes a source that is there."""
+        source = self.sources.pop(otid)
+        del self.topics[source.topic][otid]
+        if not self.topics[source.topic]:
+            del self.topics[source.topic]
+        return source
+
+    def want(self, client: bytes, interest: Interest) -> None:
+        """The client wants to be told of the sources that the interest means."""
+        if not interest.pattern:
+            self.wanted.setdefault(interest.name, {})[client] = None
+            return
+        watched = self.patterns.get(interest.name)
+        if watched is None:
+            watched = self.patterns[interest.name] = Watched(compiled(interest.name))
+        watched.clients[client] = None
+
+    def unwant(self, client: bytes, interest: Interest) -> None:
+        """The client has wanted it until now."""
+        clients = self.patterns[interest.name].clients if interest.pattern else self.wanted[interest.name]
+        del clients[client]
+        if not clients:
+            del (self.patterns if interest.pattern else self.wanted)[interest.name]
+
+    def flood(self, client: bytes, everything: bool) -> None:
+        """The client wants everything, or only what it says."""
+        if everything:
+            self.flooded[client] = None
+        else:
+            self.flooded.pop(client, None)
+
+    def audience(self, source: Announced) -> list[bytes]:
+        """Whom to tell of a source."""
+        told = {**self.flooded, **self.wanted.get(source.topic, {})}
+        for watched in self.patterns.values():
+            if watched.matches(source.topic):
+                told.update(watched.clients)
+        told.pop(source.owner, None)
+        return list(told)
+
+    def meant(self, client: bytes, interests: Iterable[Interest]) -> list[Announced]:
+        """The sources to tell a client of that has these interests; all if it wants everything."""
+        if client in self.flooded:
+            return [source for source in self.sources.values() if source.owner != client]
+        found: dict[bytes, None] = {}
+        for interest in interests:
+            if interest.pattern:
+                watched = self.patterns[interest.name]
+                for topic, otids in self.topics.items():
+                    if watched.matches(topic):
+                        found.update(otids)
+            else:
+                found.update(self.topics.get(interest.name, {}))
+        sources = (self.sources[otid] for otid in found)
+        return [source for source in sources if source.owner != client]

@@ -1,0 +1,396 @@
+"""The service (SRS): knows all sources and all interest of its domain, and tells each context what it wants to know.
+
+On each connection a context sends SETUP, registers, announces everything it has, and asks for the stream; it is then
+told of every source that it wants, and the request comes back: the full exchange is over (T-402, T-408). From then on
+only changes travel, and keepalives (T-403, T-406). Interest stays here and filters (T-404).
+
+* A broken connection makes records potentially down; they are deleted, and that is told, when their lifetime is over
+  (`srs_client`). A context that lost the transport of such a source says so (SLR); then only a short wait for its
+  return is left (T27).
+* A hello that is older than the last one of its context is late and refused; a newer one ends the connection before.
+* Whatever is no SRS, exceeds a bound, or is silent for too long, is counted and cut off; the others do not notice.
+"""
+
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.errors import InvariantError
+from stablecast.core.machine.units import MILLISECOND
+from stablecast.transports.resolution.srs.client import Client, ClientState, Dropped
+from stablecast.transports.resolution.srs.deadlines import Agenda, Matter
+from stablecast.transports.resolution.srs.directory import Announced, Directory, Interest
+from stablecast.transports.resolution.srs.events import (
+    Accepted,
+    Closed,
+    Cut,
+    Note,
+    Received,
+    ServiceEffect,
+    ServiceInput,
+)
+from stablecast.transports.resolution.srs.events import Write as WriteEffect
+from stablecast.transports.resolution.srs.session import Session
+from stablecast.transports.resolution.srs.settings import ServiceConfig
+from stablecast.transports.wire import srs
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+
+
+@attrs.define
+class ServiceCounters:
+    """What a service saw.
+
+    Attributes:
+        frames: Frames received.
+        malformed: Connections cut off for what is no SRS.
+        refused: Connections cut off for a bound or a late hello.
+        silent: Connections cut off for silence.
+        lost: Connections that broke.
+        deleted: Sources deleted because they were potentially down for too long.
+        ignored: Records that meant nothing here.
+    """
+
+    frames: int = 0
+    malformed: int = 0
+    refused: int = 0
+    silent: int = 0
+    lost: int = 0
+    deleted: int = 0
+    ignored: int = 0
+
+
+class RefusedError(Exception):
+    """The peer speaks well but may not go on."""
+
+
+@attrs.define
+class Service:
+    """The machine of one service; see the module.
+
+    Attributes:
+        epoch: 32 bits that tell this life of the service from others; not 0.
+    """
+
+    epoch: int
+    config: ServiceConfig = ServiceConfig()
+    clients: dict[bytes, Client] = attrs.field(factory=dict, init=False)
+    sessions: dict[int, Session] = attrs.field(factory=dict, init=False)
+    directory: Directory = attrs.field(factory=Directory, init=False)
+    agenda: Agenda = attrs.field(factory=Agenda, init=False)
+    counted: ServiceCounters = attrs.field(factory=ServiceCounters, init=False)
+    numbers: int = attrs.field(default=0, init=False)
+    spoken: dict[int, Session] = attrs.field(factory=dict, init=False)
+    outbox: list[ServiceEffect] = attrs.field(factory=list, init=False)
+
+    def receive(self, event: ServiceInput, now: int) -> None:
+        """Feeds one input; what peers do wrong ends their connection and raises nothing."""
+        match event:
+            case Accepted(connection, peer):
+                self._on_accepted(connection, peer, now)
+            case Received(connection, data):
+                session = self.sessions.get(connection)
+                if session is not None:
+                    self._on_data(session, data, now)
+            case Closed(connection):
+                session = self.sessions.pop(connection, None)
+                if session is not None:
+                    self.counted.lost += 1
+                    self._on_lost(session, now)
+            case _:
+                assert_never(event)
+        self._flush()
+
+    def handle_timeout(self, now: int) -> None:
+        """Looks at silent connections, and at what was potentially down for long enough."""
+        while (item := self.agenda.pop(now)) is not None:
+            match item:
+                case (Matter.SILENCE, int(connection)):
+                    self._check_silence(connection, now)
+                case (Matter.LIFETIME, bytes(instance)):
+                    if instance in self.clients:
+                        self._lapse(self.clients[instance], now)
+                case _:
+                    self._check_left(bytes(item[1]), now)
+        self._flush()
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        return self.agenda.next()
+
+    def take_effects(self) -> list[ServiceEffect]:
+        """What to do, in order."""
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def counters(self) -> dict[str, int]:
+        """What there is now, and what happened so far, by name."""
+        return {
+            "connections": len(self.sessions),
+            "clients": len(self.clients),
+            "down": sum(not client.up for client in self.clients.values()),
+            "sources": len(self.directory.sources),
+            "topics_wanted": len(self.directory.wanted),
+            "patterns_wanted": len(self.directory.patterns),
+            **attrs.asdict(self.counted),
+        }
+
+    # Connections.
+
+    def _on_accepted(self, connection: int, peer: str, now: int) -> None:
+        session = Session(connection, peer, now)
+        self.sessions[connection] = session
+        if len(self.sessions) > self.config.max_clients:
+            self.counted.refused += 1
+            self._cut(session, f"there are {self.config.max_clients} connections already", now)
+        else:
+            self.agenda.arm((Matter.SILENCE, connection), now + session.lifetime)
+
+    def _on_data(self, session: Session, data: bytes, now: int) -> None:
+        session.heard_at = now
+        try:
+            for frame in session.decoder.feed(data):
+                self.counted.frames += 1
+                self._spend(session, 1, now)
+                self._on_frame(session, frame, now)
+        except WireError as error:
+            self.counted.malformed += 1
+            self._cut(session, str(error), now)
+        except RefusedError as error:
+            self.counted.refused += 1
+            self._cut(session, str(error), now)
+
+    def _on_lost(self, session: Session, now: int) -> None:
+        """The connection is over; its client's records are potentially down from now on."""
+        self.spoken.pop(session.connection, None)
+        self.agenda.stop((Matter.SILENCE, session.connection))
+        client = session.client
+        if client is not None:
+            self.outbox.append(Note(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
+            client.lost(now)
+            self._lapse(client, now)
+
+    def _cut(self, session: Session, reason: str, now: int) -> None:
+        del self.sessions[session.connection]
+        self.outbox += (Note(f"{session.peer} is cut off: {reason}"), Cut(session.connection))
+        self._on_lost(session, now)
+
+    def _spend(self, session: Session, count: int, now: int) -> None:
+        """Who floods is cut off, so that the others are served. Raises RefusedError."""
+        if session.spend(count, self.config.max_rate, now) > self.config.max_burst:
+            raise RefusedError(f"it floods: more than {self.config.max_burst} records at once")
+
+    def _check_silence(self, connection: int, now: int) -> None:
+        session = self.sessions[connection]
+        due = session.heard_at + session.lifetime
+        if now < due:
+            self.agenda.arm((Matter.SILENCE, connection), due)
+            return
+        self.counted.silent += 1
+        self._cut(session, f"it was silent for {session.lifetime // MILLISECOND} ms", now)
+
+    def _to(self, session: Session) -> Session:
+        """The session, which has something to be sent from now on."""
+        self.spoken[session.connection] = session
+        return session
+
+    def _flush(self) -> None:
+        for connection, session in self.spoken.items():
+            data = session.take()
+            if data:
+                self.outbox.append(WriteEffect(connection, data))
+        self.spoken.clear()
+
+    # Frames and messages.
+
+    def _on_frame(self, session: Session, frame: Frame, now: int) -> None:
+        if frame.kind is FrameKind.SETUP and not session.set_up:
+            session.on_setup(frame)
+            self.agenda.arm((Matter.SILENCE, session.connection), now + session.lifetime)
+        elif not session.set_up or frame.kind is FrameKind.SETUP:
+            raise WireError(f"a frame {frame.kind.name} is out of place")
+        elif frame.kind is FrameKind.KEEPALIVE:
+            if frame.flags & Flag.RESPOND:
+                self._to(session).send(Frame(FrameKind.KEEPALIVE))
+        elif frame.kind is FrameKind.REQUEST_RESPONSE:
+            self._on_registration(session, frame, now)
+        elif frame.kind is FrameKind.REQUEST_FNF and session.client is not None:
+            messages = srs.decode(frame.payload)
+            self._spend(session, len(messages), now)
+            for message in messages:
+                self._on_message(session, session.client, message, now)
+        elif frame.kind is FrameKind.REQUEST_STREAM and session.client is not None:
+            self._on_stream(session, session.client, frame, now)
+        elif not frame.flags & Flag.IGNORE:
+            raise WireError(f"a frame {frame.kind.name} is out of place")
+
+    def _on_registration(self, session: Session, frame: Frame, now: int) -> None:
+        match srs.decode(frame.payload):
+            case [srs.RegistrationRequest() as request] if session.client is None:
+                pass
+            case _:
+                raise WireError("a request is no first registration")
+        counter = srs.parse_hello(frame.metadata)
+        instance = request.host_id.to_bytes(4) + request.session_id.to_bytes(4)
+        client = session.client = self._admit(instance, session, counter, now)
+        self.directory.flood(instance, everything=not request.interest_mode & srs.FILTER)
+        self.outbox.append(Note(f"client {session.peer} [{instance.hex()}] is registered"))
+        answer = srs.encode(srs.RegistrationResponse(client_id=client.number, domain=request.domain))
+        metadata = srs.hello(counter) if counter else None
+        flags = Flag.COMPLETE | Flag.NEXT
+        self._to(session).send(Frame(FrameKind.PAYLOAD, frame.stream, flags, metadata=metadata, payload=answer))
+
+    def _admit(self, instance: bytes, session: Session, counter: int, now: int) -> Client:
+        client = self.clients.get(instance)
+        if client is None:
+            if len(self.clients) == self.config.max_clients:
+                raise RefusedError(f"there are {self.config.max_clients} clients already")
+            self.numbers += 1
+            client = Client(
+                instance,
+                self.epoch << 32 | self.numbers,
+                self.config.source_lifetime_ns,
+                self.config.interest_lifetime_ns,
+                session.connection,
+                counter,
+            )
+            self.clients[instance] = client
+            return client
+        if client.is_late(counter):
+            raise RefusedError(f"its hello {counter} is late, {client.counter} came before")
+        before = self.sessions.pop(client.connection, None)
+        if before is not None:
+            before.client = None
+            self.outbox += (Note(f"{before.peer} is cut off: {session.peer} took over"), Cut(before.connection))
+            self._on_lost(before, now)
+        client.hello(session.connection, counter, now)
+        self._plan(client)
+        return client
+
+    def _on_stream(self, session: Session, client: Client, frame: Frame, now: int) -> None:
+        if session.stream:
+            return
+        session.stream = frame.stream
+        self._settle(client, client.complete(now), now)
+        for source in self.directory.meant(client.instance, client.interests):
+            session.say(source.octets)
+        self._to(session).answer(srs.StreamRequest())
+
+    def _on_message(self, session: Session, client: Client, message: srs.Message, now: int) -> None:
+        match message:
+            case srs.SourceDelete(otid=otid) | srs.SourceInfo(otid=otid, cost=srs.ENDED):
+                if client.sources.pop(otid, None) is None:
+                    self.counted.ignored += 1
+                else:
+                    self._remove(otid)
+            case srs.SourceInfo():
+                self._announce(client, message, now)
+            case srs.ReceiverInfo(name=name):
+                self._want(session, client, Interest(name))
+            case srs.PatternInfo(name=name):
+                self._want(session, client, Interest(name, pattern=True))
+            case srs.ReceiverDelete(name=name):
+                self._unwant(session, client, Interest(name), message)
+            case srs.PatternDelete(name=name):
+                self._unwant(session, client, Interest(name, pattern=True), message)
+            case srs.LeaveInfo(otid=otid) if otid in self.directory.sources:
+                self.agenda.arm((Matter.LEAVE, otid), now + self.config.leave_backoff_ns)
+            case _:
+                self.counted.ignored += 1
+
+    # Records.
+
+    def _announce(self, client: Client, info: srs.SourceInfo, now: int) -> None:
+        otid = info.otid
+        present = self.directory.sources.get(otid)
+        if present is not None and present.owner != client.instance:
+            owner = self.clients[present.owner]
+            if not owner.is_down(otid):
+                self.counted.ignored += 1
+                return
+            del owner.sources[otid]
+            self._lapse(owner, now)
+        if otid not in client.sources and len(client.sources) == self.config.max_sources:
+            raise RefusedError(f"it has more than {self.config.max_sources} sources")
+        if present is not None and present.topic != info.topic:
+            self._remove(otid)
+        client.sources[otid] = client.connection
+        source = Announced(otid, info.topic, srs.encode(info), client.instance)
+        if self.directory.put(source):
+            self._tell(source, source.octets)
+
+    def _remove(self, otid: bytes) -> None:
+        source = self.directory.remove(otid)
+        self._tell(source, srs.ended(source.octets))
+
+    def _tell(self, source: Announced, octets: bytes) -> None:
+        for instance in self.directory.audience(source):
+            session = self.sessions.get(self.clients[instance].connection)
+            if session is not None:
+                self._to(session).say(octets)
+
+    def _want(self, session: Session, client: Client, interest: Interest) -> None:
+        if interest not in client.interests:
+            patterns = sum(wanted.pattern for wanted in client.interests) if interest.pattern else -1
+            if len(client.interests) == self.config.max_interests or patterns == self.config.max_patterns:
+                raise RefusedError("it wants too many topics or patterns")
+        client.interests[interest] = client.connection
+        self.directory.want(client.instance, interest)
+        if session.stream and client.instance not in self.directory.flooded:
+            for source in self.directory.meant(client.instance, (interest,)):
+                self._to(session).say(source.octets)
+
+    def _unwant(self, session: Session, client: Client, interest: Interest, message: srs.Message) -> None:
+        if client.interests.pop(interest, None) is not None:
+            self.directory.unwant(client.instance, interest)
+        self._to(session).answer(message)
+
+    def _check_left(self, otid: bytes, now: int) -> None:
+        source = self.directory.sources.get(otid)
+        owner = None if source is None else self.clients[source.owner]
+        if owner is None or not owner.is_down(otid):
+            return  # Back, or never away: its other receivers may still have it.
+        del owner.sources[otid]
+        self.counted.deleted += 1
+        self._remove(otid)
+        self._lapse(owner, now)
+
+    # Lifetimes.
+
+    def _lapse(self, client: Client, now: int) -> None:
+        dropped = client.lapse(now)
+        self.counted.deleted += len(dropped.sources)
+        self._settle(client, dropped, now)
+
+    def _settle(self, client: Client, dropped: Dropped, now: int) -> None:
+        """What a client dropped is deleted here too; so is the client if it is gone."""
+        for otid in dropped.sources:
+            self._remove(otid)
+        for interest in dropped.interests:
+            self.directory.unwant(client.instance, interest)
+        if client.state is ClientState.GONE:
+            del self.clients[client.instance]
+            self.directory.flood(client.instance, everything=False)
+            self.outbox.append(Note(f"client [{client.instance.hex()}] is forgotten"))
+        else:
+            self._plan(client)
+
+    def _plan(self, client: Client) -> None:
+        due = client.next_lapse()
+        if due is not None:
+            self.agenda.arm((Matter.LIFETIME, client.instance), due)
+
+    def check_invariants(self) -> None:
+        """Raises InvariantError unless the directory holds exactly what the clients announced."""
+        owned = {otid: client.instance for client in self.clients.values() for otid in client.sources}
+        if owned != {otid: source.owner for otid, source in self.directory.sources.items()}:
+            raise InvariantError("the directory's sources are not those that the clients announced")
+        wanted = {(client.instance, interest) for client in self.clients.values() for interest in client.interests}
+        held = {(client, Interest(name)) for name, clients in self.directory.wanted.items() for client in clients}
+        held |= {
+            (client, Interest(name, pattern=True))
+            for name, watched in self.directory.patterns.items()
+            for client in watched.clients
+        }
+        if wanted != held:
+            raise InvariantError("the directory's interest is not what the clients announced")

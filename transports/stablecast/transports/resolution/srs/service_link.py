@@ -1,0 +1,303 @@
+"""A context's connection to one service: made again and again, for ever (T-407).
+
+    WAITING --retry--> CONNECTING --opened--> REGISTERING --registered--> EXCHANGING --told_all--> CURRENT
+       ^------------------------------- lost, from every other state ------------------------------'
+
+Each attempt is a connection with a number of its own. Registered, the context announces everything and asks for the
+stream; what the service tells then is current once it sends the request back. A service that is silent for the lifetime
+of the connection is lost, while connecting too. The wait between attempts doubles up to a bound, and starts low again
+once the service has told all.
+
+A service that was restarted has lost its memory: what it does not name may just not have been announced to it again
+yet. So its first full exchange takes nothing away at once, but after a grace in which all contexts come back.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+
+import attrs
+
+from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import TimerTable
+from stablecast.core.machine.units import milliseconds
+from stablecast.transports.resolution.srs.directory import Interest
+from stablecast.transports.resolution.srs.events import Connect, Cut, ServiceChanged, SrsContextEffect, Write
+from stablecast.transports.resolution.srs.session import MAX_PAYLOAD
+from stablecast.transports.resolution.srs.settings import ClientConfig
+from stablecast.transports.wire import rsocket, srs
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.fields import text_of
+from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+
+
+class LinkState(IntEnum):
+    """Where the connection stands."""
+
+    WAITING = 0
+    CONNECTING = 1
+    REGISTERING = 2
+    EXCHANGING = 3
+    CURRENT = 4
+
+
+class LinkEvent(IntEnum):
+    """What can happen to it."""
+
+    RETRY = 0
+    OPENED = 1
+    REGISTERED = 2
+    TOLD_ALL = 3
+    LOST = 4
+
+
+class LinkChart(Chart):
+    """A context's connection to a service."""
+
+    states = States.from_enum(LinkState, initial=LinkState.WAITING, use_enum_instance=True)
+
+    retry = states.WAITING.to(states.CONNECTING, on="connect")
+    opened = states.CONNECTING.to(states.REGISTERING, on="greet")
+    registered = states.REGISTERING.to(states.EXCHANGING, on="note_service")
+    told_all = states.EXCHANGING.to(states.CURRENT, on=["report_up", "settle"])
+    lost = (
+        states.CONNECTING.to(states.WAITING, on="back_off")
+        | states.REGISTERING.to(states.WAITING, on="back_off")
+        | states.EXCHANGING.to(states.WAITING, on="back_off")
+        | states.CURRENT.to(states.WAITING, on="back_off")
+    )
+
+
+class LinkTimer(IntEnum):
+    """What a link waits for."""
+
+    RETRY = 0
+    KEEPALIVE = 1
+    SILENCE = 2
+    SWEEP = 3
+
+
+REGISTRATION_STREAM = 1
+"""Streams of a client are odd; each request takes the next one."""
+
+
+@attrs.define
+class Link:
+    """One service, seen from a context.
+
+    Attributes:
+        address: Where it is, `host:port`.
+        instance: The 8 bytes that name the context.
+        connection: The number of the present or last attempt.
+        stream: The last stream that a request was made on.
+        numbered: Whether the service knows of numbered connections, so that it answers withdrawn interest.
+        epoch: The life of the service, as it tells.
+        settled: The life for which it is known what the service names; 0: none yet.
+        unanswered: How often each interest was withdrawn without an answer yet: what it brings is older than that.
+        wait_ns: The last wait between attempts, before chance shortened it; 0: all went well since.
+    """
+
+    address: str
+    instance: bytes
+    config: ClientConfig
+    seeded: Seeded
+    out: list[SrsContextEffect]
+    state: LinkState = LinkState.WAITING
+    connection: int = 0
+    stream: int = REGISTRATION_STREAM
+    numbered: bool = False
+    epoch: int = 0
+    settled: int = 0
+    unanswered: dict[Interest, int] = attrs.field(factory=dict)
+    wait_ns: int = 0
+    timers: TimerTable = attrs.field(factory=TimerTable)
+    decoder: rsocket.Decoder = attrs.field(factory=rsocket.Decoder)
+
+    def __attrs_post_init__(self) -> None:
+        self.timers.set(LinkTimer.RETRY, 0)
+
+    @property
+    def told(self) -> bool:
+        """Whether the service has been told what there is; then it must be told of changes."""
+        return self.state in (LinkState.EXCHANGING, LinkState.CURRENT)
+
+    def is_on(self, connection: int) -> bool:
+        """Whether this is the connection of now; what comes from any other is late."""
+        return self.state is not LinkState.WAITING and self.connection == connection
+
+    def on_opened(self, local: str, now: int) -> None:
+        """The connection is there; `local` is our end, `ip:port`. Raises MisuseError if none was asked for."""
+        fire(LINK, self, LinkEvent.OPENED, now, local)
+
+    def on_data(self, data: bytes, now: int) -> Iterator[srs.Message]:
+        """The messages in the next bytes. Nonsense ends the connection, and the iteration."""
+        self.timers.set(LinkTimer.SILENCE, now + self.config.lifetime_ns)
+        try:
+            for frame in self.decoder.feed(data):
+                yield from self._on_frame(frame, now)
+        except WireError as error:
+            self.give_up(str(error), now)
+
+    def on_lost(self, reason: str, now: int) -> None:
+        """The connection broke, or was not made."""
+        fire(LINK, self, LinkEvent.LOST, now, reason)
+
+    def give_up(self, reason: str, now: int) -> None:
+        """Breaks the connection."""
+        self.out.append(Cut(self.connection))
+        self.on_lost(reason, now)
+
+    def handle_timeout(self, now: int, number: int) -> list[int]:
+        """Does what is due, a new connection gets the `number`; returns the timers that were due."""
+        due = self.timers.pop_expired(now)
+        if LinkTimer.RETRY in due:
+            fire(LINK, self, LinkEvent.RETRY, now, number)
+        if LinkTimer.SWEEP in due:
+            self.settled = self.epoch
+        if LinkTimer.SILENCE in due:
+            self.give_up(f"it was silent for {milliseconds(self.config.lifetime_ns)} ms", now)
+        elif LinkTimer.KEEPALIVE in due:
+            self.timers.set(LinkTimer.KEEPALIVE, now + self.config.keepalive_ns)
+            self._send(Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND))
+        return due
+
+    def tell(self, records: Iterable[bytes]) -> None:
+        """Sends records in as few requests as their size allows."""
+        payload = b""
+        frames: list[Frame] = []
+        for record in records:
+            if payload and len(payload) + len(record) > MAX_PAYLOAD:
+                frames.append(Frame(FrameKind.REQUEST_FNF, self._next_stream(), payload=payload))
+                payload = b""
+            payload += record
+        if payload:
+            frames.append(Frame(FrameKind.REQUEST_FNF, self._next_stream(), payload=payload))
+        self._send(*frames)
+
+    def withdraw(self, interest: Interest, record: bytes) -> None:
+        """Sends a withdrawal; until it is answered, what the interest brings is older."""
+        self.tell((record,))
+        if self.numbered:
+            self.unanswered[interest] = self.unanswered.get(interest, 0) + 1
+
+    def request_stream(self) -> None:
+        """All was told."""
+        payload = srs.encode(srs.StreamRequest())
+        self._send(Frame(FrameKind.REQUEST_STREAM, self._next_stream(), number=rsocket.FOREVER, payload=payload))
+
+    def abstract(self) -> str:
+        """The state's name."""
+        return self.state.name
+
+    # Actions of the chart.
+
+    def connect(self, now: int, number: int) -> None:
+        """Ask for a connection; nothing is left of the one before."""
+        self.connection, self.stream, self.numbered = number, REGISTRATION_STREAM, False
+        self.decoder = rsocket.Decoder()
+        self.unanswered.clear()
+        self.timers.set(LinkTimer.SILENCE, now + self.config.lifetime_ns)
+        self.out.append(Connect(number, self.address))
+
+    def greet(self, now: int, local: str) -> None:
+        """SETUP and registration."""
+        host, _, port = local.rpartition(":")
+        host_id, session_id = int.from_bytes(self.instance[:4]), int.from_bytes(self.instance[4:])
+        mode = srs.FLOOD if self.config.flood else srs.FILTER
+        request = srs.RegistrationRequest(
+            address=host, port=int(port), session_id=session_id, host_id=host_id, interest_mode=mode
+        )
+        hello = srs.hello(self.connection)
+        setup = rsocket.Setup(milliseconds(self.config.keepalive_ns), milliseconds(self.config.lifetime_ns))
+        self._send(
+            rsocket.setup_frame(setup),
+            Frame(FrameKind.REQUEST_RESPONSE, REGISTRATION_STREAM, metadata=hello, payload=srs.encode(request)),
+        )
+        self.timers.set(LinkTimer.SILENCE, now + self.config.lifetime_ns)
+        self.timers.set(LinkTimer.KEEPALIVE, now + self.config.keepalive_ns)
+
+    def note_service(self, _: int, number: int, client_id: int) -> None:
+        """A service that knows of numbers has repeated ours; the upper half of our ID there is its life."""
+        self.numbered = number == self.connection
+        self.epoch = client_id >> 32
+        self.settled = self.settled or self.epoch
+
+    def report_up(self, _: int) -> None:
+        """The exchange is over; the next wait is short again."""
+        self.wait_ns = 0
+        self.out.append(ServiceChanged(self.address, up=True))
+
+    def settle(self, now: int) -> None:
+        """What the service did not name is older, unless its memory is."""
+        if self.settled != self.epoch:
+            self.timers.set(LinkTimer.SWEEP, now + self.config.grace_ns)
+
+    def back_off(self, now: int, reason: str) -> None:
+        """Wait for the next attempt. A series of failures is told once."""
+        if not self.wait_ns:
+            self.out.append(ServiceChanged(self.address, up=False, reason=reason))
+        self.wait_ns = min(max(2 * self.wait_ns, self.config.retry_min_ns), self.config.retry_max_ns)
+        self.timers.deadlines.clear()
+        self.timers.set(LinkTimer.RETRY, now + self.wait_ns - self.seeded.below(self.wait_ns // 2 + 1))
+
+    def _on_frame(self, frame: Frame, now: int) -> Iterator[srs.Message]:
+        match frame.kind:
+            case FrameKind.PAYLOAD:
+                for message in srs.decode(frame.payload):
+                    self._on_message(message, frame, now)
+                    yield message
+            case FrameKind.KEEPALIVE:
+                if frame.flags & Flag.RESPOND:
+                    self._send(Frame(FrameKind.KEEPALIVE))
+            case FrameKind.ERROR:
+                raise WireError(f"the service refused: error {frame.number:#x} {text_of(frame.payload)}".rstrip())
+            case _:
+                if not frame.flags & Flag.IGNORE:
+                    raise WireError(f"a frame {frame.kind.name} is out of place")
+
+    def _on_message(self, message: srs.Message, frame: Frame, now: int) -> None:
+        match message:
+            case srs.RegistrationResponse(client_id=client_id) if self.state is LinkState.REGISTERING:
+                fire(LINK, self, LinkEvent.REGISTERED, now, srs.parse_hello(frame.metadata), client_id)
+            case _ if not self.told or isinstance(message, srs.RegistrationResponse):
+                raise WireError("registration is out of place")
+            case srs.StreamRequest():
+                fire(LINK, self, LinkEvent.TOLD_ALL, now)
+            case srs.ReceiverDelete(name=name):
+                self._answered(Interest(name))
+            case srs.PatternDelete(name=name):
+                self._answered(Interest(name, pattern=True))
+            case _:
+                pass
+
+    def _answered(self, interest: Interest) -> None:
+        left = self.unanswered.pop(interest, 0) - 1
+        if left > 0:
+            self.unanswered[interest] = left
+
+    def _next_stream(self) -> int:
+        self.stream = self.stream + 2 if self.stream < rsocket.FOREVER else REGISTRATION_STREAM + 2
+        return self.stream
+
+    def _send(self, *frames: Frame) -> None:
+        data = b"".join(map(rsocket.encode, frames))
+        if data:
+            self.out.append(Write(self.connection, data))
+
+
+_S = LinkState
+_E = LinkEvent
+LINK = lower(
+    LinkChart,
+    Link,
+    LinkState,
+    LinkEvent,
+    ignore={_S.CURRENT: (_E.TOLD_ALL,)},
+    reject={
+        _S.WAITING: (_E.OPENED, _E.REGISTERED, _E.TOLD_ALL, _E.LOST),
+        _S.CONNECTING: (_E.RETRY, _E.REGISTERED, _E.TOLD_ALL),
+        _S.REGISTERING: (_E.RETRY, _E.OPENED, _E.TOLD_ALL),
+        _S.EXCHANGING: (_E.RETRY, _E.OPENED, _E.REGISTERED),
+        _S.CURRENT: (_E.RETRY, _E.OPENED, _E.REGISTERED),
+    },
+)

@@ -1,0 +1,48 @@
+"""How a source is written as a record of the TCP service (SIR), and read back.
+
+The source string names transport, address, session and index, `TCP:10.0.0.1:14371:00000055[77]`; the rest has fields of
+its own. The OTID, which names the source for all, is made of the same and of the context's instance, so that two lives
+of one program never share one (T-418).
+"""
+
+from stablecast.transports.codec.places import joinable, otid, place_of, read, transport_of, written
+from stablecast.transports.resolution.records import PERSISTENT, SourceRecord, advertisement
+from stablecast.transports.wire import lbmr, srs
+
+TTL = 60
+"""Seconds; a field that receivers ignore."""
+
+_NOWHERE = lbmr.ExtendedFunctionality(source_port=0, source_address="0.0.0.0", functionality=0)  # noqa: S104  no address
+
+
+def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
+    """The SIR of a source whose context has told its instance.
+
+    Raises:
+        MisuseError: If an address of the record is none.
+    """
+    tir = advertisement(topic, record, TTL)
+    transport = transport_of(record.address, record.session_id)
+    request = next((option for option in tir.options if isinstance(option, lbmr.ExtendedFunctionality)), _NOWHERE)
+    return srs.SourceInfo(
+        otid=otid(transport, record.index, record.instance),
+        topic=topic,
+        source=f"{written(transport)}[{record.index}]",
+        topic_index=record.index,
+        functionality=PERSISTENT if record.persistent else 0,
+        request_address=request.source_address,
+        request_port=request.source_port,
+        instance=record.instance,
+        ttl=TTL,
+    )
+
+
+def source_record(info: srs.SourceInfo) -> SourceRecord | None:
+    """The record of a source, or None if its transport is none that a receiver here can join."""
+    transport = joinable(read(info.source))
+    if transport is None:
+        return None
+    request = f"{info.request_address}:{info.request_port}" if info.request_port else ""
+    persistent = bool(info.functionality & lbmr.ExtendedFunctionality.UME)
+    session_id = transport.session_id or 0
+    return SourceRecord(place_of(transport), session_id, info.topic_index, request, persistent, info.instance)

@@ -1,0 +1,1 @@
+"""Topic resolution over UDP: machines of a context and of the relay (lbmrd)."""

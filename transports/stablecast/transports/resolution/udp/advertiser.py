@@ -1,0 +1,202 @@
+"""The source side: tells the domain of the context's sources, and answers who asks for them.
+
+* A source is advertised at creation, then through its phases (`phases`); all of that under the limits of the context.
+* A query for its topic, or for a pattern that means it, is answered at once, in a datagram of its own (T-306). In the
+  initial phase that shifts nothing; later it starts a whole sustaining phase, and counts as its first turn (6.14 as
+  observed). Without `at_once` the next turn is the answer (T-106).
+* An answer of many sources, or to a pattern whose cost is not bounded, goes through the limits like any turn.
+* A source leaves without a word, unless its final advertisement is switched on: then it is said once, with a time to
+  live of 0 (ours; the documentation names no form).
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.patterns import foreign
+from stablecast.transports.resolution.records import ENDED_TTL, SourceRecord, advertisement, check_topic
+from stablecast.transports.resolution.udp.effects import Transmit
+from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, Heard, RemoveSource
+from stablecast.transports.resolution.udp.limiter import Limiter
+from stablecast.transports.resolution.udp.phases import Phase
+from stablecast.transports.resolution.udp.record_batches import share, size
+from stablecast.transports.resolution.udp.schedule import Rounds
+from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, Limits
+from stablecast.transports.wire import lbmr
+
+U32 = 1 << 32
+
+FIRST_TTL = 16
+LATER_TTL = 60
+"""The product's time-to-live fields: 16 in the very first TIR of a source, 60 in all others; receivers ignore them."""
+
+MOST_AT_ONCE = 256
+"""Sources in an answer that does not wait for the limits."""
+
+MAX_PATTERNS_REMEMBERED = 64
+"""Patterns of others whose sources are remembered from one query to the next."""
+
+
+@attrs.frozen
+class Source:
+    """A source: its advertisement, its bytes on the wire, and how it is advertised."""
+
+    tir: lbmr.Advertisement
+    octets: int
+    options: AdvertiseOptions
+
+
+@attrs.define
+class Advertiser:
+    """Advertises the sources of one context.
+
+    Attributes:
+        instance: The 8 bytes that name the context.
+        most_bytes: Of a datagram that records share.
+        singles: What is said once, as soon as the limit permits: new sources and final words.
+        meant: The sources that the last patterns meant, until sources come or go; None: it may be any.
+    """
+
+    instance: bytes
+    options: AdvertiseOptions = AdvertiseOptions()
+    limits: Limits = Limits()
+    most_bytes: int = ONE_FRAME
+    sources: dict[int, Source] = attrs.field(factory=dict, init=False)
+    topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
+    rounds: Rounds[int] = attrs.field(init=False)
+    singles: deque[tuple[lbmr.Advertisement, int]] = attrs.field(factory=lambda: deque(maxlen=MAX_SOURCES), init=False)
+    meant: dict[lbmr.WildcardQuery, list[int] | None] = attrs.field(factory=dict, init=False)
+    outbox: list[Transmit] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        limits = self.limits
+        self.rounds = Rounds(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
+
+    def __bool__(self) -> bool:
+        return bool(self.sources)
+
+    def receive(self, event: AdvertiserInput, now: int) -> None:
+        """Feeds one input.
+
+        Raises:
+            MisuseError: If a source cannot be written on the wire, is there already, or is one too many.
+        """
+        match event:
+            case AddSource():
+                self._add(event, now)
+            case RemoveSource():
+                self._remove(_key(event.session_id, event.index), now)
+            case Heard(packet):
+                for query in dict.fromkeys(packet.queries):
+                    self._answer(query, now)
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Advertises whose turn it is."""
+        self._say_singles(now)
+        self._transmit(self.rounds.take(now))
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        due = self.rounds.next()
+        if not self.singles:
+            return due
+        opens = self.rounds.initial.opens()
+        return opens if due is None else min(due, opens)
+
+    def take_effects(self) -> list[Transmit]:
+        """What to do, in order."""
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def advertised(self, query: lbmr.Query) -> tuple[lbmr.Advertisement, ...]:
+        """The advertisements of the sources that a query means, to answer ourselves."""
+        return tuple(self.sources[key].tir for key in self._meant(query) or ())
+
+    def wake(self, now: int) -> None:
+        """Somebody asks to speak again of what went quiet (T26)."""
+        for key in self.sources:
+            if self.rounds.phase(key) is Phase.QUIESCENT:
+                self.rounds.asked(key, now, answered=False)
+
+    def find(self, event: RemoveSource) -> lbmr.Advertisement | None:
+        """The advertisement of a source."""
+        source = self.sources.get(_key(event.session_id, event.index))
+        return None if source is None else source.tir
+
+    def _add(self, event: AddSource, now: int) -> None:
+        check_topic(event.topic)
+        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
+            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
+        key = _key(event.session_id, event.index)
+        if key in self.sources:
+            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
+        if len(self.sources) == MAX_SOURCES:
+            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
+        record = SourceRecord(
+            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
+        )
+        tir = advertisement(event.topic, record, LATER_TTL)
+        source = self.sources[key] = Source(tir, size(tir), event.options or self.options)
+        self.topics.setdefault(event.topic, []).append(key)
+        self.meant.clear()
+        if source.options.at_creation:
+            self.singles.append((attrs.evolve(tir, ttl=FIRST_TTL), source.octets))
+            self._say_singles(now)
+        self.rounds.begin(key, source.options.pace, source.octets, now)
+
+    def _remove(self, key: int, now: int) -> None:
+        source = self.sources.pop(key, None)
+        if source is None:
+            return
+        self.rounds.stop(key)
+        topic = source.tir.name
+        self.topics[topic].remove(key)
+        if not self.topics[topic]:
+            del self.topics[topic]
+        self.meant.clear()
+        if source.options.at_end:
+            self.singles.append((attrs.evolve(source.tir, ttl=ENDED_TTL), source.octets))
+            self._say_singles(now)
+
+    def _say_singles(self, now: int) -> None:
+        limiter = self.rounds.initial
+        said: list[tuple[lbmr.Advertisement, int]] = []
+        while self.singles and limiter.admits(now):
+            said.append(self.singles.popleft())
+            limiter.spend(said[-1][1], now)
+        self.outbox += (Transmit(advertisements=group) for group in share(said, self.most_bytes))
+
+    def _answer(self, query: lbmr.Query, now: int) -> None:
+        keys = self._meant(query)
+        whole = keys is not None and len(keys) <= MOST_AT_ONCE
+        at_once = [key for key in keys or () if self.sources[key].options.at_once] if whole else []
+        self._transmit(at_once)
+        answered = set(at_once)
+        for key in self.sources if keys is None else keys:
+            self.rounds.asked(key, now, answered=key in answered)
+
+    def _meant(self, query: lbmr.Query) -> list[int] | None:
+        """The sources that a query means; None: it may be any."""
+        if isinstance(query, lbmr.TopicQuery):
+            return self.topics.get(query.name, [])
+        if query in self.meant:
+            return self.meant[query]
+        found = foreign(query)
+        keys = None if found is None else [k for topic, ks in self.topics.items() if found.search(topic) for k in ks]
+        if len(self.meant) == MAX_PATTERNS_REMEMBERED:
+            del self.meant[next(iter(self.meant))]
+        self.meant[query] = keys
+        return keys
+
+    def _transmit(self, keys: Iterable[int]) -> None:
+        records = ((source.tir, source.octets) for source in map(self.sources.__getitem__, keys))
+        self.outbox += (Transmit(advertisements=group) for group in share(records, self.most_bytes))
+
+
+def _key(session_id: int, index: int) -> int:
+    return session_id << 32 | index

@@ -1,0 +1,358 @@
+"""The resolution of one context over UDP: source side, receiver side, names of stores, and what carries them.
+
+Relays forward to all other contexts, not back; so what one half of the context sends, the other half hears directly,
+and what comes back from a multicast group is dropped. A context with nothing to resolve is silent, and hears nothing:
+the group is joined, and relays are kept alive, from the first source, receiver or name on (T-215).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.machine.seeded import Seeded
+from stablecast.transports.resolution.records import ENDED_TTL, check_instance
+from stablecast.transports.resolution.udp.advertiser import Advertiser
+from stablecast.transports.resolution.udp.carriers import Carrier
+from stablecast.transports.resolution.udp.effects import (
+    ContextEffect,
+    Listen,
+    NameEffect,
+    QuerierEffect,
+    Remark,
+    SendDatagram,
+    Tell,
+    Transmit,
+)
+from stablecast.transports.resolution.udp.inputs import (
+    AddName,
+    AddPattern,
+    AddReceiver,
+    AddSource,
+    AskName,
+    ContextInput,
+    DatagramArrived,
+    ForgetName,
+    Heard,
+    Lost,
+    NameAlive,
+    RemoveName,
+    RemovePattern,
+    RemoveReceiver,
+    RemoveSource,
+    Resolved,
+    Unresolved,
+    Wake,
+)
+from stablecast.transports.resolution.udp.phases import Phase
+from stablecast.transports.resolution.udp.querier import Interest, Querier
+from stablecast.transports.resolution.udp.relay_choice import Relays
+from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
+from stablecast.transports.resolution.udp.store_names import Names
+from stablecast.transports.wire import lbmr
+from stablecast.transports.wire.errors import WireError
+
+_REQUEST = lbmr.ResolutionRequest
+
+
+@attrs.define
+class ContextCounters:
+    """What a context saw, in datagrams.
+
+    Attributes:
+        own: Datagrams of ours that came back.
+        foreign: Datagrams of kinds that mean nothing here.
+        malformed: Datagrams of which something could not be read; the records that could be were used.
+        unusable: Advertisements of wanted topics on transports that a receiver here cannot join.
+    """
+
+    sent: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    received_bytes: int = 0
+    own: int = 0
+    foreign: int = 0
+    malformed: int = 0
+    unknown_sender: int = 0
+    oversized: int = 0
+    unusable: int = 0
+
+
+@attrs.define
+class ResolutionContext:
+    """Resolution machine of one context.
+
+    Attributes:
+        instance: The 8 bytes that name the context.
+        carrier: What carries its datagrams.
+        domain: The domain of its resolution, as a router told it (T-203); 0 without routers.
+        wakes: Requests to wake others: when the next one is due, and what was asked for.
+    """
+
+    instance: bytes
+    carrier: Carrier
+    config: ResolutionConfig
+    advertiser: Advertiser
+    querier: Querier
+    names: Names
+    domain: int = attrs.field(default=0, init=False)
+    trailer: tuple[lbmr.PacketOption, ...] = attrs.field(init=False)
+    wakes: list[tuple[int, int, Wake]] = attrs.field(factory=list, init=False)
+    counted: ContextCounters = attrs.field(factory=ContextCounters, init=False)
+    outbox: list[ContextEffect] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.trailer = lbmr.standard_options(self.instance)
+
+    @classmethod
+    def create(cls, instance: bytes, carrier: Carrier, config: ResolutionConfig = SAFE) -> "ResolutionContext":
+        """A context named by the 8 bytes `instance`. Raises MisuseError if that has another length."""
+        check_instance(instance)
+        return cls(
+            instance,
+            carrier,
+            config,
+            Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent),
+            Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
+            Names(instance, config.names),
+        )
+
+    @classmethod
+    def over_relays(
+        cls, instance: bytes, relays: Sequence[str], config: ResolutionConfig = SAFE
+    ) -> "ResolutionContext":
+        """A context that uses the relays at these addresses.
+
+        Raises:
+            MisuseError: If there is no relay, or too many, or `instance` is no name.
+        """
+        check_instance(instance)
+        seeded = Seeded(int.from_bytes(instance))
+        return cls.create(instance, Relays(tuple(dict.fromkeys(relays)), config.relays, seeded), config)
+
+    def receive(self, event: ContextInput, now: int) -> None:
+        """Feeds one input.
+
+        Raises:
+            MisuseError: If a source, topic, pattern or name cannot be written on the wire, is there already, or is one
+                too many.
+        """
+        match event:
+            case DatagramArrived():
+                self._on_datagram(event, now)
+            case AddSource():
+                self.advertiser.receive(event, now)
+            case RemoveSource():
+                self._remove_source(event, now)
+            case AddReceiver() | RemoveReceiver() | AddPattern() | RemovePattern() | Resolved() | Unresolved() | Lost():
+                self.querier.receive(event, now)
+            case AddName() | RemoveName() | AskName() | ForgetName() | NameAlive():
+                self.names.receive(event, now)
+            case Wake():
+                self.wakes.append((now, now + event.duration, event))
+            case _:
+                assert_never(event)
+        self._take_part(now)
+        self._wake_others(now)
+        self._forward(now)
+
+    def handle_timeout(self, now: int) -> None:
+        """Does what is due."""
+        self.carrier.handle_timeout(now)
+        self.advertiser.handle_timeout(now)
+        self.querier.handle_timeout(now)
+        self.names.handle_timeout(now)
+        self._wake_others(now)
+        self._forward(now)
+        self._take_part(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        machines = (self.advertiser, self.querier, self.names)
+        due = [
+            self.carrier.next(),
+            *(machine.next_timeout() for machine in machines),
+            *(due for due, _, _ in self.wakes),
+        ]
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def take_effects(self) -> list[ContextEffect]:
+        """What to do, in order."""
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def counters(self) -> dict[str, int]:
+        """What there is now, and what happened so far, by name."""
+        cache = self.querier.cache
+        return {
+            **attrs.asdict(attrs.evolve(self.counted, unusable=self.querier.unusable)),
+            "cached": len(cache),
+            "cache_dropped": cache.dropped,
+            "cache_expired": cache.expired,
+            "unresolved": sum(interest.since is not None for interest in self.querier.interests.values()),
+        }
+
+    def why(self, topic: str) -> str:
+        """Why a wanted topic may have no live session, as far as is known here."""
+        interest = self.querier.interests.get(topic)
+        return "nobody wants it" if interest is None else self._why(topic, interest)
+
+    def _why(self, topic: str, interest: Interest) -> str:
+        if interest.known:
+            return f"{len(interest.known)} sources are known, none could be joined"
+        if complaint := self.carrier.complaint():
+            return complaint
+        if self.querier.rounds.phase(topic) is Phase.QUIESCENT:
+            return "resolution has gone quiet, nobody asks any more"
+        return f"asked {interest.unanswered} times, no source answered"
+
+    # What arrives.
+
+    def _on_datagram(self, event: DatagramArrived, now: int) -> None:
+        self.counted.received += 1
+        self.counted.received_bytes += len(event.data)
+        if not self.carrier.accepts(event.sender):
+            self.counted.unknown_sender += 1
+            return
+        if len(event.data) > self.config.datagrams.most_received:
+            self._on_oversized(event)
+            return
+        try:
+            reading = lbmr.read(event.data)
+        except WireError:
+            if lbmr.is_foreign(event.data):
+                self.counted.foreign += 1
+            else:
+                self.counted.malformed += 1
+            return
+        if self._is_own(reading.packet.options):
+            self.counted.own += 1
+            return
+        self.counted.malformed += reading.fault is not None
+        self.carrier.on_heard(event.sender, now)
+        self._on_packet(reading.packet, now)
+
+    def _on_packet(self, packet: lbmr.AnyPacket, now: int) -> None:
+        domain = self._learn_domain(packet.options)
+        match packet:
+            case lbmr.Packet():
+                self.advertiser.receive(Heard(packet), now)
+                self.querier.receive(Heard(packet), now)
+            case lbmr.ContextInfo():
+                self.names.heard(packet, domain, now)
+            case lbmr.ResolutionRequest(flags=flags):
+                self._wake_up(flags, now)
+            case _:
+                assert_never(packet)
+
+    def _on_oversized(self, event: DatagramArrived) -> None:
+        self.counted.oversized += 1
+        if self.counted.oversized == 1:
+            most = self.config.datagrams.most_received
+            remedy = "set resolver_datagram_max_size alike everywhere"
+            text = f"a datagram of {len(event.data)} bytes from {event.sender} is dropped, {most} are taken: {remedy}"
+            self.outbox.append(Remark(text, warning=True))
+
+    def _is_own(self, trailer: Iterable[lbmr.PacketOption]) -> bool:
+        return any(isinstance(option, lbmr.SourceId) and option.source_id == self.instance for option in trailer)
+
+    def _learn_domain(self, trailer: Iterable[lbmr.PacketOption]) -> int:
+        """The domain of a sender; only routers are believed as to ours."""
+        domain, router = 0, False
+        for option in trailer:
+            match option:
+                case lbmr.LocalDomain():
+                    domain = option.domain
+                case lbmr.SourceType():
+                    router = option.source_type == lbmr.SourceType.GATEWAY
+                case _:
+                    pass
+        if router and domain and domain != self.domain:
+            if self.domain:
+                self.outbox.append(Remark(f"routers speak of the domains {self.domain} and {domain}", warning=True))
+            self.domain = domain
+            self.trailer = lbmr.standard_options(self.instance, domain=domain)
+        return domain
+
+    def _wake_up(self, flags: int, now: int) -> None:
+        if flags & _REQUEST.ADVERTISEMENTS:
+            self.advertiser.wake(now)
+        topics, patterns = bool(flags & _REQUEST.QUERIES), bool(flags & _REQUEST.PATTERN_QUERIES)
+        self.querier.wake(now, topics=topics, patterns=patterns)
+        queries, names = bool(flags & _REQUEST.NAME_QUERIES), bool(flags & _REQUEST.NAMES)
+        self.names.wake(now, queries=queries, names=names)
+
+    # What is sent.
+
+    def _take_part(self, now: int) -> None:
+        """Take part as long as there is something to resolve."""
+        forced = self.config.relays.force_alive
+        busy = bool(self.advertiser or self.querier or self.names or self.wakes or forced)
+        if busy and not self.carrier.running:
+            self.carrier.start(now)
+            self.outbox.append(Listen(on=True))
+        elif not busy and self.carrier.running and not self.advertiser.singles:
+            self._forward(now)
+            self.carrier.stop()
+            self.outbox.append(Listen(on=False))
+        kind = lbmr.PacketKind.SOURCE_ALIVE if self.advertiser else lbmr.PacketKind.RECEIVER_ALIVE
+        for address in self.carrier.take_keepalives(now):
+            self._send(address, lbmr.Packet(kind, (), (), self.trailer), now)
+        self.outbox += self.carrier.take_remarks()
+
+    def _remove_source(self, event: RemoveSource, now: int) -> None:
+        """Our own receivers hear of the end at once."""
+        tir = self.advertiser.find(event)
+        self.advertiser.receive(event, now)
+        if tir is not None:
+            self._hear_ourselves((attrs.evolve(tir, ttl=ENDED_TTL),), now)
+
+    def _forward(self, now: int) -> None:
+        """Sends what the halves say, each heard by the other, until all are quiet."""
+        for said in self.advertiser.take_effects():
+            self._transmit(said, now)
+            self._hear_ourselves(said.advertisements, now)
+        for effect in (*self.querier.take_effects(), *self.names.take_effects()):
+            self._perform(effect, now)
+
+    def _perform(self, effect: QuerierEffect | NameEffect, now: int) -> None:
+        match effect:
+            case Transmit():
+                self._transmit(effect, now)
+                for query in effect.queries:
+                    self._hear_ourselves(self.advertiser.advertised(query), now)
+                for found in self.querier.take_effects():
+                    self._perform(found, now)
+            case Tell(packet):
+                self._send(self.carrier.pick(now), attrs.evolve(packet, options=self.trailer), now)
+            case _:
+                self.outbox.append(effect)
+
+    def _hear_ourselves(self, tirs: tuple[lbmr.Advertisement, ...], now: int) -> None:
+        packet = lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, self.trailer)
+        self.querier.receive(Heard(packet), now)
+
+    def _transmit(self, said: Transmit, now: int) -> None:
+        pattern = said.queries and isinstance(said.queries[0], lbmr.WildcardQuery)
+        kind = lbmr.PacketKind.WILDCARD if pattern else lbmr.PacketKind.NORMAL
+        packet = lbmr.Packet(kind, said.queries, said.advertisements, self.trailer)
+        self._send(self.carrier.pick(now), packet, now)
+
+    def _wake_others(self, now: int) -> None:
+        waiting = []
+        for due, ends, wake in self.wakes:
+            if now < due:
+                waiting.append((due, ends, wake))
+                continue
+            request = _REQUEST(flags=wake.flags, options=self.trailer)
+            self._send(self.carrier.pick(now), request, now)
+            if wake.interval and now + wake.interval <= ends:
+                waiting.append((now + wake.interval, ends, wake))
+        self.wakes = waiting
+
+    def _send(self, to: str, packet: lbmr.AnyPacket, now: int) -> None:
+        data = lbmr.encode(packet)
+        self.counted.sent += 1
+        self.counted.sent_bytes += len(data)
+        self.carrier.sent(to, now)
+        self.outbox.append(SendDatagram(to, data))

@@ -1,0 +1,68 @@
+"""The documented strategies of resolution over UDP, by name, and what each of them is for (T-301 to T-310).
+
+The lists of characteristics are lost in the documentation (T-311), so what makes a strategy is taken from its text, and
+its cost is measured: see the table in the chapter on resolution. Over services (SRS) there is nothing to tune: `tcp`
+switches UDP off.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.udp.settings import (
+    ADVERTISING,
+    PATTERN_QUERYING,
+    QUERYING,
+    SAFE,
+    AdvertiseOptions,
+    PatternOptions,
+    QueryOptions,
+    ResolutionConfig,
+)
+
+
+@attrs.frozen
+class Preset:
+    """A strategy.
+
+    Attributes:
+        config: Its values; None: no resolution over UDP at all.
+        summary: When to take it, in one line.
+    """
+
+    config: ResolutionConfig | None
+    summary: str
+
+
+ENDING = 60 * SECOND
+"""Documented length of a sustaining phase."""
+
+_ADVERTISE = AdvertiseOptions(attrs.evolve(ADVERTISING, sustaining=ENDING))
+_QUERY = QueryOptions(attrs.evolve(QUERYING, sustaining=ENDING), until_resolved=False)
+_PATTERNS = PatternOptions(PATTERN_QUERYING)
+_ENDLESS_QUERY = attrs.evolve(_QUERY, pace=QUERYING)
+_ENDLESS_PATTERNS = PatternOptions()
+_SILENT = AdvertiseOptions(attrs.evolve(ADVERTISING, shortest=0, sustain=0), at_creation=False)
+
+DOCUMENTED = ResolutionConfig(_ADVERTISE, _QUERY, _PATTERNS)
+"""Both sides speak for 65 s, then fall quiet (T-303)."""
+
+PRESETS: Mapping[str, Preset] = {
+    "safe": Preset(SAFE, "the documented phases, but nobody falls quiet while something is missing"),
+    "default": Preset(DOCUMENTED, "documented defaults: small networks in which all is made at the start"),
+    "query-centric": Preset(
+        ResolutionConfig(_SILENT, _ENDLESS_QUERY, _ENDLESS_PATTERNS),
+        "sources only answer, receivers ask for ever: many sources, few of them wanted",
+    ),
+    "known-threshold": Preset(
+        ResolutionConfig(_SILENT, attrs.evolve(_ENDLESS_QUERY, enough=1), _ENDLESS_PATTERNS),
+        "the same, but receivers ask only until they know the number of sources a topic has",
+    ),
+    "advertise-centric": Preset(
+        ResolutionConfig(AdvertiseOptions(), _QUERY, _PATTERNS),
+        "sources speak for ever, receivers fall quiet: nearly every source is wanted",
+    ),
+    "tcp": Preset(None, "no resolution over UDP: services (SRS) only"),
+}
+"""Each strategy by its name; `safe` is what a context uses unless told otherwise."""

@@ -1,0 +1,327 @@
+"""The receiver side: asks for what the context's receivers want, and reports the sources that answer.
+
+* What was heard before is reported at once (T-028); then a topic is asked for through its phases (T-029).
+* `enough` known sources end that in any phase, until one is lost (T-307); with `until_resolved`, a live session ends
+  the sustaining phase. A lost session makes it resume (T-113).
+* A pattern is asked for in one long phase (T-032). A topic that it finds is treated like one that has a receiver of its
+  own; once its sources are lost it is asked for, and left if nobody answers.
+* A source is reported once, and again after `Unresolved`.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.patterns import expression
+from stablecast.transports.resolution.records import (
+    ENDED_TTL,
+    SourceRecord,
+    check_topic,
+    source_record,
+    topic_bytes,
+)
+from stablecast.transports.resolution.udp.cache import Cache
+from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
+from stablecast.transports.resolution.udp.inputs import (
+    AddPattern,
+    AddReceiver,
+    Heard,
+    Lost,
+    QuerierInput,
+    RemovePattern,
+    RemoveReceiver,
+    Resolved,
+    Unresolved,
+)
+from stablecast.transports.resolution.udp.limiter import Limiter
+from stablecast.transports.resolution.udp.phases import Phase
+from stablecast.transports.resolution.udp.record_batches import share
+from stablecast.transports.resolution.udp.schedule import Rounds
+from stablecast.transports.resolution.udp.settings import (
+    MAX_PATTERNS,
+    MAX_TOPICS,
+    ONE_FRAME,
+    CacheOptions,
+    Limits,
+    PatternOptions,
+    QueryOptions,
+)
+from stablecast.transports.wire import lbmr
+
+MAX_REPORTED = 1_024
+"""Sources of one topic that are remembered as reported; beyond them the oldest may be reported again."""
+
+Known = tuple[str, int, int]
+"""What names a source: address, session ID, index."""
+
+
+@attrs.define
+class Interest:
+    """One wanted topic.
+
+    Attributes:
+        wanted: Whether it has a receiver of its own; else a pattern found it.
+        since: Since when it has no live session (ns); None: it has one.
+        known: The sources reported.
+        unanswered: Queries since the last answer.
+        leaves: When it is left because nobody answered (ns); None: it is not.
+    """
+
+    options: QueryOptions
+    wanted: bool
+    since: int | None
+    known: dict[Known, None] = attrs.field(factory=dict)
+    unanswered: int = 0
+    leaves: int | None = None
+
+
+@attrs.define
+class Pattern:
+    """One wanted pattern."""
+
+    query: lbmr.WildcardQuery
+    expression: re.Pattern[str]
+    options: PatternOptions
+
+
+@attrs.define
+class Querier:
+    """Queries the topics and patterns of one context's receivers; `most_bytes` are of a datagram that queries share."""
+
+    options: QueryOptions = QueryOptions()
+    pattern_options: PatternOptions = PatternOptions()
+    limits: Limits = Limits()
+    cache_options: CacheOptions = CacheOptions()
+    most_bytes: int = ONE_FRAME
+    interests: dict[str, Interest] = attrs.field(factory=dict, init=False)
+    patterns: dict[str, Pattern] = attrs.field(factory=dict, init=False)
+    leaving: dict[str, None] = attrs.field(factory=dict, init=False)
+    cache: Cache = attrs.field(init=False)
+    rounds: Rounds[str] = attrs.field(init=False)
+    pattern_rounds: Rounds[str] = attrs.field(init=False)
+    outbox: list[QuerierEffect] = attrs.field(factory=list, init=False)
+    unusable: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        limits = self.limits
+        self.cache = Cache(self.cache_options)
+        self.rounds = Rounds(Limiter(limits.initial_queries), Limiter(limits.sustaining_queries))
+        patterns = Limiter(limits.pattern_queries)
+        self.pattern_rounds = Rounds(patterns, patterns)
+
+    def __bool__(self) -> bool:
+        return bool(self.interests or self.patterns)
+
+    def receive(self, event: QuerierInput, now: int) -> None:
+        """Feeds one input.
+
+        Raises:
+            MisuseError: If a topic or pattern cannot be written on the wire, or is none, or is one too many.
+        """
+        match event:
+            case AddReceiver():
+                self._add(event, now)
+            case RemoveReceiver(topic):
+                self._remove(topic, now)
+            case AddPattern():
+                self._add_pattern(event, now)
+            case RemovePattern(pattern):
+                self._remove_pattern(pattern)
+            case Resolved(topic):
+                self._on_resolved(topic)
+            case Unresolved(topic):
+                self._on_unresolved(topic, now)
+            case Lost():
+                self._on_lost(event, now)
+            case Heard(packet):
+                for tir in packet.advertisements:
+                    self._on_advertisement(tir, packet, now)
+            case _:
+                assert_never(event)
+
+    def handle_timeout(self, now: int) -> None:
+        """Asks for the topics and patterns whose turn it is, and leaves what was found by patterns and is no more."""
+        topics = self.rounds.take(now)
+        self._ask((lbmr.TopicQuery(topic), len(topic_bytes(topic)) + 1) for topic in topics)
+        for topic in topics:
+            self._asked(topic, now)
+        self._ask((self.patterns[name].query, len(topic_bytes(name)) + 2) for name in self.pattern_rounds.take(now))
+        while (leaves := self._next_leave()) is not None and now >= leaves:
+            self._drop(next(iter(self.leaving)))
+        self.cache.expire(now)
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        due = (self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def take_effects(self) -> list[QuerierEffect]:
+        """What to do, in order."""
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def wake(self, now: int, *, topics: bool, patterns: bool) -> None:
+        """Somebody asks to speak again of what went quiet (T26)."""
+        if topics:
+            for topic in self.interests:
+                if self.rounds.phase(topic) is Phase.QUIESCENT:
+                    self.rounds.asked(topic, now, answered=False)
+        if patterns:
+            for name, pattern in self.patterns.items():
+                if self.pattern_rounds.phase(name) is Phase.QUIESCENT:
+                    self.pattern_rounds.begin(name, pattern.options.pace, len(topic_bytes(name)) + 2, now)
+
+    def _next_leave(self) -> int | None:
+        """When the next topic is left: all linger equally long, so it is the first one."""
+        topic = next(iter(self.leaving), None)
+        return None if topic is None else self.interests[topic].leaves
+
+    # What is wanted.
+
+    def _add(self, event: AddReceiver, now: int) -> None:
+        topic = event.topic
+        check_topic(topic)
+        if topic not in self.interests and len(self.interests) == MAX_TOPICS:
+            raise MisuseError(f"a context receives at most {MAX_TOPICS} topics: remove one or use another context")
+        self.leaving.pop(topic, None)
+        interest = self.interests[topic] = Interest(event.options or self.options, wanted=True, since=now)
+        self.rounds.begin(topic, interest.options.pace, len(topic_bytes(topic)) + 1, now)
+        self._report_known(topic, interest)
+
+    def _remove(self, topic: str, now: int) -> None:
+        if topic in self.interests:
+            self._drop(topic)
+            if self._is_matched(topic):
+                self._adopt(topic, now)
+
+    def _add_pattern(self, event: AddPattern, now: int) -> None:
+        found = expression(event.pattern, event.kind)
+        if event.pattern not in self.patterns and len(self.patterns) == MAX_PATTERNS:
+            raise MisuseError(f"a context receives at most {MAX_PATTERNS} patterns: remove one or use another context")
+        query = lbmr.WildcardQuery(event.kind, event.pattern)
+        options = event.options or self.pattern_options
+        self.patterns[event.pattern] = Pattern(query, found, options)
+        self.pattern_rounds.begin(event.pattern, options.pace, len(topic_bytes(event.pattern)) + 2, now)
+        for topic in self.cache.matching(found):
+            interest = self.interests.get(topic) or self._adopt(topic, now)
+            interest.known.clear()
+            self._report_known(topic, interest)
+
+    def _remove_pattern(self, name: str) -> None:
+        if self.patterns.pop(name, None) is not None:
+            self.pattern_rounds.stop(name)
+            for topic in [topic for topic, interest in self.interests.items() if not interest.wanted]:
+                if not self._is_matched(topic):
+                    self._drop(topic)
+
+    def _adopt(self, topic: str, now: int) -> Interest:
+        """A pattern means the topic: it is wanted, and not asked for as long as it has sources."""
+        options = next(pattern.options for pattern in self.patterns.values() if pattern.expression.search(topic))
+        query = attrs.evolve(self.options, report_after=options.report_after)
+        interest = self.interests[topic] = Interest(query, wanted=False, since=now)
+        self.rounds.begin(topic, query.pace, len(topic_bytes(topic)) + 1, now)
+        self.rounds.enough(topic)
+        return interest
+
+    def _drop(self, topic: str) -> None:
+        del self.interests[topic]
+        self.leaving.pop(topic, None)
+        self.rounds.stop(topic)
+
+    def _is_matched(self, topic: str) -> bool:
+        return any(pattern.expression.search(topic) for pattern in self.patterns.values())
+
+    # What becomes of it.
+
+    def _on_resolved(self, topic: str) -> None:
+        interest = self.interests.get(topic)
+        if interest is not None:
+            interest.since = None
+            self._rest(topic, interest)
+
+    def _on_unresolved(self, topic: str, now: int) -> None:
+        interest = self.interests.get(topic)
+        if interest is not None:
+            interest.since = now
+            interest.known.clear()
+            self.cache.forget_topic(topic)
+            self.rounds.asked(topic, now, answered=False)
+
+    def _on_lost(self, event: Lost, now: int) -> None:
+        interest = self.interests.get(event.topic)
+        if interest is None:
+            return
+        for address, session_id, index in list(interest.known):
+            if (session_id, index) == (event.session_id, event.index):
+                self._lose(event.topic, interest, SourceRecord(address, session_id, index), now)
+
+    def _lose(self, topic: str, interest: Interest, record: SourceRecord, now: int) -> None:
+        """A source is known no more: ask for others, as after every end of a source."""
+        del interest.known[record.address, record.session_id, record.index]
+        self.cache.forget(topic, record)
+        self.rounds.asked(topic, now, answered=False)
+
+    def _asked(self, topic: str, now: int) -> None:
+        interest = self.interests[topic]
+        interest.unanswered += 1
+        if interest.unanswered == interest.options.report_after:
+            self.outbox.append(NoSource(topic, interest.unanswered, left=not interest.wanted))
+            if not interest.wanted:
+                interest.leaves = now + self.pattern_options.linger
+                self.leaving[topic] = None
+        self._rest(topic, interest)
+
+    def _rest(self, topic: str, interest: Interest) -> None:
+        """A topic that is resolved as far as was asked for is not asked for."""
+        resolved = interest.options.until_resolved and interest.since is None
+        if resolved and self.rounds.phase(topic) is Phase.SUSTAINING:
+            self.rounds.enough(topic)
+
+    def _ask(self, records: Iterable[tuple[lbmr.Query, int]]) -> None:
+        self.outbox += (Transmit(queries=group) for group in share(records, self.most_bytes))
+
+    # What is heard.
+
+    def _on_advertisement(self, tir: lbmr.Advertisement, packet: lbmr.Packet, now: int) -> None:
+        topic = tir.name
+        interest = self.interests.get(topic)
+        record = source_record(tir, packet.options)
+        if record is None:
+            self.unusable += interest is not None or self._is_matched(topic)
+            return
+        if tir.ttl == ENDED_TTL:
+            self._on_ended(topic, record, now)
+            return
+        self.cache.heard(topic, record, now)
+        if interest is None and self._is_matched(topic) and len(self.interests) < MAX_TOPICS:
+            interest = self._adopt(topic, now)
+        if interest is not None:
+            interest.unanswered, interest.leaves = 0, None
+            self.leaving.pop(topic, None)
+            self._report(topic, interest, record)
+
+    def _on_ended(self, topic: str, record: SourceRecord, now: int) -> None:
+        """A source said its final word."""
+        self.cache.forget(topic, record)
+        interest = self.interests.get(topic)
+        if interest is not None and (record.address, record.session_id, record.index) in interest.known:
+            self._lose(topic, interest, record, now)
+            self.outbox.append(Withdrawn(topic, record))
+
+    def _report_known(self, topic: str, interest: Interest) -> None:
+        for record in self.cache.of(topic):
+            self._report(topic, interest, record)
+
+    def _report(self, topic: str, interest: Interest, record: SourceRecord) -> None:
+        known = (record.address, record.session_id, record.index)
+        if known in interest.known:
+            return
+        if len(interest.known) == MAX_REPORTED:
+            del interest.known[next(iter(interest.known))]
+        interest.known[known] = None
+        self.outbox.append(Discovered(topic, record))
+        if len(interest.known) >= interest.options.enough:
+            self.rounds.enough(topic)

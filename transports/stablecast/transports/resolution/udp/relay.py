@@ -1,0 +1,181 @@
+"""The relay (lbmrd): sends every resolution datagram on to all other contexts it knows.
+
+It keeps no topic state, only who is there (T-017, T-216): the sender of any valid resolution datagram is a client until
+it was silent for the time to live (T-213). Keepalives are answered and go no further; everything else is forwarded byte
+for byte (T-214), kinds that are not known here included, unless rules for the domains of sender and client rewrite it
+(`nat`). Of a malformed datagram the records that can be read go on. What is no resolution traffic is counted and
+dropped, and makes nobody a client.
+"""
+
+import attrs
+
+from stablecast.core.machine.units import SECOND
+from stablecast.transports.resolution.udp.address_translation import Rule, Translation, rewritten
+from stablecast.transports.resolution.udp.effects import RelayEffect, Remark, SendCopies, SendDatagram
+from stablecast.transports.resolution.udp.inputs import DatagramArrived
+from stablecast.transports.resolution.udp.phases import on_grid
+from stablecast.transports.wire import lbmr
+from stablecast.transports.wire.errors import WireError
+
+CLIENT_TTL = 60 * SECOND
+"""Silence after which a client is forgotten."""
+
+CHECK_INTERVAL = 60 * SECOND
+"""How often that is looked at."""
+
+MAX_CLIENTS = 16_384
+"""Clients of one relay; datagrams of further ones are counted and dropped."""
+
+ALIVE = (lbmr.PacketKind.RECEIVER_ALIVE, lbmr.PacketKind.SOURCE_ALIVE)
+
+
+@attrs.frozen
+class RelayConfig:
+    """What can be set at a relay; times in nanoseconds."""
+
+    client_ttl: int = CLIENT_TTL
+    check: int = CHECK_INTERVAL
+    max_clients: int = MAX_CLIENTS
+    translation: Translation = Translation()
+
+
+@attrs.define
+class RelayCounters:
+    """What a relay saw, in datagrams; `expired` counts clients, `copies` what was sent."""
+
+    received: int = 0
+    forwarded: int = 0
+    copies: int = 0
+    rewritten: int = 0
+    keepalives: int = 0
+    foreign: int = 0
+    malformed: int = 0
+    refused: int = 0
+    expired: int = 0
+
+
+@attrs.define
+class RelayMachine:
+    """One relay.
+
+    Attributes:
+        instance: The 8 bytes that name the relay in its answers.
+        last_heard: When each client was last heard (ns), longest silent first.
+        domains: The clients of each domain, by its name.
+        domain: The domain of each client.
+    """
+
+    instance: bytes
+    config: RelayConfig = RelayConfig()
+    last_heard: dict[str, int] = attrs.field(factory=dict, init=False)
+    domains: dict[str, dict[str, None]] = attrs.field(factory=dict, init=False)
+    domain: dict[str, str] = attrs.field(factory=dict, init=False)
+    counted: RelayCounters = attrs.field(factory=RelayCounters, init=False)
+    outbox: list[RelayEffect] = attrs.field(factory=list, init=False)
+    _answer: bytes = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        nothing = lbmr.Packet(lbmr.PacketKind.NORMAL, (), (), lbmr.standard_options(self.instance))
+        self._answer = lbmr.encode(nothing)
+
+    def receive(self, event: DatagramArrived, now: int) -> None:
+        """Feeds one datagram."""
+        self.handle_timeout(now)
+        self.counted.received += 1
+        try:
+            reading = lbmr.read(event.data)
+        except WireError as error:
+            if not lbmr.is_foreign(event.data):
+                self._on_malformed("a datagram", event.sender, str(error))
+                return
+            packet: lbmr.AnyPacket | None = None
+        else:
+            packet = reading.packet
+            if reading.fault:
+                self._on_malformed("a part of a datagram", event.sender, str(reading.fault))
+                event = DatagramArrived(lbmr.encode(packet), event.sender)
+        if not self._admit(event.sender, now):
+            self._count_and_tell("refused", f"client {event.sender} is refused: there are {len(self.last_heard)}")
+        elif isinstance(packet, lbmr.Packet) and packet.kind in ALIVE:
+            self.counted.keepalives += 1
+            self.outbox.append(SendDatagram(event.sender, self._answer))
+        elif not _is_answer(packet):
+            self.counted.foreign += packet is None
+            self._forward(event, packet)
+
+    def handle_timeout(self, now: int) -> None:
+        """Forgets silent clients."""
+        while (due := self.next_timeout()) is not None and due <= now:
+            client = next(iter(self.last_heard))
+            del self.last_heard[client]
+            del self.domains[self.domain.pop(client)][client]
+            self.counted.expired += 1
+            self.outbox.append(Remark(f"client {client} is forgotten: it was silent"))
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        heard = next(iter(self.last_heard.values()), None)
+        return None if heard is None else on_grid(heard + self.config.client_ttl, self.config.check)
+
+    def take_effects(self) -> list[RelayEffect]:
+        """What to do, in order."""
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def counters(self) -> dict[str, int]:
+        """What happened so far, by name, and the number of clients now."""
+        return {"clients": len(self.last_heard), **attrs.asdict(self.counted)}
+
+    def clients(self) -> tuple[str, ...]:
+        """Who is known, longest silent first."""
+        return tuple(self.last_heard)
+
+    def _admit(self, sender: str, now: int) -> bool:
+        if self.last_heard.pop(sender, None) is None:
+            if len(self.last_heard) == self.config.max_clients:
+                return False
+            domain = self.domain[sender] = self.config.translation.domain_of(sender)
+            self.domains.setdefault(domain, {})[sender] = None
+            self.outbox.append(Remark(f"client {sender} is known"))
+        self.last_heard[sender] = now  # At the end: the dictionary stays in the order of silence.
+        return True
+
+    def _forward(self, event: DatagramArrived, packet: lbmr.AnyPacket | None) -> None:
+        self.counted.forwarded += 1
+        source = self.domain[event.sender]
+        for destination, clients in self.domains.items():
+            rules = self.config.translation.rules(source, destination)
+            data = self._translated(event.data, packet, rules)
+            others = tuple(client for client in clients if client != event.sender)
+            if others:
+                self.counted.copies += len(others)
+                self.outbox.append(SendCopies(others, data))
+
+    def _translated(self, data: bytes, packet: lbmr.AnyPacket | None, rules: tuple[Rule, ...]) -> bytes:
+        if not rules or not isinstance(packet, lbmr.Packet):
+            return data
+        changed = rewritten(packet, rules)
+        if changed is packet:
+            return data
+        self.counted.rewritten += 1
+        return lbmr.encode(changed)
+
+    def _on_malformed(self, what: str, sender: str, reason: str) -> None:
+        self._count_and_tell("malformed", f"{what} from {sender} is dropped: {reason}")
+
+    def _count_and_tell(self, counter: str, text: str) -> None:
+        """Counts, and tells the 1st, the 10th, the 100th ... time, so that nobody can fill the log."""
+        count = getattr(self.counted, counter) + 1
+        setattr(self.counted, counter, count)
+        if count in _TOLD:
+            self.outbox.append(Remark(f"{text} ({count} so far)", warning=True))
+
+
+_TOLD = frozenset(10**power for power in range(19))
+
+
+def _is_answer(packet: lbmr.AnyPacket | None) -> bool:
+    """Whether this is what relays answer to keepalives: answering or forwarding it could go in circles."""
+    if not isinstance(packet, lbmr.Packet):
+        return False
+    return packet.kind == lbmr.PacketKind.NORMAL and not packet.queries and not packet.advertisements

@@ -1,0 +1,152 @@
+"""Whose turn it is, of all topics of one kind: one plan, one timer, two limits.
+
+Turns lie in a calendar of ticks, so that the work is in proportion to what is said, not to what is known. A topic whose
+turn has come waits in a queue until its limit admits it, initial and sustaining phase each with their own; there is one
+deadline for all (100,000 topics are one timer). How a topic goes on is its own business (`phases`).
+"""
+
+import heapq
+from collections import deque
+from typing import Generic, TypeVar
+
+import attrs
+
+from stablecast.transports.resolution.udp.limiter import Limiter
+from stablecast.transports.resolution.udp.phases import NEVER, Phase, Topic
+from stablecast.transports.resolution.udp.settings import Pace
+
+KeyT = TypeVar("KeyT", int, str)
+
+STALE_TURNS = 64
+"""Turns of topics that went another way which may lie in the plan, besides one for each topic in it."""
+
+
+@attrs.define
+class Rounds(Generic[KeyT]):
+    """The turns of all topics of one kind.
+
+    Attributes:
+        initial: The limit of initial phases.
+        sustaining: The limit of sustaining phases.
+        calendar: Who may have a turn at each instant.
+        waiting: Whose turn has come, by phase, as long as the limit holds them back.
+    """
+
+    initial: Limiter
+    sustaining: Limiter
+    topics: dict[KeyT, Topic] = attrs.field(factory=dict, init=False)
+    calendar: dict[int, list[KeyT]] = attrs.field(factory=dict, init=False)
+    instants: list[int] = attrs.field(factory=list, init=False)
+    waiting: dict[Phase, deque[KeyT]] = attrs.field(init=False)
+    planned: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.waiting = {Phase.INITIAL: deque(), Phase.SUSTAINING: deque()}
+
+    def begin(self, key: KeyT, pace: Pace, octets: int, now: int) -> None:
+        """`key` is new, or anew: it enters its first phase, its first turn comes at the next tick."""
+        topic = self.topics[key] = Topic(pace, octets)
+        topic.begin(now)
+        self._plan(key, topic)
+
+    def asked(self, key: KeyT, now: int, *, answered: bool) -> None:
+        """There is reason to speak of `key`, which was done just now if `answered`."""
+        topic = self.topics[key]
+        if topic.seen != NEVER and not answered:
+            return  # It will be its turn as soon as its limit permits.
+        before = topic.due
+        topic.asked(now, answered)
+        if topic.due != before:
+            topic.seen = NEVER
+            self._plan(key, topic)
+
+    def enough(self, key: KeyT) -> None:
+        """`key` falls silent until it is asked for."""
+        self.topics[key].enough()
+        self._clear()
+
+    def stop(self, key: KeyT) -> None:
+        """`key` is forgotten; nothing happens if it was not known anyway."""
+        self.topics.pop(key, None)
+        self._clear()
+
+    def phase(self, key: KeyT) -> Phase:
+        """The phase of `key`."""
+        return self.topics[key].state
+
+    def take(self, now: int) -> list[KeyT]:
+        """Returns whose turn it is at `now`, each once, and plans their next ones."""
+        self._collect(now)
+        taken: list[KeyT] = []
+        for phase, limiter in ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining)):
+            queue = self.waiting[phase]
+            while queue and limiter.admits(now):
+                key = queue.popleft()
+                if self._waits(key, phase):
+                    topic = self.topics[key]
+                    limiter.spend(topic.octets, now)
+                    taken.append(key)
+                    topic.taken(now)
+                    self._plan(key, topic)
+        return taken
+
+    def next(self) -> int | None:
+        """Returns when `take` is due, in nanoseconds, or None."""
+        lanes = ((Phase.INITIAL, self.initial), (Phase.SUSTAINING, self.sustaining))
+        due = [limiter.opens() for phase, limiter in lanes if self.waiting[phase]]
+        while self.instants:
+            instant = self.instants[0]
+            keys = self.calendar[instant]
+            while keys and not self._is_due(keys[-1], instant):
+                keys.pop()
+                self.planned -= 1
+            if keys:
+                due.append(instant)
+                break
+            del self.calendar[heapq.heappop(self.instants)]
+        return min(due, default=None)
+
+    def _is_due(self, key: KeyT, instant: int) -> bool:
+        topic = self.topics.get(key)
+        return topic is not None and topic.due == instant and topic.seen == NEVER
+
+    def _collect(self, now: int) -> None:
+        """Those whose turn has come wait for their limits."""
+        while self.instants and self.instants[0] <= now:
+            instant = heapq.heappop(self.instants)
+            keys = self.calendar.pop(instant)
+            self.planned -= len(keys)
+            for key in keys:
+                if self._is_due(key, instant):
+                    topic = self.topics[key]
+                    topic.seen = now
+                    self.waiting[topic.state].append(key)
+
+    def _plan(self, key: KeyT, topic: Topic) -> None:
+        if topic.due != NEVER:
+            keys = self.calendar.get(topic.due)
+            if keys is None:
+                keys = self.calendar[topic.due] = []
+                heapq.heappush(self.instants, topic.due)
+            keys.append(key)
+            self.planned += 1
+        self._clear()
+
+    def _clear(self) -> None:
+        """Sweeps turns that will not come, once they are many."""
+        entries = self.planned + sum(map(len, self.waiting.values()))
+        if entries <= 2 * len(self.topics) + STALE_TURNS:
+            return
+        self.calendar, self.planned = {}, 0
+        for phase, queue in self.waiting.items():
+            kept = (key for key in dict.fromkeys(queue) if self._waits(key, phase))
+            self.waiting[phase] = deque(kept)
+        for key, topic in self.topics.items():
+            if topic.due != NEVER and topic.seen == NEVER:
+                self.calendar.setdefault(topic.due, []).append(key)
+                self.planned += 1
+        self.instants = sorted(self.calendar)
+
+    def _waits(self, key: KeyT, phase: Phase) -> bool:
+        topic = self.topics.get(key)
+        return topic is not None and topic.seen != NEVER and topic.state is phase

@@ -1,0 +1,177 @@
+"""Names of stores: which address has the store of a name (T-201).
+
+A store says where it is when it starts, and when somebody asks for its name (T-204). Who looks for a store asks at
+once, then ever more rarely, until it is told (T-205, T-206). If neither an answer nor anything else of the store was
+heard for the activity timeout, the name is lost and asked for again. Two stores of one name are told of at either end;
+so is a store that moved (T-207).
+"""
+
+from typing import assert_never
+
+import attrs
+
+from stablecast.core.errors import MisuseError
+from stablecast.transports.codec.places import split
+from stablecast.transports.resolution.records import check_topic
+from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
+from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, NameInput, RemoveName
+from stablecast.transports.resolution.udp.limiter import Limiter
+from stablecast.transports.resolution.udp.phases import Phase
+from stablecast.transports.resolution.udp.schedule import Rounds
+from stablecast.transports.resolution.udp.settings import Limit, NameOptions
+from stablecast.transports.wire import lbmr
+
+MAX_NAMES = 1_024
+"""Names that one context has, and that it asks for."""
+
+MAX_NAME_BYTES = 230
+"""Length of the name of a store: its packet tells its own length in one byte."""
+
+UNLIMITED = Limit(records=0, bits=0)
+_INFO = lbmr.ContextInfo
+
+
+@attrs.define
+class Asked:
+    """A name that is looked for.
+
+    Attributes:
+        instance: The context that answered, empty before.
+        heard_at: When anything was heard of it last (ns).
+        before: The context that had the name before that one, and until when it may be around (ns).
+    """
+
+    address: str = ""
+    instance: bytes = b""
+    heard_at: int = 0
+    before: bytes = b""
+    before_until: int = 0
+
+
+@attrs.define
+class Names:
+    """The names that one context has and looks for.
+
+    Attributes:
+        instance: The 8 bytes that name the context.
+        own: The address of each name of ours.
+    """
+
+    instance: bytes
+    options: NameOptions = NameOptions()
+    own: dict[str, str] = attrs.field(factory=dict, init=False)
+    asked: dict[str, Asked] = attrs.field(factory=dict, init=False)
+    rounds: Rounds[str] = attrs.field(init=False)
+    outbox: list[NameEffect] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        limiter = Limiter(UNLIMITED)
+        self.rounds = Rounds(limiter, limiter)
+
+    def __bool__(self) -> bool:
+        return bool(self.own or self.asked)
+
+    def receive(self, event: NameInput, now: int) -> None:
+        """Feeds one input.
+
+        Raises:
+            MisuseError: If a name cannot be written on the wire, or its address is none, or it is one too many.
+        """
+        match event:
+            case AddName(name, address):
+                self._check(name, self.own)
+                split(address)
+                self.own[name] = address
+                self._answer(name)
+            case RemoveName(name):
+                self.own.pop(name, None)
+            case AskName(name):
+                self._check(name, self.asked)
+                self.asked[name] = Asked()
+                self.rounds.begin(name, self.options.pace, 0, now)
+            case ForgetName(name):
+                self.asked.pop(name, None)
+                self.rounds.stop(name)
+            case NameAlive(name):
+                if name in self.asked:
+                    self.asked[name].heard_at = now
+            case _:
+                assert_never(event)
+
+    def heard(self, info: lbmr.ContextInfo, domain: int, now: int) -> None:
+        """Somebody asks for a name, or tells one; `domain` is that of the sender."""
+        name = info.name
+        if name is None:
+            return
+        if info.flags & _INFO.QUERY:
+            if name in self.own:
+                self._answer(name)
+            return
+        if name in self.own and info.instance != self.instance:
+            self._remark(f"another store at {info.address}:{info.port} is called '{name}' as well", warning=True)
+        asked = self.asked.get(name)
+        if asked is not None and info.flags & _INFO.ADDRESS:
+            self._on_told(name, asked, info, domain, now)
+
+    def handle_timeout(self, now: int) -> None:
+        """Asks for the names whose turn it is, and gives up those that were not heard of for too long."""
+        for name, asked in self.asked.items():
+            if asked.instance and now >= asked.heard_at + self.options.activity_timeout:
+                asked.instance, asked.before = b"", b""
+                self.outbox.append(NameLost(name))
+                self.rounds.begin(name, self.options.pace, 0, now)
+        for name in self.rounds.take(now):
+            self.outbox.append(Tell(_INFO(flags=_INFO.QUERY, name=name)))
+
+    def next_timeout(self) -> int | None:
+        """When `handle_timeout` is due, in nanoseconds."""
+        timeout = self.options.activity_timeout
+        due = [asked.heard_at + timeout for asked in self.asked.values() if asked.instance]
+        turn = self.rounds.next()
+        return min(due if turn is None else [*due, turn], default=None)
+
+    def wake(self, now: int, *, queries: bool, names: bool) -> None:
+        """Somebody asks to speak again of what went quiet (T26)."""
+        if names:
+            for name in self.own:
+                self._answer(name)
+        if queries:
+            for name, asked in self.asked.items():
+                if not asked.instance and self.rounds.phase(name) is Phase.QUIESCENT:
+                    self.rounds.begin(name, self.options.pace, 0, now)
+
+    def take_effects(self) -> list[NameEffect]:
+        """What to do, in order."""
+        effects, self.outbox = self.outbox, []
+        return effects
+
+    def _on_told(self, name: str, asked: Asked, info: lbmr.ContextInfo, domain: int, now: int) -> None:
+        address = f"{info.address}:{info.port}"
+        if info.instance == asked.before and now < asked.before_until:
+            where = f"at {asked.address} and at {address}"
+            self._remark(f"several stores are called '{name}', {where}: the last one found is used", warning=True)
+            return
+        if asked.instance and info.instance != asked.instance:
+            asked.before, asked.before_until = asked.instance, asked.heard_at + self.options.activity_timeout
+        if asked.address and asked.address != address:
+            self._remark(f"store '{name}' moved from {asked.address} to {address}", warning=False)
+        news = not asked.instance or asked.address != address
+        asked.address, asked.instance, asked.heard_at = address, info.instance, now
+        self.rounds.enough(name)
+        if news:
+            self.outbox.append(NameFound(name, address, domain))
+
+    def _answer(self, name: str) -> None:
+        host, port = split(self.own[name])
+        flags = _INFO.ADDRESS | _INFO.INSTANCE
+        self.outbox.append(Tell(_INFO(flags=flags, port=port, address=host, instance=self.instance, name=name)))
+
+    def _remark(self, text: str, *, warning: bool) -> None:
+        self.outbox.append(Remark(text, warning))
+
+    def _check(self, name: str, among: dict[str, str] | dict[str, Asked]) -> None:
+        check_topic(name)
+        if len(name.encode()) > MAX_NAME_BYTES:
+            raise MisuseError(f"the name of a store has at most {MAX_NAME_BYTES} bytes, not as many as {name!r}")
+        if name not in among and len(among) == MAX_NAMES:
+            raise MisuseError(f"a context has and asks for at most {MAX_NAMES} names of stores")

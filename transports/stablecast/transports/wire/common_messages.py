@@ -1,0 +1,92 @@
+"""Control messages of which there are more than of all others together, read and written as a whole.
+
+These are acknowledgements where much is sent, and signs of life where thousands of sources are silent. A *shape* is a
+control message with certain headers in a certain order, each of fixed size. What chains them, and what else is the same
+in every such message, stands at known places: one comparison finds it, and one `struct` reads the rest. The same
+message in another form, as another implementation may send it, is read header by header.
+"""
+
+import struct
+from itertools import chain
+
+from stablecast.core.machine.records import record
+from stablecast.transports.wire.chained_headers import LEAD
+from stablecast.transports.wire.errors import WireError
+from stablecast.transports.wire.fields import plain_forms
+from stablecast.transports.wire.headers import Ack, Keepalive, RangedAck, StoreId, TopicIdx, UmeSessionId
+from stablecast.transports.wire.lbmc import NOTHING_FOLLOWS, PREFIX, Message, MessageKind
+
+
+class Shape:
+    """Control messages with these headers; `same` are the fields that have one value in all of them, by name."""
+
+    def __init__(
+        self, *headers: type[Ack | Keepalive | StoreId | RangedAck | TopicIdx | UmeSessionId], **same: int
+    ) -> None:
+        fields = [plain_forms(header) for header in headers]
+        lengths = [LEAD + struct.calcsize(">" + "".join(forms.values())) for forms in fields]
+        self.size = PREFIX.size + sum(lengths)
+        mark, marked = PREFIX.pack(MessageKind.CONTROL, headers[0].CODE, self.size), list[tuple[bytes, str]]()
+        following = [*(header.CODE for header in headers[1:]), NOTHING_FOLLOWS]
+        for forms, code, length in zip(fields, following, lengths, strict=True):
+            mark += bytes((code, length))
+            for name, form in forms.items():
+                if name in same:
+                    mark += struct.pack(">" + form, same[name])
+                else:
+                    marked.append((mark, form))
+                    mark = b""
+        self._marks = tuple(before for before, _ in marked)
+        sizes = [(len(before), form, struct.calcsize(">" + form)) for before, form in marked]
+        self._find = struct.Struct(">" + "".join(f"{before}s{size}x" for before, _, size in sizes)).unpack_from
+        self._read = struct.Struct(">" + "".join(f"{before}x{form}" for before, form, _ in sizes)).unpack_from
+        self._write = struct.Struct(">" + "".join(f"{before}s{form}" for before, form, _ in sizes)).pack
+
+    def read(self, octets: bytes, position: int) -> tuple[int, ...] | None:
+        """The values of the fields, in their order; None if there is no whole message of this shape."""
+        if len(octets) - position < self.size or self._find(octets, position) != self._marks:
+            return None
+        return self._read(octets, position)
+
+    def write(self, *values: int) -> bytes:
+        """The message with these values. Raises WireError if one does not fit its field."""
+        try:
+            return self._write(*chain.from_iterable(zip(self._marks, values, strict=True)))
+        except struct.error as error:
+            raise WireError(f"{values} do not fit an acknowledgement or a sign of life: {error}") from error
+
+
+STABLE = Shape(Ack, StoreId, RangedAck, type=Ack.STABLE)
+"""A store holds a range, or has lost it."""
+CONSUMED = Shape(Ack, TopicIdx, type=Ack.CDELV)
+"""A receiver consumed everything up to a number."""
+CONSUMED_BY = Shape(Ack, TopicIdx, UmeSessionId, type=Ack.CDELV)
+"""The same, with the session of the receiver."""
+CONSUMED_RANGE = Shape(Ack, TopicIdx, RangedAck, UmeSessionId, type=Ack.CDELV)
+"""A receiver consumed a range. The session is 0 if it has none: without that header this had the size of another."""
+ALIVE = Shape(Keepalive, StoreId)
+"""A client or a store is alive, or asks whether the other one is."""
+ALIVE_ANYWHERE = Shape(Keepalive)
+"""The same where no store is named."""
+
+SHAPES = {shape.size: shape for shape in (STABLE, CONSUMED, CONSUMED_BY, CONSUMED_RANGE, ALIVE, ALIVE_ANYWHERE)}
+"""By size, which is another one for each."""
+CODES = frozenset({Ack.CODE, Keepalive.CODE})
+"""What their first header is: what begins with another one has no shape."""
+
+
+@record
+class Shaped(Message):
+    """A message of a shape that was not taken apart: its size, which says which one it is, and the values in it."""
+
+    size: int = 0
+    values: tuple[int, ...] = ()
+
+
+def shaped(octets: bytes, position: int) -> Shaped | None:
+    """The message of a known shape that begins here, if one does and is whole."""
+    shape = SHAPES.get(octets[position + PREFIX.size - 1])
+    values = None if shape is None else shape.read(octets, position)
+    if shape is None or values is None:
+        return None
+    return Shaped(MessageKind.CONTROL, size=shape.size, values=values)
