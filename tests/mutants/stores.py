@@ -87,8 +87,8 @@ STORES: Final = (
     Mutant(
         "what-cannot-be-read-counts-as-synced",
         "store/window",
-        "in self.synced.remove(first, stop):",
-        "in self.synced.within(first, stop):",
+        "spoilt = self.synced.remove(first, stop)",
+        "spoilt = self.synced.within(first, stop)",
         Worlds("P1", first=260, count=20),
     ),
     Mutant(
@@ -301,6 +301,20 @@ STORES: Final = (
         "            self.acks.owe(unwritten, self.reg_id, tickets)\n",
         "            pass\n",
         Test(f"{_PACED}::test_what_went_unwritten_is_acknowledged_when_the_disk_knows_that_it_went"),
+    ),
+    Mutant(
+        "damage-leaves-acknowledgements-that-wait",
+        "store/repository",
+        "in self.acks.withdraw(low, high):",
+        "in ():",
+        Test("core/store/test_endpoint.py::test_damage_withdraws_acknowledgements_that_wait"),
+    ),
+    Mutant(
+        "a-withdrawn-acknowledgement-is-never-sent",
+        "store/repository",
+        "                self.acked = min(self.acked, unsent)\n",
+        "                pass\n",
+        Test("core/store/test_endpoint.py::test_a_withdrawn_acknowledgement_is_sent_when_all_receivers_have_consumed"),
     ),
     Mutant(
         "what-went-unwritten-is-never-acknowledged",

@@ -227,6 +227,17 @@ class Repository:
             self._lose_burst(max(first, self._bottom), stop, now, out)
         self._learn(stop - 1, now, out)
 
+    def on_damaged(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
+        """[first, stop) cannot be read: a hole like any other, which the source may still fill.
+
+        Acknowledgements that wait for others must not go out any more: nothing here bears them out. They become due
+        again when the hole is filled, when it is known to be lost, or when all receivers have consumed it.
+        """
+        for low, high in self.window.spoil(first, stop):
+            for unsent, _ in self.acks.withdraw(low, high):
+                self.acked = min(self.acked, unsent)
+        self.on_lost(Lost(self.incarnation, serial.wire(first), stop - first), now, out)
+
     def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
         """The source says what it can still send."""
         if self.resume_point is not None:
