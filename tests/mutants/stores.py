@@ -317,6 +317,29 @@ STORES: Final = (
         Test("core/store/test_endpoint.py::test_a_withdrawn_acknowledgement_is_sent_when_all_receivers_have_consumed"),
     ),
     Mutant(
+        "a-cut-leaves-old-tickets",
+        "store/window",
+        "        tickets.drop(self.reg_id, number)\n",
+        "",
+        Test("core/store/test_repository.py::test_what_was_cut_is_not_synced_by_its_old_ticket"),
+    ),
+    Mutant(
+        "a-farewell-leaves-old-tickets",
+        "store/registry",
+        "            self.tickets.drop(client.reg_id, 0)\n",
+        "",
+        Test(
+            "core/store/test_registry.py::test_a_source_that_registers_behind_its_farewell_has_nothing_of_before_synced"
+        ),
+    ),
+    Mutant(
+        "a-life-that-comes-back-has-lost-nothing",
+        "store/repository",
+        "                self.filling.lost.add(self.resume_point, self.trail)\n",
+        "                pass\n",
+        Test("core/store/test_repository.py::test_a_life_that_comes_back_is_not_acknowledged_what_it_lost"),
+    ),
+    Mutant(
         "what-went-unwritten-is-never-acknowledged",
         "store/repository",
         "        self.acks.owed.remove(start, stop)\n",

@@ -83,8 +83,6 @@ class Repository:
         repository.life = Lifeline.recover(config.repairs, client, config.history_lives)
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
-        if repository.resume_point is not None and repository.paced is None:
-            repository.filling.lost.add(repository.resume_point, trail)
         repository.begin_acks()
         return repository
 
@@ -151,9 +149,15 @@ class Repository:
         return cut
 
     def begin_acks(self) -> None:
-        """Everything from the resume point on is to be acknowledged."""
+        """Everything from the resume point on is to be acknowledged.
+
+        What had to go below the trail may have been lost before it went. After a restart, or when a life comes back
+        behind another, nobody remembers that: none of it is acknowledged.
+        """
         if self.resume_point is not None:
             self.acked = max(self.resume_point, self.trail)
+            if self.paced is None:
+                self.filling.lost.add(self.resume_point, self.trail)
             if Repair.HOLES not in self.repairs and self.held.missing(self.trail, self.acked):
                 self.acked = self.held.contiguous_from(self.trail)
             self.filling.high = max(self.newest, self.resume_point - 1)

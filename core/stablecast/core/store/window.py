@@ -208,6 +208,7 @@ class Window:
         for extents in (self.memory, self.disk):
             extents.cut(number)
         self._drop_delayed(self.trail, number)
+        tickets.drop(self.reg_id, number)
         out.append(Cut(tickets.draw(), self.reg_id, number))
 
     def spoil(self, first: int, stop: int) -> list[tuple[int, int]]:
