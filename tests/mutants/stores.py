@@ -317,6 +317,13 @@ STORES: Final = (
         Test("core/store/test_endpoint.py::test_a_withdrawn_acknowledgement_is_sent_when_all_receivers_have_consumed"),
     ),
     Mutant(
+        "damage-of-what-was-cut-shows-that-numbers-exist",
+        "store/repository",
+        "        if spoilt:  #",
+        "        if spoilt := spoilt or [(first, stop)]:  #",
+        Test("core/store/test_endpoint.py::test_damage_of_what_was_cut_is_no_sign_that_the_numbers_exist"),
+    ),
+    Mutant(
         "a-cut-leaves-old-tickets",
         "store/window",
         "        tickets.drop(self.reg_id, number)\n",

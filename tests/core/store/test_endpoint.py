@@ -393,6 +393,18 @@ def test_a_withdrawn_acknowledgement_is_sent_when_all_receivers_have_consumed() 
     assert driver.acks() == [(3, 9)]
 
 
+def test_damage_of_what_was_cut_is_no_sign_that_the_numbers_exist() -> None:
+    """The read that found it began before the cut; the current life has not reached these numbers."""
+    driver = StoreDriver.with_source()
+    driver.data(0, 10)
+    driver.sync()
+    driver.hear(register(**SOURCE, incarnation=LIFE + 1))
+    driver.hear(info(incarnation=LIFE + 1, low=5, high=4, lives=((LIFE, 0), (LIFE + 1, 5))))
+    driver.feed(Damaged(50, 5, 9))
+    assert driver.sent(LateJoinRequest) == []
+    assert driver.machine.repositories[50].filling.high == 4
+
+
 def test_what_was_never_synced_cannot_be_damaged() -> None:
     driver = StoreDriver.with_source()
     driver.data(0, 10)

@@ -237,10 +237,13 @@ class Repository:
         Acknowledgements that wait for others must not go out any more: nothing here bears them out. They become due
         again when the hole is filled, when it is known to be lost, or when all receivers have consumed it.
         """
-        for low, high in self.window.spoil(first, stop):
+        spoilt = self.window.spoil(first, stop)
+        for low, high in spoilt:
             for unsent, _ in self.acks.withdraw(low, high):
                 self.acked = min(self.acked, unsent)
-        self.on_lost(Lost(self.incarnation, serial.wire(first), stop - first), now, out)
+        if spoilt:  # Else they were cut meanwhile, and may be numbers that the current life has not reached.
+            first = spoilt[0][0]
+            self.on_lost(Lost(self.incarnation, serial.wire(first), spoilt[-1][1] - first), now, out)
 
     def on_late_join(self, info: LateJoinInfo, now: int, out: list[Effect]) -> None:
         """The source says what it can still send."""
