@@ -10,6 +10,7 @@ import attrs
 
 from stablecast.client.assembling import Assembled
 from stablecast.client.message import Batch
+from stablecast.client.precedence import outranks
 from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
 from stablecast.core import effects as fx
@@ -136,6 +137,10 @@ class Session:
         if known is not None and any(life == info.incarnation for life, _ in known.lives):
             return True
         return bool(self.places & places_of(info))
+
+    def outranks(self, info: SourceInfo) -> bool:
+        """Return whether this session is with a later life of the source that announces itself."""
+        return self._machine.info is not None and outranks(self._machine.info, info)
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""
