@@ -205,8 +205,8 @@ class Receiver:
         plan = self._plans.pop(transport)
         plan.timer.cancel()
         if transport in self._joiners:
-            for info, place in self._passed_over.take(transport):
-                self._on_info(info, codec.split(info.incarnation)[0], place)
+            for info, met in self._passed_over.take(transport):
+                self._on_info(info, codec.split(info.incarnation)[0], met)
             return
         items = partial(self._on_stream, plan)
 
@@ -236,9 +236,9 @@ class Receiver:
             del self._sessions[session.incarnation]
             session.ended = True
             self._finished.append(session)
-        for place in self._passed_over.places().values():
-            if place.transport not in self._plans:
-                self._plan(place.transport, place.session_id, place.request)
+        for met in self._passed_over.places().values():
+            if met.transport not in self._plans:
+                self._plan(met.transport, met.session_id, met.request)
         self._settle()
         if self._static is None:
             self._context.lost_source(self.topic, transport, others=bool(self._sessions))
