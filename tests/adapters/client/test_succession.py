@@ -302,7 +302,7 @@ def place(**changes: Any) -> tuple[ReceiverDriver, Succession]:
     """Return a session with the third life of a source, which goes on at 20."""
     driver = ReceiverDriver(**changes)
     driver.inform(1, low=20, high=29, lives=LIVES)
-    return driver, Succession(driver.machine, driver.feed, Inbox(lambda: None))
+    return driver, Succession(driver.machine, lambda _: None, Inbox(lambda: None))
 
 
 def test_a_session_begins_no_lower_than_this_run_did() -> None:
@@ -330,4 +330,4 @@ def test_what_is_dead_or_came_in_any_order_does_not_say_where_a_run_began() -> N
     driver.feed(History(2, 7, 9))
     assert succession.low(AskLow(29, 0, 0), 0) == 0
     unheard = ReceiverDriver()
-    assert Succession(unheard.machine, unheard.feed, Inbox(lambda: None)).low(AskLow(29, 0, 0), 0) == 0
+    assert Succession(unheard.machine, lambda _: None, Inbox(lambda: None)).low(AskLow(29, 0, 0), 0) == 0
