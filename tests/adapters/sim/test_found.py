@@ -278,6 +278,13 @@ FOUND = {
         ),
         Setup(proxies=True, late_ms=3505, large=7, resolution=40, brief=True, habit=Habit.BLOCKING),
     ),
+    # A source deregistered as soon as it could be heard again: its proxy stayed for ever, and all that stores had (L1).
+    "deregistered_behind_a_proxy": Schedule(
+        9300183,
+        (),
+        (Fault(2520, Act.PART, "source", "", 1480, True),),
+        Setup(proxies=True, leaving=Leaving.HASTY_SOURCE),
+    ),
     # A store whose turn came did not know a receiver that had returned: it was handed old messages after new ones (D1).
     "turn_behind_a_return": Schedule(
         9005253,
