@@ -33,7 +33,7 @@ PlaceT = TypeVar("PlaceT", bound=Place)
 def outranks(known: SourceInfo, told: SourceInfo) -> bool:
     """Return whether `known` announces a later life of the source that `told` announces.
 
-    Later lives have higher terms (`stablecast.core.protocol.history`). Stores that were emptied, or that forgot the source,
+    Later lives have higher terms (`core.protocol.history`). Stores that were emptied, or that forgot the source,
     count from one again. So terms are compared only if both histories name a life in common.
     """
     named = {life for life, _ in known.lives if life != FORGOTTEN}
