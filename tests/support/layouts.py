@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import attrs
 from hypothesis import strategies as st
 
-from stablecast.transports.wire import fields, lbmr, resolution_options
+from stablecast.transports.wire import fields, lbmr
 from stablecast.transports.wire import headers as h
 
 RecordT = TypeVar("RecordT")
@@ -66,9 +66,9 @@ def members(registry: fields.Registry[Any], unknown: type[RecordT], highest: int
 
 
 HEADERS = members(h.HEADERS, h.UnknownHeader, 255)
-TIR_OPTIONS = members(resolution_options.TIR_OPTIONS, lbmr.UnknownOption, 255)
-PACKET_OPTIONS = members(resolution_options.PACKET_OPTIONS, lbmr.UnknownOption, 255)
-TRANSPORTS = members(resolution_options.TRANSPORTS, lbmr.UnknownTransport, 127)
+TIR_OPTIONS = members(lbmr.TIR_OPTIONS, lbmr.UnknownOption, 255)
+PACKET_OPTIONS = members(lbmr.PACKET_OPTIONS, lbmr.UnknownOption, 255)
+TRANSPORTS = members(lbmr.TRANSPORTS, lbmr.UnknownTransport, 127)
 
 
 def _sample_value(kind: object, number: int) -> Any:

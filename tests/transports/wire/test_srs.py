@@ -20,16 +20,17 @@ ALONE = [srs.RegistrationRequest, srs.RegistrationResponse, srs.StreamRequest]
 BATCHED = [record for record in CLASSES if record not in ALONE]
 INSTANCE = b"CTXINST1"
 WORDS = st.lists(st.integers(0, 0xFFFF_FFFF), max_size=3).map(tuple)
-SPECIAL: dict[type, st.SearchStrategy[Any]] = {srs.CountedText: NAMES, srs.CountedWords: WORDS}
 
 
 def records(record: Any) -> st.SearchStrategy[Any]:
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
-    kinds = {field.name: annotation(field) for field in fields}
-    return st.builds(
-        record,
-        **{name: SPECIAL[type(kind)] if type(kind) in SPECIAL else values(kind) for name, kind in kinds.items()},
-    )
+    return st.builds(record, **{field.name: _values(annotation(field)) for field in fields})
+
+
+def _values(kind: object) -> st.SearchStrategy[Any]:
+    if kind is srs.COUNTED_TEXT:
+        return NAMES
+    return WORDS if kind is srs.COUNTED_WORDS else values(kind)
 
 
 MESSAGES = st.one_of(*map(records, CLASSES))

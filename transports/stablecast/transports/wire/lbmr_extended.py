@@ -23,8 +23,7 @@ from stablecast.transports.wire.fields import (
     octets_of,
     text_of,
 )
-from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
-from stablecast.transports.wire.resolution_options import (
+from stablecast.transports.wire.lbmr import (
     LENGTH_OPTION,
     PACKET_OPTIONS,
     PacketOption,
@@ -34,6 +33,7 @@ from stablecast.transports.wire.resolution_options import (
     trailer_start,
     unpack_options,
 )
+from stablecast.transports.wire.lbmr_gateway import Gateway, decode_gateway, encode_gateway
 
 VERSION = 1
 MANAGEMENT, QUEUES, EXTENDED = 4, 6, 7

@@ -11,7 +11,7 @@ import attrs
 
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import U8, U16, U32, Ipv4, Layout, Octets8, Registry, Rest
-from stablecast.transports.wire.resolution_options import UnknownOption, pack_options, unpack_options
+from stablecast.transports.wire.lbmr import UnknownOption, pack_options, unpack_options
 
 _RECORD = struct.Struct(">HBBI")
 
