@@ -22,7 +22,7 @@ from stablecast.transports.reliable.source_session import (
     SessionState,
     SourceSession,
 )
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.transports.reliable.network import block
 from tests.transports.resolution.charts import agree
 

@@ -16,7 +16,6 @@ from stablecast.transports.wire.lbtru import (
     Nak,
     Ncf,
     Packet,
-    Reason,
     Request,
     Reset,
     SessionId,
@@ -26,6 +25,7 @@ from stablecast.transports.wire.lbtru import (
     encode,
     session_of,
 )
+from stablecast.transports.wire.reliable_packets import Reason
 from tests.support.datagrams import RU_PACKETS
 from tests.support.layouts import mutations
 

@@ -21,7 +21,7 @@ from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningChart, ListeningEvent, ListeningState
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 from tests.transports.reliable.network import NAK_PORT, SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 

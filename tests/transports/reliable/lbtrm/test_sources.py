@@ -11,7 +11,7 @@ from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, O
 from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format, Reason
+from stablecast.transports.wire.reliable_packets import Format, Reason
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, block
 
 MS = MILLISECOND

@@ -18,7 +18,7 @@ from stablecast.transports.reliable.lbtru import LbtruReceiver
 from stablecast.transports.reliable.lbtru.receiver import CONNECTION, ConnectionChart, ConnectionEvent, ConnectionState
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 

@@ -17,7 +17,7 @@ from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.lbtru import clients as clients_module
 from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format, Reason
+from stablecast.transports.wire.reliable_packets import Format, Reason
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 
 MS = MILLISECOND

@@ -39,7 +39,7 @@ from stablecast.transports.reliable.settings import (
 from stablecast.transports.reliable.statistics import SourceStatistics
 from stablecast.transports.reliable.transmission_window import Window
 from stablecast.transports.wire.lbmc import DATA_HEADER, MessageKind
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 
 EVERYBODY = ""
 """Whom a retransmission is for where all of the session hear it."""

@@ -250,11 +250,13 @@ class Registry(Generic[RecordT]):
 
     Args:
         records: The members of the union of all records: classes with a `CODE`, and `unknown`.
-        unknown: The class of `code` and `body` that stands for every other code.
-        codes: The codes that are allowed.
+        unknown: The class of `code` and `body` that stands for every other code; None if there are no others.
+        codes: The codes that are allowed besides those of the records.
     """
 
-    def __init__(self, records: Iterable[type[RecordT]], unknown: type[RecordT], codes: Container[int]) -> None:
+    def __init__(
+        self, records: Iterable[type[RecordT]], unknown: type[RecordT] | None = None, codes: Container[int] = ()
+    ) -> None:
         known: list[Any] = [record for record in records if record is not unknown]
         self.classes: dict[int, type[RecordT]] = {record.CODE: record for record in known}
         self._unknown: Any = unknown

@@ -16,7 +16,7 @@ from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
 from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 _NAME = slice(2, lbtrm.HEADER.size)
 """Where a datagram names its session."""

@@ -11,7 +11,7 @@ from stablecast.transports.reliable.source_session import EVERYBODY, SourceSessi
 from stablecast.transports.reliable.sources import Sources
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 _FIRST = lbtrm.Data.UNICAST_NAKS
 _AGAIN = lbtrm.Data.UNICAST_NAKS | lbtrm.Data.RETRANSMISSION

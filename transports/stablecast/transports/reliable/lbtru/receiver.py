@@ -21,7 +21,7 @@ from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
 from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):

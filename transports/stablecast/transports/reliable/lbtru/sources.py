@@ -20,7 +20,7 @@ from stablecast.transports.reliable.source_session import EVERYBODY, Say, Source
 from stablecast.transports.reliable.sources import Sources
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 RESET = lbtru.encode(lbtru.Reset())
 
