@@ -17,11 +17,11 @@ from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (
     Closed,
     Connect,
-    Cut,
+    Disconnect,
+    SendBytes,
     ServiceChanged,
     SrsContextEffect,
     SrsContextInput,
-    Write,
 )
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
@@ -190,17 +190,17 @@ class SrsResolver:
         A source or a service that could not be reported is reported again when its receiver asks again.
         """
         report(f"{describe(effect)} of the resolver service failed", error)
-        if isinstance(effect, Write | Connect):
+        if isinstance(effect, SendBytes | Connect):
             self._channels.cut(effect.connection)
             self._feed(Closed(effect.connection, f"{type(error).__name__}: {error}"))
 
     def _perform(self, effect: SrsContextEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._channels.write(connection, data)
             case Connect(connection, address):
                 self._channels.connect(connection, address)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._channels.cut(connection)
             case Discovered(topic, record):
                 self._on_found(topic, record)

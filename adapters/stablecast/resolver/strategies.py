@@ -13,7 +13,7 @@ import attrs
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import Accepted, Closed, Connect, Opened, Received, Write
+from stablecast.transports.resolution.srs.events import Accepted, Closed, Connect, Opened, Received, SendBytes
 from stablecast.transports.resolution.srs.service import Service
 from stablecast.transports.resolution.udp.carriers import Group
 from stablecast.transports.resolution.udp.context import ResolutionContext
@@ -218,7 +218,7 @@ class _Services:
                 case Connect(connection):
                     self._fly(service, Accepted(_number(at, connection), f"10.0.0.{at}:1"), now)
                     self._fly(at, Opened(connection, f"10.0.0.{at}:1"), now)
-                case Write(connection, data):
+                case SendBytes(connection, data):
                     self._write(service, Received(_number(at, connection), data), now)
                 case Discovered(topic) if topic not in self._known and at == WANTER:
                     self._known.add(topic)
@@ -229,7 +229,7 @@ class _Services:
     def _perform_service(self, now: int) -> None:
         for effect in self._service.take_effects():
             match effect:
-                case Write(connection, data):
+                case SendBytes(connection, data):
                     self._write(connection % 2, Received(connection // 2, data), now)
                 case _:
                     pass

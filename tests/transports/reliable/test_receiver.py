@@ -30,14 +30,14 @@ class Plain(ReceiverMachine):
     """The simplest protocol: `D5` is the datagram 5, `S7` says that 7 is the newest, `N5` refuses 5."""
 
     settings: ReceiverSettings = SETTINGS
-    phase: Phase = Phase.HERE
+    state: Phase = Phase.HERE
     due: int | None = None
     woken: list[int] = attrs.field(factory=list)
     signs: list[int] = attrs.field(factory=list)
 
     @property
     def over(self) -> bool:
-        return self.phase is Phase.GONE
+        return self.state is Phase.GONE
 
     def read(self, octets: bytes) -> Told | Aside:
         if octets in ASIDES:
@@ -68,10 +68,10 @@ class Plain(ReceiverMachine):
         self.signs.append(now)
 
     def on_reset(self, now: int) -> None:
-        self.phase = Phase.GONE
+        self.state = Phase.GONE
 
     def on_leave(self, now: int) -> None:
-        self.phase = Phase.GONE
+        self.state = Phase.GONE
 
     def on_time(self, now: int) -> None:
         self.woken.append(now)

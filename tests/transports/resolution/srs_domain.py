@@ -14,19 +14,18 @@ from stablecast.transports.resolution.srs.events import (
     Accepted,
     Closed,
     Connect,
-    Cut,
-    Note,
+    Disconnect,
     Opened,
     Received,
+    SendBytes,
     ServiceChanged,
     ServiceEffect,
     SrsContextEffect,
     SrsContextInput,
-    Write,
 )
 from stablecast.transports.resolution.srs.service import Service
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
 
 SRS = "10.0.0.100:27000"
@@ -152,20 +151,20 @@ class SrsDomain:
 
     def _of_service(self, name: str, effect: ServiceEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._deliver((name, connection), data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._hang_up((name, connection))
-            case Note(text):
+            case Remark(text):
                 self.notes.append(text)
 
     def _of_context(self, name: str, effect: SrsContextEffect) -> None:
         match effect:
             case Connect(connection, address):
                 self._connect((name, connection), address)
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._deliver((name, connection), data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._hang_up((name, connection))
             case Discovered(topic, found):
                 self.found.append((name, topic, found))

@@ -2,10 +2,11 @@
 
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs.events import Accepted, Closed, Cut, Note, Received, Write
+from stablecast.transports.resolution.srs.events import Accepted, Closed, Disconnect, Received, SendBytes
 from stablecast.transports.resolution.srs.service import Service
 from stablecast.transports.resolution.srs.settings import ServiceConfig
 from stablecast.transports.resolution.srs.source_records import source_info
+from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
 
@@ -81,11 +82,11 @@ class Played:
         heard: dict[int, list[srs.Message]] = {}
         for effect in self.service.take_effects():
             match effect:
-                case Write(connection, data):
+                case SendBytes(connection, data):
                     for frame in rsocket.Decoder().feed(data):
                         heard.setdefault(connection, []).extend(srs.decode(frame.payload))
-                case Cut(connection):
+                case Disconnect(connection):
                     self.cut.append(connection)
-                case Note(text):
+                case Remark(text):
                     self.notes.append(text)
         return heard

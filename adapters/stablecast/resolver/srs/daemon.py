@@ -20,14 +20,14 @@ from stablecast.runtime.resolver_error import ResolverError
 from stablecast.transports.resolution.srs.events import (
     Accepted,
     Closed,
-    Cut,
-    Note,
+    Disconnect,
     Received,
+    SendBytes,
     ServiceEffect,
     ServiceInput,
-    Write,
 )
 from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.udp.effects import Remark
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes waiting for one slow client; beyond that it is cut off, logged, and served anew when it is back."""
@@ -166,11 +166,11 @@ class SrsDaemon:
 
     def _perform(self, effect: ServiceEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._write(connection, data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._abort(connection)
-            case Note(text):
+            case Remark(text):
                 self._log(text)
             case _:
                 assert_never(effect)
@@ -178,7 +178,7 @@ class SrsDaemon:
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Break the connection that a write was for: its end is fed to the machine, and the client connects again."""
         report(f"{describe(effect)} of the service failed", error)
-        if isinstance(effect, Write):
+        if isinstance(effect, SendBytes):
             self._abort(effect.connection)
 
     def _write(self, connection: int, data: bytes) -> None:

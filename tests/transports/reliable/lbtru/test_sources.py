@@ -14,7 +14,7 @@ from stablecast.transports.reliable.effects import (
 )
 from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, Submit
 from stablecast.transports.reliable.lbtru import LbtruSources
-from stablecast.transports.reliable.lbtru import clients as clients_module
+from stablecast.transports.reliable.lbtru import sources as sources_module
 from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Format, Reason
@@ -106,7 +106,7 @@ def test_who_is_no_client_is_reset() -> None:
 
 
 def test_a_client_too_many_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients_module, "MAX_CLIENTS", 1)
+    monkeypatch.setattr(sources_module, "MAX_CLIENTS", 1)
     assert packets(hear(opened(A), B, REQUEST)) == [(B, lbtru.Reset())]
 
 

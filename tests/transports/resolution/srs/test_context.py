@@ -11,6 +11,7 @@ from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import Closed, Opened, Received
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
@@ -77,7 +78,8 @@ def test_what_cannot_be_written_is_the_callers_mistake(event: Any, told: str) ->
 
 
 def test_what_is_one_too_many_is_the_callers_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    for bound in ("MAX_SOURCES", "MAX_TOPICS", "MAX_PATTERNS"):
+    monkeypatch.setattr(inputs, "MAX_SOURCES", 1)
+    for bound in ("MAX_TOPICS", "MAX_PATTERNS"):
         monkeypatch.setattr(srs_context, bound, 1)
     context = SrsContext.create(INSTANCE, [SRS], 1)
     for event in (source(), AddReceiver("a"), AddPattern("a")):

@@ -8,7 +8,7 @@ import pytest
 from stablecast.core.errors import InvariantError
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Received, Write
+from stablecast.transports.resolution.srs.events import Received, SendBytes
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
 from tests.transports.resolution.srs_played import (
@@ -35,7 +35,7 @@ def test_registration_and_the_full_exchange() -> None:
     played.accept(3)
     data = rsocket.encode(SETUP) + rsocket.encode(register(3, counter=None))
     played.service.receive(Received(3, data), 0)
-    (effect,) = (effect for effect in played.service.take_effects() if isinstance(effect, Write))
+    (effect,) = (effect for effect in played.service.take_effects() if isinstance(effect, SendBytes))
     (frame,) = rsocket.Decoder().feed(effect.data)
     assert (frame.kind, frame.stream, frame.flags, frame.metadata) == (
         FrameKind.PAYLOAD, 1, Flag.COMPLETE | Flag.NEXT, None,

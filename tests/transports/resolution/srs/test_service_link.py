@@ -8,7 +8,7 @@ from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Connect, Cut, ServiceChanged, SrsContextEffect, Write
+from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect
 from stablecast.transports.resolution.srs.service_link import LINK, Link, LinkChart, LinkEvent, LinkState, LinkTimer
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.wire import rsocket, srs
@@ -45,7 +45,7 @@ class Driven:
         return effects
 
     def frames(self) -> list[Frame]:
-        data = b"".join(effect.data for effect in self.take() if isinstance(effect, Write))
+        data = b"".join(effect.data for effect in self.take() if isinstance(effect, SendBytes))
         return rsocket.Decoder().feed(data)
 
     def hear(self, data: bytes, now: int = 0) -> list[srs.Message]:
@@ -142,7 +142,7 @@ def test_silence_ends_a_connection_and_an_attempt(connected: bool) -> None:
         driven.take()
     driven.link.handle_timeout(15 * SECOND, 2)
     cut, changed = driven.take()
-    assert cut == Cut(1)
+    assert cut == Disconnect(1)
     assert changed == ServiceChanged(ADDRESS, up=False, reason="it was silent for 15000 ms")
     assert driven.link.abstract() == "WAITING"
 
@@ -154,13 +154,13 @@ def test_silence_ends_a_connection_and_an_attempt(connected: bool) -> None:
         registered(1),
         payload(b"\0\x63"),
         rsocket.encode(Frame(FrameKind.REQUEST_FNF, 2)),
-        rsocket.encode(Frame(FrameKind.ERROR, number=rsocket.ErrorCode.REJECTED, payload=b"too many")),
+        rsocket.encode(Frame(FrameKind.ERROR, number=0x202, payload=b"too many")),
     ],
 )
 def test_nonsense_ends_the_connection(data: bytes) -> None:
     driven = Driven().current()
     driven.hear(data)
-    assert driven.take()[0] == Cut(1)
+    assert driven.take()[0] == Disconnect(1)
     assert driven.link.abstract() == "WAITING"
 
 

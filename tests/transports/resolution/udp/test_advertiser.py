@@ -5,7 +5,7 @@ import pytest
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp import advertiser as module
+from stablecast.transports.resolution.udp import inputs
 from stablecast.transports.resolution.udp.advertiser import MAX_PATTERNS_REMEMBERED, MOST_AT_ONCE, Advertiser
 from stablecast.transports.resolution.udp.effects import Transmit
 from stablecast.transports.resolution.udp.inputs import AddSource, Heard, RemoveSource
@@ -229,7 +229,7 @@ def test_misuse_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Advertiser(INSTANCE)
     machine.receive(source(), 0)
     machine.take_effects()
-    monkeypatch.setattr(module, "MAX_SOURCES", 1)
+    monkeypatch.setattr(inputs, "MAX_SOURCES", 1)
     for wrong, text in (
         (source(), "already"),
         (source(index=2), "at most 1 sources"),

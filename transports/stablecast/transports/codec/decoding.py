@@ -28,9 +28,8 @@ from stablecast.core.protocol.messages import (
     StoreEntry,
 )
 from stablecast.transports.codec import places
+from stablecast.transports.codec.extended_options import decode_lives, decode_pace
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
-from stablecast.transports.codec.pacing import decode_pace
-from stablecast.transports.codec.source_history import decode_lives
 from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError

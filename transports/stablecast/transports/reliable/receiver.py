@@ -11,8 +11,8 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.transports.reliable.deadlines import soonest
-from stablecast.transports.reliable.effects import ReceiverEffect, SendDatagrams
+from stablecast.core.machine.timers import soonest
+from stablecast.transports.reliable.effects import Began, ReceiverEffect, SendDatagrams, SessionEnded
 from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
 from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
 from stablecast.transports.reliable.session_receiver import Receiving
@@ -45,6 +45,7 @@ class ReceiverMachine(ABC):
     seed: int
     joined_at: int
     settings: ReceiverSettings
+    state: IntEnum = attrs.field(init=False)
     heard_at: int = attrs.field(init=False)
     session: Receiving = attrs.field(init=False)
 
@@ -53,11 +54,6 @@ class ReceiverMachine(ABC):
         self.session = Receiving.of(self.settings, self.seed)
 
     # What each transport does in its own way.
-
-    @property
-    @abstractmethod
-    def phase(self) -> IntEnum:
-        """The state of its chart."""
 
     @property
     @abstractmethod
@@ -143,11 +139,31 @@ class ReceiverMachine(ABC):
 
     def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
         """State, newest number known, what is missing."""
-        return (self.phase.name, self.session.gaps.high, tuple(self.session.gaps.missing))
+        return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))
 
     def send(self, *datagrams: bytes) -> None:
         """Says something to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
+
+    # Actions of the charts.
+
+    def report_began(self, _: int) -> None:
+        """Report the first sign of life."""
+        self.session.out.append(Began())
+
+    def report_silence(self, _: int) -> None:
+        """Report that the session has ended because its source is silent."""
+        self.report_end("the source was silent for too long")
+
+    def report_end(self, reason: str) -> None:
+        """Report that the session has ended, with what its topics still miss."""
+        self.session.end()
+        self.session.out.append(SessionEnded(reason))
+
+    def drop_all(self, _: int) -> None:
+        """End the session without a report, because the application has left it."""
+        self.session.end()
+        self.session.out.clear()
 
     def _take_series(self, datagrams: tuple[bytes | memoryview, ...], now: int) -> int:
         """The usual case, all at once: datagrams that follow what was heard last. Returns how many those are."""

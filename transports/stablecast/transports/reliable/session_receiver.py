@@ -9,8 +9,8 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
-from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import Received, ReceiverEffect
 from stablecast.transports.reliable.gaps import Gaps
 from stablecast.transports.reliable.high_water_marks import marks

@@ -21,9 +21,8 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.batches import Batcher
-from stablecast.transports.reliable.deadlines import soonest
-from stablecast.transports.reliable.heartbeat import Heartbeat
 from stablecast.transports.reliable.high_water_marks import Marks, room_for
 from stablecast.transports.reliable.inputs import Submit
 from stablecast.transports.reliable.nak_answers import Answers, Lately
@@ -52,6 +51,47 @@ class Say:
     session: int
     packet: Told
     to: str = EVERYBODY
+
+
+@attrs.define
+class Heartbeat:
+    """The schedule of session messages, which state the limits of the session while there is no data.
+
+    The first comes the shortest interval after the last data. Each further wait is twice the wait before, up to the
+    longest interval. Only new data resets the wait, retransmissions do not; there are none before the first data (6.14
+    as observed).
+
+    Attributes:
+        shortest, longest: Intervals in nanoseconds.
+        number: The number of the next session message.
+        due: When it is due (ns); None: never.
+    """
+
+    shortest: int
+    longest: int
+    number: int = 0
+    interval: int = 0
+    due: int | None = None
+
+    def on_data(self, now: int) -> None:
+        """Data left."""
+        self.interval = self.shortest
+        self.due = now + self.shortest
+
+    def is_due(self, now: int) -> bool:
+        """Whether a session message is to be sent."""
+        return self.due is not None and self.due <= now
+
+    def advance(self, now: int) -> None:
+        """It is sent: the next one waits twice as long."""
+        self.interval = min(2 * self.interval, self.longest)
+        self.due = now + self.interval
+
+    def next_number(self) -> int:
+        """The number of a session message, in turn or out of turn."""
+        number = self.number
+        self.number += 1
+        return number
 
 
 class SessionState(IntEnum):

@@ -15,7 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.reliable.deadlines import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
 from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
 from stablecast.transports.reliable.packets import Told

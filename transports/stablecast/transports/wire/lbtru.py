@@ -142,18 +142,8 @@ encode, decode = _CODEC.encode, _CODEC.decode
 
 def session_of(packet: Packet) -> int | None:
     """Return the session that the options of a packet name, or None."""
-    found = [option.session_id for option in _options_of(packet) if isinstance(option, SessionId)]
-    return found[0] if found else None
-
-
-def client_of(packet: Packet) -> int | None:
-    """Return the client that the options of a packet name, or None."""
-    found = [option.client_id for option in _options_of(packet) if isinstance(option, ClientId)]
-    return found[0] if found else None
-
-
-def _options_of(packet: Packet) -> tuple[Option, ...]:
-    return () if isinstance(packet, Reset) else packet.options
+    options = () if isinstance(packet, Reset) else packet.options
+    return next((option.session_id for option in options if isinstance(option, SessionId)), None)
 
 
 def encode_data(

@@ -56,16 +56,6 @@ _NUMBERS = {
 }
 
 
-class ErrorCode(IntEnum):
-    """Why a frame of kind ERROR was sent, as far as it is sent here."""
-
-    INVALID_SETUP = 1
-    UNSUPPORTED_SETUP = 2
-    REJECTED_SETUP = 3
-    CONNECTION_ERROR = 0x101
-    REJECTED = 0x202
-
-
 class Flag(IntEnum):
     """Bits whose meaning depends on the kind, but for the first two."""
 

@@ -29,7 +29,15 @@ from stablecast.lab.model.worlds.srslifetime_parts import (
 )
 from stablecast.lab.model.worlds.srslifetime_seen import INVARIANTS, known_of, leave_of, records_over, seen, silent
 from stablecast.transports.resolution.srs.context import SrsContext
-from stablecast.transports.resolution.srs.events import Accepted, Closed, Cut, Opened, Received, SrsContextInput, Write
+from stablecast.transports.resolution.srs.events import (
+    Accepted,
+    Closed,
+    Disconnect,
+    Opened,
+    Received,
+    SendBytes,
+    SrsContextInput,
+)
 from stablecast.transports.resolution.srs.service import Service
 from stablecast.transports.resolution.srs.service_link import LinkState
 from stablecast.transports.resolution.udp.inputs import AddReceiver, RemoveReceiver, RemoveSource, Unresolved
@@ -268,7 +276,7 @@ class World:
 
     def _perform(self, node: Node, context: SrsContext) -> None:
         """What is written in one step goes as one."""
-        octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, Write))
+        octets = b"".join(effect.data for effect in context.take_effects() if isinstance(effect, SendBytes))
         if octets and not node.wire.hung:
             node.wire = attrs.evolve(node.wire, there=(*node.wire.there, to_service(octets)))
 
@@ -276,9 +284,9 @@ class World:
         """What is written to connections that their contexts have left is lost."""
         for effect in self.service.take_effects():
             for node in self.nodes:
-                if isinstance(effect, Write) and effect.connection == node.wire.number and not node.wire.hung:
+                if isinstance(effect, SendBytes) and effect.connection == node.wire.number and not node.wire.hung:
                     node.wire = attrs.evolve(node.wire, back=(*node.wire.back, to_context(effect.data)))
-                elif isinstance(effect, Cut) and effect.connection == node.former.number:
+                elif isinstance(effect, Disconnect) and effect.connection == node.former.number:
                     node.former = Former(node.former.number)
 
     def abstract(self) -> State:

@@ -11,7 +11,6 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.reliable.effects import Began, SessionEnded
 from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
 from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
@@ -81,13 +80,8 @@ class LbtrmReceiver(ReceiverMachine):
         self.name = name_of(self.nak_port, self.session_id)
 
     @property
-    def phase(self) -> ListeningState:
-        """The state of the chart."""
-        return self.state
-
-    @property
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
         return self.state is ListeningState.OVER
 
     def read(self, octets: bytes) -> Told | Aside:
@@ -142,22 +136,6 @@ class LbtrmReceiver(ReceiverMachine):
         settings = self.settings
         before = settings.preactivity_ns or settings.activity_ns
         return self.heard_at + (before if self.state is ListeningState.WAITING else settings.activity_ns)
-
-    # Actions of the chart.
-
-    def report_began(self, _: int) -> None:
-        """The first sign of life."""
-        self.session.out.append(Began())
-
-    def report_silence(self, _: int) -> None:
-        """The source is gone, as far as can be told."""
-        self.session.end()
-        self.session.out.append(SessionEnded("the source was silent for too long"))
-
-    def drop_all(self, _: int) -> None:
-        """Nobody wants to hear of it any more."""
-        self.session.end()
-        self.session.out.clear()
 
 
 _S = ListeningState

@@ -16,7 +16,6 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.timers import TimerTable
-from stablecast.transports.reliable.effects import Began, SessionEnded
 from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
 from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
@@ -80,13 +79,8 @@ class LbtruReceiver(ReceiverMachine):
         self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
 
     @property
-    def phase(self) -> ConnectionState:
-        """The state of the chart."""
-        return self.state
-
-    @property
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
         return self.state is ConnectionState.OVER
 
     def read(self, octets: bytes) -> Told | Aside:
@@ -160,10 +154,6 @@ class LbtruReceiver(ReceiverMachine):
 
     # Actions of the chart.
 
-    def report_began(self, _: int) -> None:
-        """The first sign of life."""
-        self.session.out.append(Began())
-
     def be_alive(self, now: int) -> None:
         """Tell the source now and then that we are there, and watch for its silence."""
         self.timers.stop(ConnectionTimer.REQUEST)
@@ -172,24 +162,11 @@ class LbtruReceiver(ReceiverMachine):
 
     def report_unanswered(self, _: int) -> None:
         """Nobody answers there."""
-        self._end(f"{self.source} did not answer {self.attempts} requests for a connection")
+        self.report_end(f"{self.source} did not answer {self.attempts} requests for a connection")
 
     def report_reset(self, _: int) -> None:
         """The source does not know us, or ended."""
-        self._end("the source reset the connection")
-
-    def report_silence(self, _: int) -> None:
-        """The source is gone, as far as can be told."""
-        self._end("the source was silent for too long")
-
-    def drop_all(self, _: int) -> None:
-        """Nobody wants to hear of it any more."""
-        self.session.end()
-        self.session.out.clear()
-
-    def _end(self, reason: str) -> None:
-        self.session.end()
-        self.session.out.append(SessionEnded(reason))
+        self.report_end("the source reset the connection")
 
     def _complete(self) -> int:
         """The wire number up to which nothing is missing."""

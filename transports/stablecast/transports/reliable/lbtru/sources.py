@@ -10,12 +10,11 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.transports.reliable.deadlines import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.effects import ClientJoined, ClientLeft, SendDatagrams
 from stablecast.transports.reliable.inputs import Open
-from stablecast.transports.reliable.lbtru.clients import Clients
 from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
-from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings
+from stablecast.transports.reliable.settings import LBTRU_RATES, MAX_CLIENTS, RateSettings
 from stablecast.transports.reliable.source_session import EVERYBODY, Say, SourceSession
 from stablecast.transports.reliable.sources import Sources
 from stablecast.transports.wire import lbtru
@@ -26,11 +25,56 @@ RESET = lbtru.encode(lbtru.Reset())
 
 
 @attrs.define
+class SessionClients:
+    """The clients of one session by address, the longest silent first; `timeout_ns` of silence ends a client.
+
+    Every datagram from a client is a sign of life. A client sends acknowledgements for no other reason.
+    """
+
+    timeout_ns: int
+    heard_at: dict[str, int] = attrs.field(factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.heard_at)
+
+    def add(self, client: str, now: int) -> bool:
+        """It asks to be let in; returns whether there is room."""
+        if len(self.heard_at) >= MAX_CLIENTS:
+            return False
+        self.heard_at[client] = now
+        return True
+
+    def hear(self, client: str, now: int) -> bool:
+        """A sign of life; returns whether it is connected."""
+        if client not in self.heard_at:
+            return False
+        del self.heard_at[client]  # behind all others
+        self.heard_at[client] = now
+        return True
+
+    def expire(self, now: int) -> list[str]:
+        """Those that were silent for too long, who are clients no more."""
+        gone: list[str] = []
+        for client, heard_at in self.heard_at.items():
+            if heard_at + self.timeout_ns > now:
+                break
+            gone.append(client)
+        for client in gone:
+            del self.heard_at[client]
+        return gone
+
+    def next(self) -> int | None:
+        """When `expire` is due, in nanoseconds."""
+        oldest = next(iter(self.heard_at.values()), None)
+        return None if oldest is None else oldest + self.timeout_ns
+
+
+@attrs.define
 class Service:
     """What a session is to its clients; `options` stand in all that is said."""
 
     session_id: int
-    clients: Clients
+    clients: SessionClients
     options: tuple[lbtru.Option, ...]
 
 
@@ -44,7 +88,7 @@ class LbtruSources(Sources):
     def begin(self, event: Open) -> None:
         """Nobody is connected yet."""
         options = (lbtru.SessionId(session_id=event.session_id),) if event.session_id else ()
-        self.services[event.session] = Service(event.session_id, Clients(event.settings.client_ns), options)
+        self.services[event.session] = Service(event.session_id, SessionClients(event.settings.client_ns), options)
 
     def audience(self, number: int, to: str) -> Iterable[str]:
         """Each client, or one."""

@@ -17,9 +17,10 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.patterns import expression
-from stablecast.transports.resolution.records import SourceRecord, check_instance, check_topic
+from stablecast.transports.resolution.records import check_instance, check_topic
 from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import (
     Closed,
@@ -32,7 +33,6 @@ from stablecast.transports.resolution.srs.known_sources import OWN, Entry, Known
 from stablecast.transports.resolution.srs.service_link import Link, LinkState, LinkTimer
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
-from stablecast.transports.resolution.udp.advertiser import U32
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
@@ -45,7 +45,7 @@ from stablecast.transports.resolution.udp.inputs import (
     Resolved,
     Unresolved,
 )
-from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
+from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS
 from stablecast.transports.wire import srs
 
 MAX_SERVICES = 5
@@ -128,8 +128,8 @@ class SrsContext:
         match event:
             case AddSource():
                 self._add_source(event)
-            case RemoveSource(session_id, index):
-                self._remove_source(session_id << 32 | index)
+            case RemoveSource():
+                self._remove_source(event.key)
             case AddReceiver(topic):
                 self._want_topic(topic)
             case AddPattern(pattern):
@@ -168,8 +168,7 @@ class SrsContext:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = [*(link.timers.next() for link in self.links), *self.again.values()]
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        return soonest(*(link.timers.next() for link in self.links), *self.again.values())
 
     def take_effects(self) -> list[SrsContextEffect]:
         """What to do, in order."""
@@ -317,20 +316,11 @@ class SrsContext:
         self.again.setdefault(topic, now + REPORT_AGAIN)
 
     def _add_source(self, event: AddSource) -> None:
-        check_topic(event.topic)
-        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
-            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
-        key = event.session_id << 32 | event.index
-        if key in self.sources:
-            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
-        if len(self.sources) == MAX_SOURCES:
-            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
-        record = SourceRecord(
-            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
-        )
+        event.check(self.sources)
+        record = event.record(self.instance)
         info = source_info(event.topic, record)
         own = Own(info.otid, srs.encode(info), srs.encode(srs.SourceDelete(otid=info.otid, topic=event.topic)))
-        self.sources[key] = own
+        self.sources[event.key] = own
         self._tell(own.announced)
         self._put(Entry(info.otid, event.topic, info.source, record), OWN, 0)
 

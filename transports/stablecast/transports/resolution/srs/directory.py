@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from stablecast.transports.resolution.pattern_index import compiled
+from stablecast.transports.resolution.patterns import compiled
 
 
 @attrs.frozen

@@ -6,18 +6,8 @@ successor. At a context it is also the number of its hello.
 
 import attrs
 
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    AddSource,
-    Lost,
-    RemovePattern,
-    RemoveReceiver,
-    RemoveSource,
-    Resolved,
-    Unresolved,
-)
+from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
+from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
 @attrs.frozen
@@ -61,7 +51,7 @@ class Connect:
 
 
 @attrs.frozen
-class Write:
+class SendBytes:
     """Send bytes; if too many wait to be sent, break the connection."""
 
     connection: int
@@ -69,17 +59,10 @@ class Write:
 
 
 @attrs.frozen
-class Cut:
+class Disconnect:
     """Break the connection, or give up making it; the machine knows it no more."""
 
     connection: int
-
-
-@attrs.frozen
-class Note:
-    """A line for the log."""
-
-    text: str
 
 
 @attrs.frozen
@@ -92,9 +75,6 @@ class ServiceChanged:
 
 
 ServiceInput = Accepted | Received | Closed
-ServiceEffect = Write | Cut | Note
-ResolutionInput = (
-    AddSource | RemoveSource | AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
-)
+ServiceEffect = SendBytes | Disconnect | Remark
 SrsContextInput = ResolutionInput | Opened | Received | Closed
-SrsContextEffect = Connect | Write | Cut | Discovered | Withdrawn | ServiceChanged
+SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | ServiceChanged

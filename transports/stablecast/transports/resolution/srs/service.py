@@ -23,15 +23,15 @@ from stablecast.transports.resolution.srs.directory import Announced, Directory,
 from stablecast.transports.resolution.srs.events import (
     Accepted,
     Closed,
-    Cut,
-    Note,
+    Disconnect,
     Received,
+    SendBytes,
     ServiceEffect,
     ServiceInput,
 )
-from stablecast.transports.resolution.srs.events import Write as WriteEffect
 from stablecast.transports.resolution.srs.session import Session
 from stablecast.transports.resolution.srs.settings import ServiceConfig
+from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import srs
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
@@ -166,13 +166,13 @@ class Service:
         self.agenda.stop((Matter.SILENCE, session.connection))
         client = session.client
         if client is not None:
-            self.outbox.append(Note(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
+            self.outbox.append(Remark(f"client {session.peer} [{client.instance.hex()}] is disconnected"))
             client.lost(now)
             self._lapse(client, now)
 
     def _cut(self, session: Session, reason: str, now: int) -> None:
         del self.sessions[session.connection]
-        self.outbox += (Note(f"{session.peer} is cut off: {reason}"), Cut(session.connection))
+        self.outbox += (Remark(f"{session.peer} is cut off: {reason}"), Disconnect(session.connection))
         self._on_lost(session, now)
 
     def _spend(self, session: Session, count: int, now: int) -> None:
@@ -198,7 +198,7 @@ class Service:
         for connection, session in self.spoken.items():
             data = session.take()
             if data:
-                self.outbox.append(WriteEffect(connection, data))
+                self.outbox.append(SendBytes(connection, data))
         self.spoken.clear()
 
     # Frames and messages.
@@ -234,7 +234,7 @@ class Service:
         instance = request.host_id.to_bytes(4) + request.session_id.to_bytes(4)
         client = session.client = self._admit(instance, session, counter, now)
         self.directory.flood(instance, everything=not request.interest_mode & srs.FILTER)
-        self.outbox.append(Note(f"client {session.peer} [{instance.hex()}] is registered"))
+        self.outbox.append(Remark(f"client {session.peer} [{instance.hex()}] is registered"))
         answer = srs.encode(srs.RegistrationResponse(client_id=client.number, domain=request.domain))
         metadata = srs.hello(counter) if counter else None
         flags = Flag.COMPLETE | Flag.NEXT
@@ -261,7 +261,10 @@ class Service:
         before = self.sessions.pop(client.connection, None)
         if before is not None:
             before.client = None
-            self.outbox += (Note(f"{before.peer} is cut off: {session.peer} took over"), Cut(before.connection))
+            self.outbox += (
+                Remark(f"{before.peer} is cut off: {session.peer} took over"),
+                Disconnect(before.connection),
+            )
             self._on_lost(before, now)
         client.hello(session.connection, counter, now)
         self._plan(client)
@@ -371,7 +374,7 @@ class Service:
         if client.state is ClientState.GONE:
             del self.clients[client.instance]
             self.directory.flood(client.instance, everything=False)
-            self.outbox.append(Note(f"client [{client.instance.hex()}] is forgotten"))
+            self.outbox.append(Remark(f"client [{client.instance.hex()}] is forgotten"))
         else:
             self._plan(client)
 

@@ -22,7 +22,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import milliseconds
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Connect, Cut, ServiceChanged, SrsContextEffect, Write
+from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect
 from stablecast.transports.resolution.srs.session import MAX_PAYLOAD
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.wire import rsocket, srs
@@ -144,7 +144,7 @@ class Link:
 
     def give_up(self, reason: str, now: int) -> None:
         """Breaks the connection."""
-        self.out.append(Cut(self.connection))
+        self.out.append(Disconnect(self.connection))
         self.on_lost(reason, now)
 
     def handle_timeout(self, now: int, number: int) -> list[int]:
@@ -282,7 +282,7 @@ class Link:
     def _send(self, *frames: Frame) -> None:
         data = b"".join(map(rsocket.encode, frames))
         if data:
-            self.out.append(Write(self.connection, data))
+            self.out.append(SendBytes(self.connection, data))
 
 
 _S = LinkState

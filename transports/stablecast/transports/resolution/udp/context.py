@@ -11,9 +11,10 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance
 from stablecast.transports.resolution.udp.advertiser import Advertiser
-from stablecast.transports.resolution.udp.carriers import Carrier
+from stablecast.transports.resolution.udp.carriers import Carrier, Relays
 from stablecast.transports.resolution.udp.effects import (
     ContextEffect,
     Listen,
@@ -46,7 +47,6 @@ from stablecast.transports.resolution.udp.inputs import (
 )
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.querier import Interest, Querier
-from stablecast.transports.resolution.udp.relay_choice import Relays
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 from stablecast.transports.resolution.udp.store_names import Names
 from stablecast.transports.wire import lbmr
@@ -169,12 +169,8 @@ class ResolutionContext:
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
         machines = (self.advertiser, self.querier, self.names)
-        due = [
-            self.carrier.next(),
-            *(machine.next_timeout() for machine in machines),
-            *(due for due, _, _ in self.wakes),
-        ]
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        wakes = (due for due, _, _ in self.wakes)
+        return soonest(self.carrier.next(), *(machine.next_timeout() for machine in machines), *wakes)
 
     def take_effects(self) -> list[ContextEffect]:
         """What to do, in order."""

@@ -15,6 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import (
     ENDED_TTL,
@@ -155,8 +156,7 @@ class Querier:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = (self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
 
     def take_effects(self) -> list[QuerierEffect]:
         """What to do, in order."""

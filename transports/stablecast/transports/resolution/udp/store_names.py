@@ -11,6 +11,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
@@ -127,8 +128,7 @@ class Names:
         """When `handle_timeout` is due, in nanoseconds."""
         timeout = self.options.activity_timeout
         due = [asked.heard_at + timeout for asked in self.asked.values() if asked.instance]
-        turn = self.rounds.next()
-        return min(due if turn is None else [*due, turn], default=None)
+        return soonest(self.rounds.next(), *due)
 
     def wake(self, now: int, *, queries: bool, names: bool) -> None:
         """Somebody asks to speak again of what went quiet (T26)."""
