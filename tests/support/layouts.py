@@ -58,7 +58,7 @@ def records(record: type[RecordT]) -> st.SearchStrategy[RecordT]:
     return st.builds(record, **{field.name: values(annotation(field)) for field in declared})
 
 
-def members(registry: fields.Registry[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
+def members(registry: fields.CodeSpace[Any], unknown: type[RecordT], highest: int) -> st.SearchStrategy[Any]:
     """Any record of a code space, unknown ones too."""
     codes = st.integers(0, highest).filter(lambda code: code not in registry.classes and code in registry.codes)
     others = st.builds(unknown, codes, st.binary(min_size=2, max_size=30))

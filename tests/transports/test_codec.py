@@ -14,7 +14,7 @@ from stablecast.transports.codec import extended_options, lbttcp
 from stablecast.transports.codec.extended_options import encode_option, find_option
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
-from stablecast.transports.wire.common_messages import Shaped
+from stablecast.transports.wire.common_messages import ShapedMessage
 from stablecast.transports.wire.errors import WireError
 from tests.support.pcap import Capture
 from tests.support.tshark import Packet, dissect, summary
@@ -396,7 +396,7 @@ def test_what_has_a_shape_is_written_as_its_headers_are(those: list[m.Message]) 
     for one in those:
         written = codec.encode(one)
         assert lbmc.encode(lbmc.decode(written)[0]) == written
-        assert any(isinstance(item, Shaped) for item in lbttcp.StreamDecoder(series=True).feed(written))
+        assert any(isinstance(item, ShapedMessage) for item in lbttcp.StreamDecoder(series=True).feed(written))
 
 
 def test_what_does_not_fit_a_shape_is_refused() -> None:

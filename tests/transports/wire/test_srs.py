@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.errors import WireError
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 from tests.support.layouts import NAMES, annotation, mutations, values
 from tests.support.pcap import Capture
 from tests.support.tshark import dissect, summary
@@ -137,12 +137,12 @@ SIR = srs.SourceInfo(
     instance=INSTANCE,
 )
 CLIENT, SERVICE = ("10.0.0.1", 41000), ("10.0.0.9", 27000)
-NEXT, BOTH = Flag.NEXT, Flag.NEXT | Flag.COMPLETE
+NEXT, BOTH = FrameFlag.NEXT, FrameFlag.NEXT | FrameFlag.COMPLETE
 REQUEST = srs.RegistrationRequest(address="10.0.0.1", port=41000, session_id=5, host_id=6)
 EXCHANGE: list[tuple[bool, Frame, dict[str, list[str]]]] = [
     (
         True,
-        rsocket.setup_frame(rsocket.Setup(5000, 15_000)),
+        rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000)),
         {"rsocket.keepalive.interval": ["5000"], "rsocket.max_lifetime": ["15000"]},
     ),
     (
@@ -212,7 +212,7 @@ EXCHANGE: list[tuple[bool, Frame, dict[str, list[str]]]] = [
         {"message_id": ["10"], "wdr.pattern": ["^o.*"]},
     ),
     (False, Frame(FrameKind.PAYLOAD, 5, NEXT, payload=srs.encode(srs.StreamRequest())), {"message_id": ["3"]}),
-    (True, Frame(FrameKind.KEEPALIVE, 0, Flag.RESPOND), {"rsocket.flags.respond": ["1"]}),
+    (True, Frame(FrameKind.KEEPALIVE, 0, FrameFlag.RESPOND), {"rsocket.flags.respond": ["1"]}),
     (False, Frame(FrameKind.KEEPALIVE), {"rsocket.flags.respond": ["0"]}),
 ]
 

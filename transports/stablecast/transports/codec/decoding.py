@@ -42,7 +42,7 @@ _ROLES = {int(role): role for role in Role}
 
 def decode(message: lbmc.Message) -> Message:
     """The core message in a control message. Raises WireError for any other."""
-    if isinstance(message, common_messages.Shaped):
+    if isinstance(message, common_messages.ShapedMessage):
         return _SHAPED[message.size](message.values)
     if message.kind != lbmc.MessageKind.CONTROL:
         raise WireError(f"a message of kind {message.kind} is not a control message")

@@ -25,7 +25,7 @@ PERMILLE = 1_000
 
 
 @attrs.define
-class Receiving:
+class SessionReception:
     """One session.
 
     Attributes:
@@ -43,7 +43,7 @@ class Receiving:
     arrived: list[bytes | memoryview] = attrs.field(factory=list)
 
     @classmethod
-    def of(cls, settings: ReceiverSettings, seed: int) -> "Receiving":
+    def of(cls, settings: ReceiverSettings, seed: int) -> "SessionReception":
         """Nothing was heard yet."""
         statistics = ReceiverStatistics()
         seeded = Seeded(seed)

@@ -9,7 +9,7 @@
         res1: U16 = 0
 
 This declares a store group completely. `Layout` derives encoder and decoder from the annotations, in their order, and
-`Registry` finds the class by its code. All integers are big-endian, and nothing is padded. Flags and reserved fields
+`CodeSpace` finds the class by its code. All integers are big-endian, and nothing is padded. Flags and reserved fields
 are ordinary fields, because a decoded record must encode to the same bytes.
 """
 
@@ -245,7 +245,7 @@ def declared(record: type) -> list[tuple[str, Fixed | Tail]]:
     return [(field.name, field.type.__metadata__[0]) for field in fields]  # type: ignore[union-attr]
 
 
-class Registry(Generic[RecordT]):
+class CodeSpace(Generic[RecordT]):
     """The layouts of one code space, by code and by class. A record with an undeclared code keeps its bytes.
 
     Args:

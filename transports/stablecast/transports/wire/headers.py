@@ -16,13 +16,13 @@ from stablecast.transports.wire.fields import (
     U16,
     U32,
     U64,
+    CodeSpace,
     Ipv4,
     Nuls,
     Octets8,
     Octets20,
     Octets32,
     Pairs,
-    Registry,
     Rest,
     Text,
     Words,
@@ -33,7 +33,7 @@ from stablecast.transports.wire.fields import (
 
 @attrs.frozen(kw_only=True)
 class Fragment:
-    """FRAG: a piece of a message of `len` bytes; the number of the first piece names the message."""
+    """FRAG: a piece of a message of `len` bytes; the number of the first piece identifies the message."""
 
     CODE: ClassVar[int] = 1
     flags: U16 = 0
@@ -44,7 +44,7 @@ class Fragment:
 
 @attrs.frozen(kw_only=True)
 class Batch:
-    """BATCH: where an explicit batch starts and ends."""
+    """BATCH: the start or the end of an explicit batch."""
 
     CODE: ClassVar[int] = 2
     START: ClassVar[int] = 0x0002
@@ -67,7 +67,7 @@ class Request:
 
 @attrs.frozen(kw_only=True)
 class TopicName:
-    """TOPICNAME: the name, and how many NULs follow it (none is needed)."""
+    """TOPICNAME: the name, and the number of NULs after it (none is needed)."""
 
     CODE: ClassVar[int] = 5
     flags: U16 = 0
@@ -77,7 +77,7 @@ class TopicName:
 
 @attrs.frozen(kw_only=True)
 class Otid:
-    """OTID: originating transport ID, compared as a whole."""
+    """OTID: originating transport ID, opaque."""
 
     CODE: ClassVar[int] = 11
     flags: U16 = 0
@@ -86,7 +86,7 @@ class Otid:
 
 @attrs.frozen(kw_only=True)
 class CtxInstD:
-    """CTXINSTD: context instance that the message is for."""
+    """CTXINSTD: context instance of the destination."""
 
     CODE: ClassVar[int] = 12
     flags: U16 = 0
@@ -95,7 +95,7 @@ class CtxInstD:
 
 @attrs.frozen(kw_only=True)
 class CtxInstR:
-    """CTXINSTR: context instance to return to."""
+    """CTXINSTR: context instance to return the answer to."""
 
     CODE: ClassVar[int] = 13
     flags: U16 = 0
@@ -133,7 +133,7 @@ class Tsni:
 
     @classmethod
     def of(cls, *records: tuple[int, int]) -> "Tsni":
-        """A header with its count; at most `MAX_RECORDS` pairs have room in one."""
+        """Return a header with its count; at most `MAX_RECORDS` pairs fit one header."""
         return cls(flags=len(records), records=records)
 
 
@@ -148,7 +148,7 @@ class CtxInst:
 
 @attrs.frozen(kw_only=True)
 class LjiReq:
-    """LJI_REQ: late join information request; the flags say which of the last three fields are meant."""
+    """LJI_REQ: late join information request; the flags mark the valid ones of the last three fields."""
 
     CODE: ClassVar[int] = 78
     LOW_SQN: ClassVar[int] = 0x0001
@@ -178,7 +178,7 @@ class TopicIdx:
 
 @attrs.frozen(kw_only=True)
 class TopicSourceExfunc:
-    """TOPIC_SOURCE_EXFUNC: the request port of a source and what the source offers."""
+    """TOPIC_SOURCE_EXFUNC: the request port of a source and the services that the source offers."""
 
     CODE: ClassVar[int] = 104
     LATE_JOIN: ClassVar[int] = 0x1
@@ -203,7 +203,7 @@ class TcpSid:
 
 @attrs.frozen(kw_only=True)
 class ExtendedOption:
-    """EXTOPT: an option of a kind (`subtype`), in pieces where one header has no room for it."""
+    """EXTOPT: an option of a kind (`subtype`), in several headers if it exceeds one."""
 
     CODE: ClassVar[int] = 254
     IGNORE: ClassVar[int] = 0x80  # who does not know the header, or the subtype, may ignore it
@@ -222,7 +222,7 @@ class ExtendedOption:
 
 @attrs.frozen(kw_only=True)
 class Preg:
-    """PREG: registration request, to a store; its answer goes to `resp_ip:resp_port`."""
+    """PREG: registration request to a store, which answers to `resp_ip:resp_port`."""
 
     CODE: ClassVar[int] = 18
     NO_ACK_FORWARDING: ClassVar[int] = 0x40
@@ -268,7 +268,8 @@ class PregResp:
 class Ack:
     """ACK: `id_2` is the topic index from a store (STABLE), the source's registration ID from a receiver (CDELV).
 
-    `NACK` is ours: a STABLE acknowledgement with it says that the messages are lost at the store (P-441).
+    `NACK` is an extension of ours: a STABLE acknowledgement with it states that the store has lost the messages
+    (P-441).
     """
 
     CODE: ClassVar[int] = 20
@@ -289,7 +290,7 @@ class Ack:
 
 @attrs.frozen(kw_only=True)
 class RxReq:
-    """RXREQ: asks for one message again, to be sent to `rx_ip:rx_port`."""
+    """RXREQ: requests one message again, which is to be sent to `rx_ip:rx_port`."""
 
     CODE: ClassVar[int] = 21
     TSNI: ClassVar[int] = 0x4000
@@ -306,7 +307,7 @@ class RxReq:
 
 @attrs.frozen(kw_only=True)
 class Keepalive:
-    """KEEPALIVE: a client or a store is alive; `type` says who."""
+    """KEEPALIVE: a client or a store is alive; `type` is its role."""
 
     CODE: ClassVar[int] = 22
     RESPONSE_REQUESTED: ClassVar[int] = 0x40
@@ -323,7 +324,7 @@ class Keepalive:
 
 @attrs.frozen(kw_only=True)
 class StoreId:
-    """STOREID: which of a source's stores is meant, in the lower 15 bits of `flags`."""
+    """STOREID: one store of a source, in the lower 15 bits of `flags`."""
 
     CODE: ClassVar[int] = 23
     ID_MASK: ClassVar[int] = 0x7FFF
@@ -332,7 +333,7 @@ class StoreId:
 
 @attrs.frozen(kw_only=True)
 class RangedAck:
-    """RANGED_ACK: the ACK before it acknowledges all of this inclusive range."""
+    """RANGED_ACK: the ACK before it acknowledges this whole inclusive range."""
 
     CODE: ClassVar[int] = 24
     flags: U16 = 0
@@ -351,7 +352,7 @@ class AckId:
 
 @attrs.frozen(kw_only=True)
 class Capability:
-    """CAPABILITY: what the sender can do."""
+    """CAPABILITY: the capabilities of the sender."""
 
     CODE: ClassVar[int] = 26
     QUORUM_CONSENSUS: ClassVar[int] = 0x4000
@@ -361,7 +362,7 @@ class Capability:
 
 @attrs.frozen(kw_only=True)
 class ProxySource:
-    """PROXY_SRC: the source wants a proxy when it is gone."""
+    """PROXY_SRC: the source wants a proxy after its end."""
 
     CODE: ClassVar[int] = 27
     ENABLE: ClassVar[int] = 0x4000
@@ -404,7 +405,7 @@ class StoreCtxInst:
 
 @attrs.frozen(kw_only=True)
 class StoreName:
-    """STORENAME: name of a store, and how many NULs follow it."""
+    """STORENAME: name of a store, and the number of NULs after it."""
 
     CODE: ClassVar[int] = 61
     flags: U16 = 0
@@ -414,7 +415,7 @@ class StoreName:
 
 @attrs.frozen(kw_only=True)
 class ProxyElection:
-    """PSER: election of a proxy source; the flags say which instances are meant, both have their place always."""
+    """PSER: election of a proxy source; the flags mark the valid instances, both of which always have their place."""
 
     CODE: ClassVar[int] = 65
     SOURCE_INSTANCE: ClassVar[int] = 0x4000
@@ -433,7 +434,7 @@ class ProxyElection:
 
 @attrs.frozen(kw_only=True)
 class ClientLifetime:
-    """CLIENT_LIFETIME: timeouts that the client asks for, in milliseconds."""
+    """CLIENT_LIFETIME: timeouts that the client requests, in milliseconds."""
 
     CODE: ClassVar[int] = 70
     flags: U16 = 0
@@ -453,7 +454,7 @@ class UmeSessionId:
 
 @attrs.frozen(kw_only=True)
 class ReceiverKeepalive:
-    """RCV_KEEPALIVE: a receiver tells the source that it is alive."""
+    """RCV_KEEPALIVE: a receiver informs the source that it is alive."""
 
     CODE: ClassVar[int] = 80
     flags: U16 = 0
@@ -464,7 +465,7 @@ class ReceiverKeepalive:
 
 @attrs.frozen(kw_only=True)
 class SriReq:
-    """SRI_REQ: asks a source for its registration information."""
+    """SRI_REQ: requests the registration information of a source."""
 
     CODE: ClassVar[int] = 83
     flags: U16 = 0
@@ -502,7 +503,7 @@ class StoreExt:
 
 @attrs.frozen(kw_only=True)
 class ElectionToken:
-    """ELECTION_TOKEN: what a store throws into a proxy election; the lowest wins, then the lowest index."""
+    """ELECTION_TOKEN: the bid of a store in a proxy election; the lowest token wins, then the lowest index."""
 
     CODE: ClassVar[int] = 106
     flags: U8 = 0
@@ -515,7 +516,7 @@ class ElectionToken:
 
 @attrs.frozen(kw_only=True)
 class ApplicationHeader:
-    """APPHDR: bytes of the application's; the lower 15 bits of `flags` are its code."""
+    """APPHDR: bytes of the application, whose code is the lower 15 bits of `flags`."""
 
     CODE: ClassVar[int] = 6
     flags: U16 = 0
@@ -528,7 +529,7 @@ class ApplicationChain:
 
     Attributes:
         first: Kind of the first element.
-        chain: The elements, each a kind of the next one, a length, two reserved bytes, and data.
+        chain: The elements, each a kind of the next element, a length, two reserved bytes, and data.
     """
 
     CODE: ClassVar[int] = 7
@@ -540,7 +541,7 @@ class ApplicationChain:
     chain: Rest
 
     def elements(self) -> tuple[tuple[int, bytes], ...]:
-        """Kind and data of each element. Raises WireError where the chain does not fill its bytes."""
+        """Return kind and data of each element. Raises WireError if the chain does not fill its bytes exactly."""
         kind, at, found = self.first, 0, []
         while kind != self.NONE:
             lead = self.chain[at : at + self.LEAD]
@@ -554,7 +555,7 @@ class ApplicationChain:
         return tuple(found)
 
     def properties_length(self) -> int:
-        """Bytes of the message properties at the end of the payload. Raises WireError, see `elements`."""
+        """Return the bytes of the message properties at the end of the payload. Raises WireError like `elements`."""
         lengths = [data for kind, data in self.elements() if kind == self.PROPERTIES]
         if any(len(data) != 4 for data in lengths):
             raise WireError("the length of the message properties has four bytes")
@@ -589,7 +590,7 @@ class FilterRequest:
 
 @attrs.frozen(kw_only=True)
 class ContextInformation:
-    """CTXINFO: where a context is; its name fills the rest."""
+    """CTXINFO: the address of a context; its name fills the rest."""
 
     CODE: ClassVar[int] = 64
     flags: U16 = 0
@@ -604,7 +605,7 @@ class ContextInformation:
 
 @attrs.frozen(kw_only=True)
 class Domain:
-    """DOMAIN: a domain."""
+    """DOMAIN: a routing domain."""
 
     CODE: ClassVar[int] = 67
     flags: U16 = 0
@@ -613,7 +614,7 @@ class Domain:
 
 @attrs.frozen(kw_only=True)
 class OriginatingDomain:
-    """ODOMAIN: the domain that a message comes from."""
+    """ODOMAIN: the domain in which a message originates."""
 
     CODE: ClassVar[int] = 74
     flags: U16 = 0
@@ -622,7 +623,7 @@ class OriginatingDomain:
 
 @attrs.frozen(kw_only=True)
 class Stream:
-    """STREAM: a message's place among the immediate messages of a context to another."""
+    """STREAM: the position of a message among the immediate messages from one context to another."""
 
     CODE: ClassVar[int] = 75
     flags: U16 = 0
@@ -642,7 +643,7 @@ class StoreDomain:
 
 @attrs.frozen(kw_only=True)
 class Authentication:
-    """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` are its own."""
+    """AUTH: a step of authentication: 1 request, 2 challenge, 3 answer, 4 result; `blocks` is opaque."""
 
     CODE: ClassVar[int] = 96
     flags: U8 = 0
@@ -662,7 +663,7 @@ class Hmac:
 
 @attrs.frozen(kw_only=True)
 class Destination:
-    """DESTINATION: where a message goes to and comes from, across domains."""
+    """DESTINATION: destination and origin of a message, across domains."""
 
     CODE: ClassVar[int] = 100
     flags: U16 = 0
@@ -681,7 +682,7 @@ class Destination:
 
 @attrs.frozen(kw_only=True)
 class TopicInterest:
-    """TOPIC_INTEREST: somebody behind the gateway has receivers of the topic."""
+    """TOPIC_INTEREST: the gateway's other side has receivers of the topic."""
 
     CODE: ClassVar[int] = 57
     flags: U16 = 0
@@ -690,7 +691,7 @@ class TopicInterest:
 
 @attrs.frozen(kw_only=True)
 class PatternInterest:
-    """PATTERN_INTEREST: somebody behind the gateway has receivers of the pattern."""
+    """PATTERN_INTEREST: the gateway's other side has receivers of the pattern."""
 
     CODE: ClassVar[int] = 58
     flags: U8 = 0
@@ -701,7 +702,7 @@ class PatternInterest:
 
 @attrs.frozen(kw_only=True)
 class GatewayAdvertisement:
-    """ADVERTISEMENT: a source behind the gateway."""
+    """ADVERTISEMENT: a source on the gateway's other side."""
 
     CODE: ClassVar[int] = 59
     flags: U8 = 0
@@ -719,7 +720,7 @@ class GatewayAdvertisement:
 
 @attrs.frozen(kw_only=True)
 class GatewayCapabilities:
-    """TNWG_CAPABILITIES: what the gateway can do; the lower 15 bits of `flags` are its version."""
+    """TNWG_CAPABILITIES: the capabilities of the gateway; the lower 15 bits of `flags` are its version."""
 
     CODE: ClassVar[int] = 68
     flags: U16
@@ -740,7 +741,7 @@ class PatternIndex:
 
 @attrs.frozen(kw_only=True)
 class TopicDomainInterest:
-    """TOPIC_MD_INTEREST: as TOPIC_INTEREST, for several domains."""
+    """TOPIC_MD_INTEREST: like TOPIC_INTEREST, for several domains."""
 
     CODE: ClassVar[int] = 76
     flags: U16 = 0
@@ -751,7 +752,7 @@ class TopicDomainInterest:
 
 @attrs.frozen(kw_only=True)
 class PatternDomainInterest:
-    """PATTERN_MD_INTEREST: as PATTERN_INTEREST, for several domains."""
+    """PATTERN_MD_INTEREST: like PATTERN_INTEREST, for several domains."""
 
     CODE: ClassVar[int] = 77
     flags: U8 = 0
@@ -764,7 +765,7 @@ class PatternDomainInterest:
 
 @attrs.frozen(kw_only=True)
 class GatewayKeepalive:
-    """TNWG_KA: a gateway asks whether its peer is there, or says that it is."""
+    """TNWG_KA: a gateway asks its peer for a sign of life, or answers."""
 
     CODE: ClassVar[int] = 79
     flags: U16 = 0
@@ -781,7 +782,7 @@ class GatewayKeepalive:
 
 @attrs.frozen(kw_only=True)
 class RouteInfo:
-    """ROUTE_INFO: a gateway's place in the topology; ROUTE_INFO_NEIGHBOR follows for each peer."""
+    """ROUTE_INFO: the position of a gateway in the topology; one ROUTE_INFO_NEIGHBOR follows for each peer."""
 
     CODE: ClassVar[int] = 86
     flags: U16 = 0
@@ -798,7 +799,7 @@ class RouteInfo:
 
 @attrs.frozen(kw_only=True)
 class RouteNeighbor:
-    """ROUTE_INFO_NEIGHBOR: a peer of a gateway and what the way there costs."""
+    """ROUTE_INFO_NEIGHBOR: a peer of a gateway, and the cost of the route to it."""
 
     CODE: ClassVar[int] = 87
     flags: U16 = 0
@@ -809,7 +810,7 @@ class RouteNeighbor:
 
 @attrs.frozen(kw_only=True)
 class GatewayName:
-    """GATEWAY_NAME: name of a gateway, with the NULs that follow it."""
+    """GATEWAY_NAME: name of a gateway, with the NULs after it."""
 
     CODE: ClassVar[int] = 88
     flags: U16 = 0
@@ -827,7 +828,7 @@ class TopicSource:
 
 @attrs.frozen
 class UnknownHeader:
-    """A header that is not declared here, kept by its length; `body` is all behind the lead."""
+    """A header that is not declared here; `body` is all bytes after its lead."""
 
     code: int
     body: bytes
@@ -844,15 +845,15 @@ Header = (
     TopicName | TopicSource | TopicSourceExfunc | Tsni | UmeSessionId | UnknownHeader
 )  # fmt: skip
 
-HEADERS: Registry[Header] = Registry(get_args(Header), UnknownHeader, codes=range(1, 255))
-"""Codes 0 and 255 end a chain."""
+HEADERS: CodeSpace[Header] = CodeSpace(get_args(Header), UnknownHeader, codes=range(1, 255))
+"""All headers by code. Codes 0 and 255 end a chain."""
 
 
 def pack(header: Header) -> tuple[int, bytes]:
-    """Encodes one header: its code, and its body without the lead.
+    """Return the code of a header and its body without the lead.
 
     Raises:
-        WireError: If a field does not fit, or if there is no header of its length.
+        WireError: If a field does not fit, or if the length of the header is out of range.
     """
     code, body = HEADERS.pack(header)
     check_length(header, body)
@@ -860,9 +861,9 @@ def pack(header: Header) -> tuple[int, bytes]:
 
 
 def unpack(code: int, body: bytes) -> Header:
-    """Decodes the body of the header that `code` announces.
+    """Decode the body of the header that `code` announces.
 
     Raises:
-        WireError: If the body has another size than the layout, or if there can be no such header.
+        WireError: If the body has another size than the layout, or if the code is not allowed.
     """
     return HEADERS.unpack(code, body)

@@ -22,11 +22,11 @@ from stablecast.transports.wire.fields import (
     U8,
     U16,
     U32,
+    CodeSpace,
     Ipv4,
     Octets8,
     Octets32,
     OptionalU32,
-    Registry,
     dotted,
     octets_of,
     packed,
@@ -39,12 +39,12 @@ LEAD = 2
 """Bytes before the body of each option: code, length."""
 MIN_LENGTH = 4
 MAX_LENGTH = 255
-"""Bytes of an option, the lead included."""
+"""Bytes of an option with its lead."""
 
 
 @attrs.frozen(kw_only=True)
 class Ume:
-    """The source is persistent; its first store, for old receivers."""
+    """The source is persistent. The option holds its first store, for old receivers."""
 
     CODE: ClassVar[int] = 1
     LATE_JOIN: ClassVar[int] = 0x4000
@@ -79,7 +79,7 @@ class UmeStore:
 
 @attrs.frozen(kw_only=True)
 class UmeStoreGroup:
-    """A group of the source's stores."""
+    """A group of the source's stores, and its size."""
 
     CODE: ClassVar[int] = 3
     flags: U8 = IGNORE_SHORT
@@ -90,7 +90,7 @@ class UmeStoreGroup:
 
 @attrs.frozen(kw_only=True)
 class LateJoin:
-    """The source can send old messages again, `low_sqn` to `high_sqn`."""
+    """The source can send the messages `low_sqn` to `high_sqn` again."""
 
     CODE: ClassVar[int] = 4
     ACK_TO_SOURCE: ClassVar[int] = 0x4000
@@ -105,7 +105,7 @@ class LateJoin:
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """How far away the source is, through gateways."""
+    """The distance of the source through gateways."""
 
     CODE: ClassVar[int] = 7
     flags: U8 = IGNORE_SHORT
@@ -115,7 +115,7 @@ class Cost:
 
 @attrs.frozen(kw_only=True)
 class OriginatingTransport:
-    """The transport at the source's own end, compared as a whole."""
+    """The transport at the source's own end, opaque."""
 
     CODE: ClassVar[int] = 8
     flags: U16 = IGNORE
@@ -153,7 +153,7 @@ class DomainId:
 
 @attrs.frozen(kw_only=True)
 class ExtendedFunctionality:
-    """Request port of the source's context, and what the source offers; sent for every source."""
+    """Request port of the source's context, and the services that the source offers; sent for every source."""
 
     CODE: ClassVar[int] = 14
     LATE_JOIN: ClassVar[int] = 0x1
@@ -178,7 +178,7 @@ class SourceId:
 
 @attrs.frozen(kw_only=True)
 class SourceType:
-    """What the sender of the packet is."""
+    """The type of the sender of the packet: application, gateway or store."""
 
     CODE: ClassVar[int] = 130
     APPLICATION: ClassVar[int] = 0
@@ -210,7 +210,7 @@ class LocalDomain:
 
 @attrs.frozen
 class TcpTransport:
-    """Where a TCP source listens; old sources have no session ID."""
+    """The address at which a TCP source listens; old sources have no session ID."""
 
     CODE: ClassVar[int] = 0x00
     address: Ipv4
@@ -220,7 +220,7 @@ class TcpTransport:
 
 @attrs.frozen
 class LbtruTransport:
-    """Where an LBT-RU source listens; old sources have no session ID."""
+    """The address at which an LBT-RU source listens; old sources have no session ID."""
 
     CODE: ClassVar[int] = 0x01
     address: Ipv4
@@ -242,7 +242,7 @@ class LbtrmTransport:
 
 @attrs.frozen
 class UnknownOption:
-    """An option that is not declared here, kept by its length; `body` is all behind the lead."""
+    """An option that is not declared here; `body` is all bytes after its lead."""
 
     code: int
     body: bytes
@@ -250,7 +250,7 @@ class UnknownOption:
 
 @attrs.frozen
 class UnknownTransport:
-    """A transport that is not declared here, kept by its length."""
+    """A transport that is not declared here, as bytes."""
 
     code: int
     body: bytes
@@ -273,21 +273,23 @@ PacketOption = LocalDomain | SourceId | SourceType | Version | UnknownOption
 Transport = LbtrmTransport | LbtruTransport | TcpTransport | UnknownTransport
 
 LENGTH_OPTION = struct.Struct(">BBH")
-"""The option that tells the length of an options block, itself included."""
+"""The option that holds the length of an options block, itself included."""
 TIR_LENGTH = 0
-"""Code of the option that starts the options of an advertisement and tells their length."""
+"""Code of the option that starts the options of an advertisement and holds their length."""
 PACKET_LENGTH = 128
-"""Code of the option that ends a packet and tells the length of its options."""
+"""Code of the option that ends a packet and holds the length of its options."""
 _CODES = frozenset(range(256))
-TIR_OPTIONS: Registry[TirOption] = Registry(get_args(TirOption), UnknownOption, codes=_CODES - {TIR_LENGTH})
-PACKET_OPTIONS: Registry[PacketOption] = Registry(get_args(PacketOption), UnknownOption, codes=_CODES - {PACKET_LENGTH})
-TRANSPORTS: Registry[Transport] = Registry(get_args(Transport), UnknownTransport, codes=range(0x80))
+TIR_OPTIONS: CodeSpace[TirOption] = CodeSpace(get_args(TirOption), UnknownOption, codes=_CODES - {TIR_LENGTH})
+PACKET_OPTIONS: CodeSpace[PacketOption] = CodeSpace(
+    get_args(PacketOption), UnknownOption, codes=_CODES - {PACKET_LENGTH}
+)
+TRANSPORTS: CodeSpace[Transport] = CodeSpace(get_args(Transport), UnknownTransport, codes=range(0x80))
 
 OptionT = TypeVar("OptionT")
 
 
-def pack_options(registry: Registry[OptionT], options: Iterable[OptionT]) -> bytes:
-    """The options back to back, without the one that tells the length of them all."""
+def pack_options(registry: CodeSpace[OptionT], options: Iterable[OptionT]) -> bytes:
+    """Return the bytes of the options, back to back, without the option that holds their length."""
     packed = []
     for option in options:
         code, body = registry.pack(option)
@@ -299,12 +301,12 @@ def pack_options(registry: Registry[OptionT], options: Iterable[OptionT]) -> byt
 
 
 def length_option(code: int, options: bytes) -> bytes:
-    """The option that tells the length of these options and itself."""
+    """Return the option that holds the length of these options and of itself."""
     return LENGTH_OPTION.pack(code, LENGTH_OPTION.size, LENGTH_OPTION.size + len(options))
 
 
-def unpack_options(registry: Registry[OptionT], octets: bytes) -> tuple[OptionT, ...]:
-    """Decodes options that stand back to back; there is at least one, for an empty block is never announced."""
+def unpack_options(registry: CodeSpace[OptionT], octets: bytes) -> tuple[OptionT, ...]:
+    """Decode options that stand back to back. Raises WireError if there is none: an empty block is not announced."""
     options, position = [], 0
     while len(octets) - position >= MIN_LENGTH:
         code, length = octets[position], octets[position + 1]
@@ -319,13 +321,17 @@ def unpack_options(registry: Registry[OptionT], octets: bytes) -> tuple[OptionT,
 
 
 def pack_trailer(options: Iterable[PacketOption]) -> bytes:
-    """What ends a packet that has options; empty if it has none."""
+    """Return the trailer of a packet with these options; empty if there are none."""
     octets = pack_options(PACKET_OPTIONS, options)
     return octets and octets + length_option(PACKET_LENGTH, octets)
 
 
 def trailer_start(data: bytes, least: int) -> int:
-    """Where the trailer of a packet starts, which is told at its end; behind the first `least` bytes."""
+    """Return the start of a packet's trailer, whose length is its last field.
+
+    Raises:
+        WireError: If there is no trailer, or if it starts in the first `least` bytes.
+    """
     end = len(data) - LENGTH_OPTION.size
     code, length, total = LENGTH_OPTION.unpack_from(data, end) if end > 0 else (0, 0, 0)
     start = len(data) - int(total)
@@ -342,7 +348,7 @@ _TRANSPORT_MASK = 0x7F
 
 
 class MalformedRecordError(WireError):
-    """What a record says is none, but it ends where it should: those behind it can be read."""
+    """The content of a record is malformed, but the record ends where it should. The next records can be decoded."""
 
 
 class PatternType(IntEnum):
@@ -354,14 +360,14 @@ class PatternType(IntEnum):
 
 @attrs.frozen
 class TopicQuery:
-    """Asks for the sources of one topic (TQR)."""
+    """Requests the sources of one topic (TQR)."""
 
     name: str
 
 
 @attrs.frozen
 class WildcardQuery:
-    """Asks for the sources of all topics that match (WC-TQR)."""
+    """Requests the sources of all topics that match (WC-TQR)."""
 
     pattern_type: int
     pattern: str
@@ -376,10 +382,10 @@ class Advertisement:
 
     Attributes:
         name: The topic.
-        transport: Where its data is.
-        ttl: Seconds, as far as is known; 16 is observed in the first one of a topic, 60 in later ones.
+        transport: The transport of its data.
+        ttl: Seconds, as far as is known; 16 is observed in the first advertisement of a topic, 60 in later ones.
         index: Index of the topic on the transport, 32 bits.
-        options: All options but the one that tells their length.
+        options: All options but the one that holds their length.
     """
 
     name: str
@@ -390,7 +396,7 @@ class Advertisement:
 
 
 def encode_query(query: Query) -> bytes:
-    """The bytes of a query."""
+    """Return the bytes of a query. Raises WireError."""
     match query:
         case TopicQuery(name):
             return octets_of(name) + b"\0"
@@ -401,7 +407,7 @@ def encode_query(query: Query) -> bytes:
 
 
 def encode_tir(tir: Advertisement) -> bytes:
-    """The bytes of an advertisement."""
+    """Return the bytes of an advertisement. Raises WireError."""
     code, block = TRANSPORTS.pack(tir.transport)
     options = pack_options(TIR_OPTIONS, tir.options)
     if options:
@@ -411,7 +417,7 @@ def encode_tir(tir: Advertisement) -> bytes:
 
 
 class RecordReader:
-    """Reads a packet from its start to `end`, one record after the other; WireError where one does not end in time."""
+    """Reads a packet record by record, from its start to `end`. Raises WireError for a record that exceeds `end`."""
 
     def __init__(self, data: bytes, end: int) -> None:
         self._data = data
@@ -419,7 +425,7 @@ class RecordReader:
         self.position = 0
 
     def octets(self, size: int) -> bytes:
-        """The next `size` bytes."""
+        """Return the next `size` bytes."""
         start = self.position
         if size > self._end - start:
             raise WireError(f"{size} bytes are announced where {self._end - start} are left")
@@ -427,11 +433,11 @@ class RecordReader:
         return self._data[start : self.position]
 
     def fixed(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """The next fields of fixed size."""
+        """Return the next fields of fixed size."""
         return layout.unpack(self.octets(layout.size))
 
     def name(self) -> str:
-        """The next name, without its NUL."""
+        """Return the next name, without its NUL."""
         stop = self._data.find(b"\0", self.position, self._end)
         if stop < 0:
             raise WireError("a name has no end")
@@ -440,15 +446,15 @@ class RecordReader:
         return name
 
     def topic_query(self) -> Query:
-        """The next record as a topic query."""
+        """Return the next record as a topic query."""
         return TopicQuery(self.name())
 
     def wildcard_query(self) -> Query:
-        """The next record as a wildcard query."""
+        """Return the next record as a wildcard query."""
         return WildcardQuery(self.octets(1)[0], self.name())
 
     def advertisement(self) -> Advertisement:
-        """The next record as an advertisement. Raises MalformedRecordError if only this one cannot be read."""
+        """Return the next record as an advertisement. Raises MalformedRecordError if only this record is malformed."""
         name = self.name()
         code, length, ttl, index = self.fixed(_TIR)
         options = self._options() if code & _TRANSPORT_OPTIONS else None
@@ -468,7 +474,7 @@ class RecordReader:
         return self.octets(total - LENGTH_OPTION.size)
 
     def finish(self) -> None:
-        """Raises WireError unless the last record ended at `end`."""
+        """Raise WireError unless the last record ended at `end`."""
         if self.position != self._end:
             raise WireError(f"{self._end - self.position} bytes follow the last record")
 
@@ -476,13 +482,13 @@ class RecordReader:
 # Packets.
 
 VERSION = 1
-"""The version that is sent; 0, of older releases, is read too."""
+"""The version that is sent. Version 0, of older releases, is decoded too."""
 RELEASE = 0x060E0000
-"""The release whose packets these are, 6.14.0.0, as the version option tells it."""
+"""The release whose packets these are, 6.14.0.0, in the form of the version option."""
 
 
 class PacketKind(IntEnum):
-    """The kinds of plain packets. A NORMAL one without records is the resolver's keepalive."""
+    """The kinds of plain packets. A NORMAL packet without records is the resolver's keepalive."""
 
     NORMAL = 0
     WILDCARD = 1
@@ -495,10 +501,10 @@ class Packet:
     """A plain packet.
 
     Attributes:
-        kind: A WILDCARD packet has wildcard queries, a NORMAL one topic queries, the others have no records.
+        kind: A WILDCARD packet has wildcard queries, a NORMAL packet has topic queries, other kinds have no records.
         queries: At most `MAX_QUERIES`.
         advertisements: At most `MAX_ADVERTISEMENTS`.
-        options: The trailer, without the option that tells its length.
+        options: The trailer, without the option that holds its length.
         version: 0 or 1.
     """
 
@@ -511,10 +517,11 @@ class Packet:
 
 @attrs.frozen(kw_only=True)
 class ContextInfo:
-    """Asks for, or tells, where the context of a name is.
+    """The address of the context with a name, or a request for it.
 
     Attributes:
-        flags: All but `NAME`, which the name itself tells. Address and instance have their place without theirs.
+        flags: All flags but `NAME`, which follows from `name`. Address and instance are always present, even without
+            their flags.
         name: The name of a store, or None.
     """
 
@@ -537,7 +544,7 @@ class ContextInfo:
 
 @attrs.frozen(kw_only=True)
 class ResolutionRequest:
-    """Asks all contexts to speak again of what went quiet; `flags` tells of what."""
+    """Requests all contexts to repeat what they have stopped sending; `flags` selects the kinds of records."""
 
     ROUTER_INTEREST: ClassVar[int] = 0x40
     NAME_QUERIES: ClassVar[int] = 0x20
@@ -551,12 +558,12 @@ class ResolutionRequest:
 
 
 AnyPacket = Packet | ContextInfo | ResolutionRequest
-"""Everything that is read here."""
+"""All packets that this module decodes."""
 
 
 @attrs.frozen
-class Reading:
-    """What could be read of a datagram, and the first thing that could not; None for a whole packet."""
+class DecodedPacket:
+    """The decodable part of a datagram, and its first fault; None for a whole packet."""
 
     packet: AnyPacket
     fault: WireError | None = None
@@ -565,7 +572,7 @@ class Reading:
 def standard_options(
     instance: bytes, source_type: int = SourceType.APPLICATION, release: int = RELEASE, domain: int = 0
 ) -> tuple[PacketOption, ...]:
-    """The trailer that the product ends each packet with, 36 bytes; `instance` names the sender's context."""
+    """Return the trailer that the product ends each packet with, 36 bytes; `instance` names the sender's context."""
     return (
         SourceId(source_id=instance),
         SourceType(source_type=source_type),
@@ -594,15 +601,15 @@ _VERSIONS = (0, 1)
 
 _KINDS = {int(kind): kind for kind in PacketKind}
 _QUERIES = {PacketKind.NORMAL: TopicQuery, PacketKind.WILDCARD: WildcardQuery}
-"""The queries that a packet of each kind holds; the other kinds hold no record at all."""
+"""The class of the queries in a packet of each kind. Other kinds hold no records."""
 
 
 def encode(packet: AnyPacket) -> bytes:
-    """The datagram of a packet.
+    """Encode a packet.
 
     Raises:
-        WireError: If a field does not fit, if the records are not of the packet's kind, or if the datagram exceeds
-            `MAX_DATAGRAM`.
+        WireError: If a field does not fit, if the records do not belong to the kind of the packet, or if the datagram
+            exceeds `MAX_DATAGRAM`.
     """
     if packet.version not in _VERSIONS:
         raise WireError(f"there is no version {packet.version}")
@@ -657,10 +664,10 @@ def _encode_plain(packet: Packet, lead: int) -> bytes:
 
 
 def decode(data: bytes) -> AnyPacket:
-    """Decodes a datagram.
+    """Decode a datagram.
 
     Raises:
-        WireError: If it is no whole packet of a kind that is known here, or if anything follows its last record.
+        WireError: If it is no whole packet of a known kind, or if bytes follow its last record.
     """
     reading = read(data)
     if reading.fault:
@@ -668,14 +675,15 @@ def decode(data: bytes) -> AnyPacket:
     return reading.packet
 
 
-def read(data: bytes) -> Reading:
-    """Decodes a datagram as far as it can be read.
+def read(data: bytes) -> DecodedPacket:
+    """Decode as much of a datagram as possible.
 
-    Of a plain packet, a malformed advertisement is left out; where a record does not end in time, those before it are
-    what there is. A trailer that cannot be read has no options.
+    In a plain packet, a malformed advertisement is skipped. If a record exceeds the packet, only the records before it
+    are
+    returned. A malformed trailer yields no options.
 
     Raises:
-        WireError: If it is no packet of a kind that is known here, or no record of it can be read.
+        WireError: If the datagram is no packet of a known kind, or if no record of it can be decoded.
     """
     frame = _decode_frame(data)
     records = RecordReader(data, frame.end)
@@ -689,11 +697,11 @@ def read(data: bytes) -> Reading:
     else:
         packet = _decode_context(records, frame)
     records.finish()
-    return Reading(packet)
+    return DecodedPacket(packet)
 
 
 def is_foreign(data: bytes) -> bool:
-    """Whether this is a packet, as far as can be told, of a kind that is not read here."""
+    """Return whether the datagram looks like a packet of a kind that this module does not decode."""
     try:
         frame = _decode_frame(data)
     except WireError:
@@ -705,7 +713,7 @@ def is_foreign(data: bytes) -> bool:
 
 @attrs.frozen
 class _Frame:
-    """What surrounds the records: they end at `end`; `fault` is that of the trailer."""
+    """The version and the trailer around the records, which end at `end`; `fault` is that of the trailer."""
 
     version: int
     end: int
@@ -728,7 +736,7 @@ def _decode_frame(data: bytes) -> _Frame:
         return _Frame(version, end, fault=error)
 
 
-def _decode_plain(records: RecordReader, frame: _Frame) -> Reading:
+def _decode_plain(records: RecordReader, frame: _Frame) -> DecodedPacket:
     lead, queries, advertisements = records.fixed(_HEADER)
     kind = _KINDS.get(lead & _KIND_MASK)
     if kind is None or (kind not in _QUERIES and (queries or advertisements)):
@@ -750,7 +758,7 @@ def _decode_plain(records: RecordReader, frame: _Frame) -> Reading:
     if fault and not asked and not told:
         raise fault
     packet = Packet(kind, tuple(asked), tuple(told), frame.options, frame.version)
-    return Reading(packet, fault)
+    return DecodedPacket(packet, fault)
 
 
 def _decode_context(records: RecordReader, frame: _Frame) -> ContextInfo:

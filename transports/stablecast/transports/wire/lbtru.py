@@ -11,7 +11,7 @@ from typing import ClassVar, get_args
 
 import attrs
 
-from stablecast.transports.wire.fields import U8, U16, U32, Registry
+from stablecast.transports.wire.fields import U8, U16, U32, CodeSpace
 from stablecast.transports.wire.reliable_packets import NO_OPTION, Format, PacketCodec, ReasonAndFormat, Sqns
 
 HEADER = struct.Struct(">BBH")
@@ -135,7 +135,7 @@ class Reset:
 
 Packet = Data | SessionMessage | Nak | Ncf | Ack | Request | Reset
 
-_OPTIONS: Registry[Option] = Registry(get_args(Option))
+_OPTIONS: CodeSpace[Option] = CodeSpace(get_args(Option))
 _CODEC: PacketCodec[Packet, Option] = PacketCodec(get_args(Packet), _OPTIONS.pack, _OPTIONS.unpack)
 encode, decode = _CODEC.encode, _CODEC.decode
 

@@ -98,7 +98,8 @@ Domains = Annotated[tuple[int, ...], COUNTED_WORDS]
 
 @attrs.frozen(kw_only=True)
 class RegistrationRequest:
-    """A context's first words; address and port are those of its connection, the two IDs together name it."""
+    """The first message of a context. Address and port are those of its connection; both IDs together name the context.
+    """
 
     ID: ClassVar[int] = 1
     APPLICATION: ClassVar[int] = 0
@@ -114,7 +115,7 @@ class RegistrationRequest:
 
 @attrs.frozen(kw_only=True)
 class RegistrationResponse:
-    """The service's answer."""
+    """The service's answer to a registration."""
 
     ID: ClassVar[int] = 2
     client_id: U64
@@ -124,7 +125,7 @@ class RegistrationResponse:
 
 @attrs.frozen(kw_only=True)
 class StreamRequest:
-    """The context has told all, and wants to be told. The service sends it back when it has told all."""
+    """The context has sent all its records and requests those of others. The service returns it after its records."""
 
     ID: ClassVar[int] = 3
     unused: U8 = 0
@@ -132,7 +133,7 @@ class StreamRequest:
 
 @attrs.frozen(kw_only=True)
 class SourceInfo:
-    """A source is there (SIR), or, with the cost `ENDED`, is no more (SER)."""
+    """A source exists (SIR), or, with the cost `ENDED`, has ended (SER)."""
 
     ID: ClassVar[int] = 4
     otid: Octets32
@@ -159,7 +160,7 @@ class SourceInfo:
 
 @attrs.frozen(kw_only=True)
 class SourceDelete:
-    """A source is no more (SDR), says its context."""
+    """The context of a source reports its end (SDR)."""
 
     ID: ClassVar[int] = 5
     otid: Octets32
@@ -168,7 +169,7 @@ class SourceDelete:
 
 @attrs.frozen(kw_only=True)
 class _Interest:
-    """What all records of interest hold; `name` is a topic or a pattern."""
+    """The fields of all records of interest; `name` is a topic or a pattern."""
 
     name: Counted
     domain: U32 = 0
@@ -188,14 +189,14 @@ class ReceiverInfo(_Interest):
 
 @attrs.frozen(kw_only=True)
 class ReceiverDelete(_Interest):
-    """A context has no receiver of a topic any more (RDR). The service sends it back: nothing of before follows."""
+    """A context has no more receivers of a topic (RDR). The service returns it; records before it may be outdated."""
 
     ID: ClassVar[int] = 7
 
 
 @attrs.frozen(kw_only=True)
 class ReceiverEnd(_Interest):
-    """Nobody has a receiver of a topic (RER), for routers."""
+    """No context has a receiver of a topic (RER), for routers."""
 
     ID: ClassVar[int] = 8
 
@@ -209,14 +210,14 @@ class PatternInfo(_Interest):
 
 @attrs.frozen(kw_only=True)
 class PatternDelete(_Interest):
-    """A context has no wildcard receiver of a pattern any more (WDR); sent back like `ReceiverDelete`."""
+    """A context has no more wildcard receivers of a pattern (WDR). The service returns it, like `ReceiverDelete`."""
 
     ID: ClassVar[int] = 10
 
 
 @attrs.frozen(kw_only=True)
 class PatternEnd(_Interest):
-    """Nobody has a wildcard receiver of a pattern (WER), for routers."""
+    """No context has a wildcard receiver of a pattern (WER), for routers."""
 
     ID: ClassVar[int] = 11
 
@@ -238,7 +239,7 @@ class LeaveInfo:
 
 @attrs.frozen(kw_only=True)
 class _Route:
-    """What is said of a router."""
+    """The fields of all records of routers."""
 
     domains: Domains
     address: Ipv4
@@ -260,14 +261,14 @@ class RouteInfo(_Route):
 
 @attrs.frozen(kw_only=True)
 class RouteEnd(_Route):
-    """It reaches them no more (RTER)."""
+    """A router no longer reaches these domains (RTER)."""
 
     ID: ClassVar[int] = 14
 
 
 @attrs.frozen(kw_only=True)
 class DomainInfo:
-    """The domain that a service's contexts are in (DIR), as routers told it."""
+    """The domain of the contexts of a service (DIR), as routers report it."""
 
     ID: ClassVar[int] = 15
     domain: U32
@@ -280,14 +281,14 @@ class DomainInfo:
 
 @attrs.frozen(kw_only=True)
 class NameQuery(_Interest):
-    """A context asks where the store of a name is (CNQR)."""
+    """A context requests the address of the store with a name (CNQR)."""
 
     ID: ClassVar[int] = 16
 
 
 @attrs.frozen(kw_only=True)
 class _Named:
-    """Where the store of a name is; `origin` is its own context, `instance` that of who says it."""
+    """The address of the store with a name; `origin` is the store's context, `instance` the context of the sender."""
 
     name: Counted
     domain: U32 = 0
@@ -303,14 +304,14 @@ class _Named:
 
 @attrs.frozen(kw_only=True)
 class NameInfo(_Named):
-    """It is there (CNIR)."""
+    """The store with a name has this address (CNIR)."""
 
     ID: ClassVar[int] = 17
 
 
 @attrs.frozen(kw_only=True)
 class NameEnd(_Named):
-    """It is there no more."""
+    """The store with a name no longer has this address."""
 
     ID: ClassVar[int] = 18
 

@@ -11,8 +11,8 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.reliable_packets import Format
@@ -84,27 +84,27 @@ class LbtrmReceiver(ReceiverMachine):
         """Return whether the session has ended."""
         return self.state is ListeningState.OVER
 
-    def read(self, octets: bytes) -> Told | Aside:
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """What a datagram says. Raises WireError."""
         plain = lbtrm.read_data(octets)
         if plain is not None:
             nak_port, session_id, sqn, trail, flags, payload = plain
             if session_id != self.session_id or nak_port != self.nak_port:
-                return Aside.FOREIGN
-            return Data(sqn, trail, payload, bool(flags & lbtrm.Data.RETRANSMISSION))
+                return OtherDatagram.FOREIGN
+            return Datagram(sqn, trail, payload, bool(flags & lbtrm.Data.RETRANSMISSION))
         packet = lbtrm.decode(octets)
         if packet.session_id != self.session_id or packet.nak_port != self.nak_port:
-            return Aside.FOREIGN
+            return OtherDatagram.FOREIGN
         match packet:
             case lbtrm.Data():
                 again = bool(packet.flags & lbtrm.Data.RETRANSMISSION)
-                return Data(packet.sqn, packet.trail, packet.payload, again)
+                return Datagram(packet.sqn, packet.trail, packet.payload, again)
             case lbtrm.SessionMessage():
-                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
             case lbtrm.Ncf(format=Format.SELECTIVE):
-                return Refused(packet.trail, packet.reason, packet.sqns)
+                return NakRefusal(packet.trail, packet.reason, packet.sqns)
             case _:  # NAKs of others, where those are multicast; parity, which nobody here asked for
-                return Aside.OTHER
+                return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""

@@ -16,8 +16,8 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.timers import TimerTable
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Format
@@ -83,29 +83,29 @@ class LbtruReceiver(ReceiverMachine):
         """Return whether the session has ended."""
         return self.state is ConnectionState.OVER
 
-    def read(self, octets: bytes) -> Told | Aside:
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """What a datagram says. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:
             session_id, flags, sqn, trail, payload = plain
             if self.session_id not in (session_id, 0):
-                return Aside.FOREIGN
-            return Data(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
+                return OtherDatagram.FOREIGN
+            return Datagram(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
         packet = lbtru.decode(octets)
         if isinstance(packet, lbtru.Reset):
-            return Aside.RESET
+            return OtherDatagram.RESET
         if self.session_id and lbtru.session_of(packet) != self.session_id:
-            return Aside.FOREIGN
+            return OtherDatagram.FOREIGN
         match packet:
             case lbtru.Data():
                 again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
-                return Data(packet.sqn, packet.trail, packet.payload, again)
+                return Datagram(packet.sqn, packet.trail, packet.payload, again)
             case lbtru.SessionMessage():
-                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
             case lbtru.Ncf(format=Format.SELECTIVE):
-                return Refused(packet.trail, packet.reason, packet.sqns)
+                return NakRefusal(packet.trail, packet.reason, packet.sqns)
             case _:
-                return Aside.OTHER
+                return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""

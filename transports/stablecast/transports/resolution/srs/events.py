@@ -11,7 +11,7 @@ from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
 @attrs.frozen
-class Accepted:
+class ConnectionAccepted:
     """A client connected; `peer` is `ip:port`."""
 
     connection: int
@@ -19,7 +19,7 @@ class Accepted:
 
 
 @attrs.frozen
-class Opened:
+class ConnectionOpened:
     """The connection that was asked for is there; `local` is our end of it, `ip:port`."""
 
     connection: int
@@ -27,7 +27,7 @@ class Opened:
 
 
 @attrs.frozen
-class Received:
+class BytesReceived:
     """The next bytes of a connection."""
 
     connection: int
@@ -35,7 +35,7 @@ class Received:
 
 
 @attrs.frozen
-class Closed:
+class ConnectionClosed:
     """The connection is over, or was never made; not said after `Cut`."""
 
     connection: int
@@ -44,7 +44,7 @@ class Closed:
 
 @attrs.frozen
 class Connect:
-    """Connect to `address` (`host:port`, looked up anew each time), then say `Opened` or `Closed`."""
+    """Connect to `host:port`, resolved for each attempt. Then feed `ConnectionOpened` or `ConnectionClosed`."""
 
     connection: int
     address: str
@@ -74,7 +74,7 @@ class ServiceChanged:
     reason: str = ""
 
 
-ServiceInput = Accepted | Received | Closed
+ServiceInput = ConnectionAccepted | BytesReceived | ConnectionClosed
 ServiceEffect = SendBytes | Disconnect | Remark
-SrsContextInput = ResolutionInput | Opened | Received | Closed
+SrsContextInput = ResolutionInput | ConnectionOpened | BytesReceived | ConnectionClosed
 SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | ServiceChanged

@@ -19,12 +19,12 @@ from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import foreign
 from stablecast.transports.resolution.records import ENDED_TTL, advertisement
 from stablecast.transports.resolution.udp.effects import Transmit
-from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, Heard, RemoveSource
+from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, RecordsReceived, RemoveSource
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share, size
-from stablecast.transports.resolution.udp.schedule import Rounds
-from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, Limits
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, ResolutionLimits
 from stablecast.transports.wire import lbmr
 
 FIRST_TTL = 16
@@ -39,7 +39,7 @@ MAX_PATTERNS_REMEMBERED = 64
 
 
 @attrs.frozen
-class Source:
+class AdvertisedSource:
     """A source: its advertisement, its bytes on the wire, and how it is advertised."""
 
     tir: lbmr.Advertisement
@@ -60,18 +60,18 @@ class Advertiser:
 
     instance: bytes
     options: AdvertiseOptions = AdvertiseOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     most_bytes: int = ONE_FRAME
-    sources: dict[int, Source] = attrs.field(factory=dict, init=False)
+    sources: dict[int, AdvertisedSource] = attrs.field(factory=dict, init=False)
     topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
-    rounds: Rounds[int] = attrs.field(init=False)
+    rounds: TurnSchedule[int] = attrs.field(init=False)
     singles: deque[tuple[lbmr.Advertisement, int]] = attrs.field(factory=lambda: deque(maxlen=MAX_SOURCES), init=False)
     meant: dict[lbmr.WildcardQuery, list[int] | None] = attrs.field(factory=dict, init=False)
     outbox: list[Transmit] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.limits
-        self.rounds = Rounds(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
+        self.rounds = TurnSchedule(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
 
     def __bool__(self) -> bool:
         return bool(self.sources)
@@ -87,7 +87,7 @@ class Advertiser:
                 self._add(event, now)
             case RemoveSource():
                 self._remove(event.key, now)
-            case Heard(packet):
+            case RecordsReceived(packet):
                 for query in dict.fromkeys(packet.queries):
                     self._answer(query, now)
             case _:
@@ -125,7 +125,7 @@ class Advertiser:
     def _add(self, event: AddSource, now: int) -> None:
         event.check(self.sources)
         key, tir = event.key, advertisement(event.topic, event.record(self.instance), LATER_TTL)
-        source = self.sources[key] = Source(tir, size(tir), event.options or self.options)
+        source = self.sources[key] = AdvertisedSource(tir, size(tir), event.options or self.options)
         self.topics.setdefault(event.topic, []).append(key)
         self.meant.clear()
         if source.options.at_creation:

@@ -157,7 +157,7 @@ class Relays:
 
 
 @attrs.define
-class Group:
+class MulticastGroup:
     """A multicast group (T-022): everybody hears everything, nobody needs to be kept alive.
 
     Attributes:
@@ -217,4 +217,4 @@ class Group:
         return "" if self.heard else f"no other context was heard in the group {self.address}"
 
 
-Carrier = Relays | Group
+Carrier = Relays | MulticastGroup

@@ -117,7 +117,7 @@ class Unresolved:
 
 
 @attrs.frozen
-class Lost:
+class SourceLost:
     """The session of one source of `topic` is over: it does not count as known any more."""
 
     topic: str
@@ -175,7 +175,7 @@ class Wake:
 
 
 @attrs.frozen
-class Heard:
+class RecordsReceived:
     """Records from the resolution domain, for the two halves of a context."""
 
     packet: lbmr.Packet
@@ -190,8 +190,8 @@ class DatagramArrived:
 
 
 NameInput = AddName | RemoveName | AskName | ForgetName | NameAlive
-TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
-AdvertiserInput = AddSource | RemoveSource | Heard
-QuerierInput = TopicInput | Heard
+TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | SourceLost
+AdvertiserInput = AddSource | RemoveSource | RecordsReceived
+QuerierInput = TopicInput | RecordsReceived
 ResolutionInput = AddSource | RemoveSource | TopicInput
 ContextInput = ResolutionInput | NameInput | Wake | DatagramArrived
