@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 import attrs
 
 from stablecast.client.message import Batch
+from stablecast.client.precedence import outranks
 from stablecast.client.reassembly import Assembled
 from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
@@ -47,7 +48,7 @@ from stablecast.runtime.effect_execution import describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Session:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
-        self._pieces = Reassembly()
+        self._pieces = FragmentReassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
@@ -143,6 +144,10 @@ class Session:
         if known is not None and any(life == info.incarnation for life, _ in known.lives):
             return True
         return bool(self.places & places_of(info))
+
+    def outranks(self, info: SourceInfo) -> bool:
+        """Return whether this session is with a later life of the source that announces itself."""
+        return self._machine.info is not None and outranks(self._machine.info, info)
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""
@@ -341,7 +346,7 @@ class Session:
             case fx.AskLow():
                 low = self._receiver.choose_low(effect)
                 if low is not None:
-                    self._driver.feed(LowChosen(low))
+                    self._driver.feed(LowChosen(self.succession.low(effect, low)))
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:
