@@ -68,7 +68,7 @@ class RateLimiter:
         return bool(self.data)
 
     def admits(self, size: int, now: int) -> bool:
-        """Return whether datagrams of data of `size` bytes in total leave now. If not, call `admit` for each of them."""
+        """Return whether datagrams of data of `size` bytes in total leave now. If not, call `admit` for each."""
         self._refill(now)
         if self.data or size > self.data_left:
             return False

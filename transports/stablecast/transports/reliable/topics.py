@@ -55,7 +55,7 @@ class Topics:
     look_at: int | None = None
 
     def on_run(self, index: int, first: int, count: int, now: int) -> bool:
-        """Note messages from the wire number `first` on, and return whether to deliver them: not beyond `MAX_TOPICS`."""
+        """Note messages from the wire number `first` on. Return whether to deliver them: not beyond `MAX_TOPICS`."""
         topic = self.topics.get(index)
         if topic is None:
             return self._begin(index, first + count - 1)
