@@ -12,7 +12,7 @@ import attrs
 from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
-from tests.support.tree import LAYERS, ROOT, name, python_files
+from tests.support.tree import LAYERS, ROOT, name, python_files, text_files
 
 ENDPOINTS = (SourceEndpoint, ReceiverSession, StoreEndpoint)
 OPEN = frozenset({"config", "state", "check_at"})
@@ -93,10 +93,12 @@ def test_no_module_outside_the_core_reaches_into_an_endpoint() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_readme_reaches_into_no_endpoint() -> None:
-    code = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1:]
-    wrong = [line for block in code for line in reached(block.partition("```")[0])]
-    assert wrong == []
+def test_no_example_of_a_chapter_reaches_into_an_endpoint() -> None:
+    chapters = [path for path in text_files() if path.suffix == ".md"]
+    blocks = [(path, block) for path in chapters for block in path.read_text(encoding="utf-8").split("```python\n")[1:]]
+    wrong = [f"{name(path)}: {line}" for path, block in blocks for line in reached(block.partition("```")[0])]
+    assert blocks
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_reach_is_found() -> None:
