@@ -17,6 +17,7 @@ from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.common_messages import ShapedMessage
 from stablecast.transports.wire.errors import WireError
 from tests.support.pcap import Capture
+from tests.support.retransmissions import encode_recovered
 from tests.support.tshark import Packet, dissect, summary
 from tests.support.vocabulary import ACKNOWLEDGEMENTS, INCARNATIONS, KEEPALIVES, MESSAGES, U32
 
@@ -73,7 +74,7 @@ def test_a_message_without_one_of_its_headers_raises_only_the_one_error(m_: m.Me
 def test_a_retransmission_survives_the_wire(s: int, sender: int, number: int, payload: bytes, proactive: bool) -> None:
     """P-436: one that nobody asked for is told apart by its kind."""
     recovered = codec.Recovered(s, sender, number, payload, proactive)
-    message, _ = lbmc.decode(codec.encode_recovered(recovered))
+    message, _ = lbmc.decode(encode_recovered(recovered))
     assert message.kind == (lbmc.MessageKind.PROACTIVE if proactive else lbmc.MessageKind.RETRANSMISSION)
     assert message.kind in codec.RECOVERED_KINDS
     assert message.topic_index == codec.split(sender)[1]
@@ -296,7 +297,7 @@ def test_every_kind_of_message_survives_the_wire(message: m.Message) -> None:
 
 
 def test_public_dissectors_read_retransmissions(tmp_path: Path) -> None:
-    octets = [codec.encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x", proactive)) for proactive in (False, True)]
+    octets = [encode_recovered(codec.Recovered(LIFE, LIFE, 5, b"x", proactive)) for proactive in (False, True)]
     packets = judged(octets, tmp_path / "retransmissions.pcap")
     assert [int(packet.fields["lbmc.type"][0], 0) for packet in packets] == [10, 2]
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from stablecast.transports import codec
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc, uniform_runs
+from tests.support.retransmissions import encode_recovered
 from tests.support.vocabulary import INCARNATIONS
 
 CHAINS: list[tuple[h.Header, ...]] = [
@@ -33,7 +34,7 @@ def test_a_run_is_sent_again_as_its_messages_are(
     count = data.draw(st.integers(0, len(messages) - skip))
     again = codec.encode_again(session, sender, memoryview(block), skip, count, proactive)
     wanted = messages[skip : skip + count]
-    assert again == b"".join(map(codec.encode_recovered, wanted))
+    assert again == b"".join(map(encode_recovered, wanted))
     found, at = [], 0
     while at < len(again):
         message, at = lbmc.decode(again, at)

@@ -254,7 +254,7 @@ def test_the_grace_does_not_outlive_the_connection() -> None:
     link = played.contexts["receiver"].links[0]
     context = played.contexts["receiver"]
     context.handle_timeout(played.now + 60 * SECOND)  # A driver that slept: silence and grace are due at once.
-    assert link.abstract() == "WAITING"
+    assert link.state.name == "WAITING"
     assert context.counters()["known"] == 1
 
 

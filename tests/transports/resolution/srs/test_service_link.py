@@ -88,13 +88,13 @@ def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> Non
     assert (message.address, message.port, message.interest_mode) == ("10.0.0.1", 41000, srs.FILTER)
     assert message.host_id.to_bytes(4) + message.session_id.to_bytes(4) == INSTANCE
     assert len(driven.hear(registered(1))) == 1
-    assert (link.abstract(), link.told, link.numbered) == ("EXCHANGING", True, True)
+    assert (link.state.name, link.told, link.numbered) == ("EXCHANGING", True, True)
     link.request_stream()
     (stream,) = driven.frames()
     assert (stream.kind, stream.stream, stream.number) == (FrameKind.REQUEST_STREAM, 3, rsocket.FOREVER)
     driven.hear(payload(ALL) + payload(ALL))
     assert driven.take() == [ServiceChanged(ADDRESS, up=True)]
-    assert link.abstract() == "CURRENT"
+    assert link.state.name == "CURRENT"
 
 
 def test_what_comes_from_another_connection_is_late() -> None:
@@ -151,7 +151,7 @@ def test_silence_ends_a_connection_and_an_attempt(connected: bool) -> None:
     cut, changed = driven.take()
     assert cut == Disconnect(1)
     assert changed == ServiceChanged(ADDRESS, up=False, reason="it was silent for 15000 ms")
-    assert driven.link.abstract() == "WAITING"
+    assert driven.link.state.name == "WAITING"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_nonsense_ends_the_connection(data: bytes) -> None:
     driven = Driven().current()
     driven.hear(data)
     assert driven.take()[0] == Disconnect(1)
-    assert driven.link.abstract() == "WAITING"
+    assert driven.link.state.name == "WAITING"
 
 
 def test_records_of_sources_are_handed_on() -> None:
@@ -185,7 +185,7 @@ def test_an_error_is_told_with_its_text() -> None:
 def test_a_frame_that_may_be_ignored_is_ignored() -> None:
     driven = Driven().current()
     assert driven.hear(rsocket.encode(Frame(FrameKind.EXT, flags=FrameFlag.IGNORE))) == []
-    assert driven.link.abstract() == "CURRENT"
+    assert driven.link.state.name == "CURRENT"
 
 
 def test_records_before_registration_end_the_connection() -> None:
@@ -193,7 +193,7 @@ def test_records_before_registration_end_the_connection() -> None:
     driven.link.handle_timeout(0, 1)
     driven.link.on_opened("10.0.0.1:41000", 0)
     driven.hear(payload(ALL))
-    assert driven.link.abstract() == "WAITING"
+    assert driven.link.state.name == "WAITING"
 
 
 def test_an_unasked_connection_is_the_callers_mistake() -> None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, assert_never, get_args
 
 import attrs
 
+from stablecast.transports.wire.chained_headers import LEAD, MIN_LENGTH, check_length
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import (
     I32,
@@ -34,12 +35,6 @@ from stablecast.transports.wire.fields import (
 )
 
 # Options and transports.
-
-LEAD = 2
-"""Bytes before the body of each option: code, length."""
-MIN_LENGTH = 4
-MAX_LENGTH = 255
-"""Bytes of an option with its lead."""
 
 
 @attrs.frozen(kw_only=True)
@@ -293,10 +288,8 @@ def pack_options(registry: CodeSpace[OptionT], options: Iterable[OptionT]) -> by
     packed = []
     for option in options:
         code, body = registry.pack(option)
-        length = LEAD + len(body)
-        if not MIN_LENGTH <= length <= MAX_LENGTH:
-            raise WireError(f"option {code} of {length} bytes: an option has {MIN_LENGTH} to {MAX_LENGTH}")
-        packed.append(bytes((code, length)) + body)
+        check_length(option, body)
+        packed.append(bytes((code, LEAD + len(body))) + body)
     return b"".join(packed)
 
 

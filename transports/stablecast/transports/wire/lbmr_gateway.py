@@ -5,7 +5,7 @@ assume that the length of a context counts its head and its options.
 """
 
 import struct
-from typing import ClassVar, assert_never, get_args
+from typing import Any, ClassVar, assert_never, get_args
 
 import attrs
 
@@ -199,7 +199,8 @@ def _decode_body(kind: int, octets: bytes) -> GatewayBody:
     match kind:
         case GatewayInterest.TYPE:
             head = _INTEREST.unpack(octets)
-            return GatewayInterest(length=head.length, records=_take_records(head.rest, head.count))
+            found = split_records(head.rest, head.count, _RECORD)
+            return GatewayInterest(length=head.length, records=tuple(InterestRecord(*fields) for fields in found))
         case GatewayContext.TYPE:
             context = _CONTEXT.unpack(octets)
             shared = {name: getattr(context, name) for name in _CONTEXT_FIELDS}
@@ -210,17 +211,25 @@ def _decode_body(kind: int, octets: bytes) -> GatewayBody:
             return UnknownMessage(type=kind, body=octets)
 
 
-def _take_records(octets: bytes, count: int) -> tuple[InterestRecord, ...]:
+def split_records(octets: bytes, count: int, layout: struct.Struct) -> list[tuple[Any, ...]]:
+    """Split bytes into records that begin with `layout`, whose first field is the length of the record.
+
+    Returns:
+        The other fields of each record, and the bytes after them.
+
+    Raises:
+        WireError: If there are not exactly `count` whole records.
+    """
     records, at = [], 0
     for _ in range(count):
-        if at + _RECORD.size > len(octets):
-            raise WireError("a record of interest is missing")
-        length, flags, pattern_type, domain = _RECORD.unpack_from(octets, at)
+        if at + layout.size > len(octets):
+            raise WireError("a record is missing")
+        length, *fields = layout.unpack_from(octets, at)
         end = at + length
-        if length < _RECORD.size or end > len(octets):
-            raise WireError(f"a record of interest cannot be {length} bytes long")
-        records.append(InterestRecord(flags, pattern_type, domain, octets[at + _RECORD.size : end]))
+        if length < layout.size or end > len(octets):
+            raise WireError(f"a record cannot be {length} bytes long here")
+        records.append((*fields, octets[at + layout.size : end]))
         at = end
     if at != len(octets):
-        raise WireError(f"{len(octets) - at} bytes follow the last record of interest")
-    return tuple(records)
+        raise WireError(f"{len(octets) - at} bytes follow the last record")
+    return records

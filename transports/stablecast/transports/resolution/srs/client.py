@@ -146,19 +146,6 @@ class ServiceClient:
         """Mark records that are announced from now on with this connection."""
         self.connection, self.counter = connection, counter
 
-    def abstract(self) -> tuple[str, int, int, int, int]:
-        """Return the state's name; sources up and potentially down; interests up and potentially down."""
-        up = self.connection if self.up else None
-        sources = sum(mark == up for mark in self.sources.values())
-        interests = sum(mark == up for mark in self.interests.values())
-        return (
-            self.state.name,
-            sources,
-            len(self.sources) - sources,
-            interests,
-            len(self.interests) - interests,
-        )
-
     def _due(self, mark: int, span: int, now: int) -> bool:
         lost_at = self.lost_at.get(mark)
         return span > 0 and lost_at is not None and now >= lost_at + span

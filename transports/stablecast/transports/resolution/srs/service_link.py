@@ -185,10 +185,6 @@ class ServiceLink:
         payload = srs.encode(srs.StreamRequest())
         self._send(Frame(FrameKind.REQUEST_STREAM, self._next_stream(), number=rsocket.FOREVER, payload=payload))
 
-    def abstract(self) -> str:
-        """Return the state's name."""
-        return self.state.name
-
     # Actions of the chart.
 
     def connect(self, now: int, number: int) -> None:
