@@ -15,6 +15,7 @@ from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, SOURCE, block
 
 MS = MILLISECOND
@@ -83,7 +84,7 @@ class World:
         while (due := self.machine.next_timeout()) is not None and due <= end:
             self.now = max(self.now, due)
             self.machine.handle_timeout(self.now)
-            self.machine.check_invariants()
+            invariants.check(self.machine)
             self.perform()
         self.now = end
 

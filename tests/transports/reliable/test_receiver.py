@@ -12,6 +12,7 @@ from stablecast.transports.reliable.packets import Datagram, NakRefusal, Session
 from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire.errors import WireError
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 
 SETTINGS = ReceiverSettings(initial_backoff_ns=0)
@@ -82,7 +83,7 @@ class Plain(ReceiverMachine):
 
 def hear(machine: Plain, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect]:
     machine.receive(SessionDatagrams(datagrams), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 

@@ -12,6 +12,7 @@ from stablecast.transports.reliable.session_receiver import SessionReception
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 
 CONTROL = lbmc.encode(lbmc.Message(lbmc.MessageKind.CONTROL, headers=(Fragment(first_sqn=0, offset=0, len=1),)))
@@ -28,7 +29,7 @@ class Driven:
         for number, payload in datagrams:
             self.session.on_data(number, trail, payload, again, now)
         self.naks = self.session.settle(now)
-        self.session.check_invariants()
+        invariants.check(self.session)
         return self.take()
 
     def take(self) -> list[object]:

@@ -23,6 +23,7 @@ from stablecast.transports.reliable.source_session import (
     SourceSession,
 )
 from stablecast.transports.wire.reliable_packets import Reason
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 from tests.transports.resolution.charts import agree
 
@@ -51,7 +52,7 @@ class Driven:
     ) -> list[object]:
         first, self.next = self.next, self.next + count
         self.session.submit(Submit(1, block(topic, first, count, size), mark), now)
-        self.session.check_invariants()
+        invariants.check(self.session)
         return self.take()
 
     def nak(self, *numbers: int, now: int = 0, to: str = "") -> list[object]:
@@ -107,7 +108,7 @@ def test_what_leaves_together_is_said_together_with_one_trail_that_is_above_none
     assert (second.number, second.trail, len(second.payloads)) == (4, 3, 2)
     assert [bytes(payload) for payload in second.payloads] == [block(7, 4, 1), block(7, 5, 1)]
     assert driven.session.statistics.bytes_sent == 6 * (HEADER + 32)
-    driven.session.check_invariants()
+    invariants.check(driven.session)
 
 
 def test_messages_wait_in_a_batch_for_the_interval() -> None:

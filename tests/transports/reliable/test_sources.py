@@ -19,6 +19,7 @@ from stablecast.transports.reliable.packets import Datagram, DatagramSeries, Sou
 from stablecast.transports.reliable.settings import RateSettings, SourceSettings
 from stablecast.transports.reliable.source_session import SourceSession
 from stablecast.transports.reliable.sources import SourceSessions
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import block
 
 MS = MILLISECOND
@@ -68,7 +69,7 @@ def sent(effects: list[SourceEffect]) -> list[tuple[int, str, bytes]]:
 
 def timeout(sources: SourceSessions, now: int) -> list[SourceEffect]:
     sources.handle_timeout(now)
-    sources.check_invariants()
+    invariants.check(sources)
     return sources.take_effects()
 
 

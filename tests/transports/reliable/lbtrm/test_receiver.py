@@ -22,6 +22,7 @@ from stablecast.transports.reliable.lbtrm.receiver import LISTENING, ListeningCh
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.reliable_packets import Format
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import NAK_PORT, SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 
@@ -50,7 +51,7 @@ def receiver(settings: ReceiverSettings | None = None) -> LbtrmReceiver:
 
 def hear(machine: LbtrmReceiver, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect]:
     machine.receive(SessionDatagrams(datagrams), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 

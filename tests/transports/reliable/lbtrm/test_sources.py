@@ -19,6 +19,7 @@ from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.settings import LBTRM_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtrm
 from stablecast.transports.wire.reliable_packets import Format, Reason
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import GROUP, NAK_PORT, SESSION_ID, block
 
 MS = MILLISECOND
@@ -34,7 +35,7 @@ def opened(rates: RateSettings = LBTRM_RATES, settings: SourceSettings = SINGLE)
 
 def submit(machine: LbtrmSources, first: int, count: int = 1, now: int = 0, session: int = 1) -> None:
     machine.receive(Submit(session, block(7, first, count)), now)
-    machine.check_invariants()
+    invariants.check(machine)
 
 
 def packets(effects: list[SourceEffect]) -> list[lbtrm.Packet]:

@@ -19,6 +19,7 @@ from stablecast.transports.reliable.lbtru.receiver import CONNECTION, Connection
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Format
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 from tests.transports.resolution.charts import agree
 
@@ -37,7 +38,7 @@ def receiver(settings: ReceiverSettings = LBTRU_RECEIVER, session_id: int = SESS
 
 def hear(machine: LbtruReceiver, *packets: lbtru.Packet, now: int = 0) -> list[ReceiverEffect]:
     machine.receive(SessionDatagrams(tuple(map(lbtru.encode, packets))), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 

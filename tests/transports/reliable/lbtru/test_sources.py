@@ -25,6 +25,7 @@ from stablecast.transports.reliable.lbtru import sources as sources_module
 from stablecast.transports.reliable.settings import LBTRU_RATES, RateSettings, SourceSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Format, Reason
+from tests.transports.reliable import invariants
 from tests.transports.reliable.network import SESSION_ID, SOURCE, block
 
 MS = MILLISECOND
@@ -49,7 +50,7 @@ def hear(machine: LbtruSources, client: str, packet: lbtru.Packet, now: int = 0)
 
 def submit(machine: LbtruSources, first: int, count: int = 1, now: int = 0) -> list[SourceEffect]:
     machine.receive(Submit(1, block(7, first, count)), now)
-    machine.check_invariants()
+    invariants.check(machine)
     return machine.take_effects()
 
 

@@ -218,17 +218,6 @@ class FragmentReassembly:
         self.passed, self.lost = RangeSet(), RangeSet()
         return (list(passed), list(lost))
 
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        assert self.held == sum(partial.cost for partial in self.partials.values())
-        assert self.held <= MAX_PARTIAL_BYTES or len(self.partials) == 1
-        assert all(partial.held < partial.size <= MAX_LARGE for partial in self.partials.values())
-        assert len(self.dead) <= MAX_DEAD >= len(self.missing)
-        for first, partial in self.partials.items():
-            assert partial.pieces
-            assert first not in self.dead
-            assert not self.missing.within(first, first + partial.count)
-
     def _take(
         self, first: int, partial: PartialMessage, number: int, piece: ChainedPiece, offset: int, recovered: bool
     ) -> WholeMessage | None:

@@ -133,10 +133,6 @@ class ReceiverMachine(ABC):
         effects, self.session.out = self.session.out, []
         return effects
 
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        self.session.check_invariants()
-
     def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
         """Return state, newest known number, and missing numbers."""
         return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))

@@ -14,7 +14,7 @@ from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.reliable.effects import Received, ReceiverEffect
 from stablecast.transports.reliable.gaps import Gaps
 from stablecast.transports.reliable.high_water_marks import marks
-from stablecast.transports.reliable.settings import MAX_MISSING, MAX_NUMBERS, ReceiverSettings
+from stablecast.transports.reliable.settings import MAX_NUMBERS, ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.reliable.topics import Topics
 from stablecast.transports.wire.errors import WireError
@@ -135,17 +135,6 @@ class SessionReception:
         self.topics.end(self.out)
         self.gaps.missing.clear()
         self.gaps.deadlines.clear()
-
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        gaps = self.gaps
-        assert not self.arrived
-        assert not gaps.missing or gaps.high is not None
-        assert list(gaps.missing) == sorted(gaps.missing)
-        assert all(gaps.trail <= number <= (gaps.high or 0) for number in gaps.missing)
-        wanted = {(gap.due, number) for number, gap in gaps.missing.items() if gap.due is not None}
-        assert wanted <= set(gaps.deadlines)
-        assert len(gaps.missing) <= MAX_MISSING
 
     def next_timeout(self) -> int | None:
         """Return when `settle` is due, in nanoseconds."""

@@ -268,15 +268,6 @@ class SourceSession:
         """Stop the session messages."""
         self.heartbeat.due = None
 
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        window = self.window
-        assert window.trail - 1 <= window.sent <= window.lead
-        assert list(window.datagrams) == list(range(window.trail, window.lead + 1))
-        assert window.payload_bytes == sum(map(len, window.datagrams.values()))
-        assert self.batcher.size == sum(map(len, self.batcher.pending)) <= self.batcher.room
-        assert all(number <= window.sent for answers in self.answers.values() for number in answers.sent)
-
     def abstract(self) -> tuple[str, int, int, int]:
         """Return state, trail, newest datagram sent, and number of waiting datagrams."""
         return (self.state.name, self.window.trail, self.window.sent, self.window.lead - self.window.sent)

@@ -137,13 +137,6 @@ class SourceSessions(ABC):
         effects, self.out = self.out, []
         return effects
 
-    def check_invariants(self) -> None:
-        """Assert what must hold between inputs (used by tests)."""
-        for session in self.sessions.values():
-            session.check_invariants()
-        queued = {item.session for item in (*self.limiter.data, *self.limiter.repairs)}
-        assert queued <= set(self.sessions)
-
     def statistics(self, number: int) -> dict[str, int]:
         """Return the counters of a session. Raises MisuseError for an unknown session."""
         session = self.get(number)
