@@ -27,6 +27,7 @@ from stablecast.transports.resolution.srs.service import ResolutionService
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig, ServiceConfig
 from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
 from stablecast.transports.resolution.udp.inputs import AddReceiver, AddSource
+from tests.transports.resolution.invariants import check_service
 
 SRS = "10.0.0.100:27000"
 SECOND_SRS = "10.0.0.101:27000"
@@ -142,7 +143,7 @@ class SrsDomain:
         while self.work:
             name = self.work.popleft()
             if name in self.services:
-                self.services[name].check_invariants()
+                check_service(self.services[name])
                 for effect in self.services[name].take_effects():
                     self._of_service(name, effect)
             elif name in self.contexts:

@@ -15,6 +15,7 @@ from stablecast.transports.resolution.srs.source_records import source_info
 from stablecast.transports.resolution.udp.effects import Remark
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
+from tests.transports.resolution.invariants import check_service
 
 CONFIG = ServiceConfig(100 * SECOND, 50 * SECOND, SECOND, max_clients=3, max_sources=2, max_interests=3, max_patterns=1)
 SETUP = rsocket.setup_frame(rsocket.RsocketSetup(5000, 15_000))
@@ -84,7 +85,7 @@ class Played:
         return self.take()
 
     def take(self) -> dict[int, list[srs.Message]]:
-        self.service.check_invariants()
+        check_service(self.service)
         heard: dict[int, list[srs.Message]] = {}
         for effect in self.service.take_effects():
             match effect:

@@ -11,6 +11,7 @@ from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import BytesReceived, SendBytes
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
+from tests.transports.resolution.invariants import check_service
 from tests.transports.resolution.srs_played import (
     ASK,
     CONFIG,
@@ -311,9 +312,9 @@ def test_what_must_not_be_is_found() -> None:
     played.join(1, info())
     played.service.clients[instance(1)].sources.clear()
     with pytest.raises(InvariantError, match="sources"):
-        played.service.check_invariants()
+        check_service(played.service)
     played = Played()
     played.join(1, wants("orders"), matches("x"))
     del played.service.clients[instance(1)].interests[Interest("orders")]
     with pytest.raises(InvariantError, match="interest"):
-        played.service.check_invariants()
+        check_service(played.service)

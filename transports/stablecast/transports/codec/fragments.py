@@ -89,7 +89,7 @@ class WholeMessage:
         last: Its last (extended) number.
         payload: The application's data, without the properties.
         properties: The block of properties; may be empty.
-        recovered: Whether any piece was retransmitted.
+        recovered: True if any piece was retransmitted.
     """
 
     first: int
@@ -146,7 +146,7 @@ class FragmentReassembly:
 
     Attributes:
         floor: The number at which the application began.
-        owed: Whether stores had discarded the numbers below `floor`. Then a message that they discarded in part is
+        owed: True if stores had discarded the numbers below `floor`. Then a message that they discarded in part is
             reported as lost. Otherwise the application chose the floor itself.
         held: Bytes of memory that all of them take.
         dead: First numbers of messages that will not become complete.
@@ -189,6 +189,7 @@ class FragmentReassembly:
         partial = self.partials.get(first)
         if first < self.floor:
             count = 0  # Stores have discarded its first pieces, so it cannot become complete.
+        # A message with a lost piece cannot become complete, so it gets no memory.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
             partial = self.partials[first] = PartialMessage(fragment.len, count, properties=piece.properties)
@@ -227,6 +228,7 @@ class FragmentReassembly:
         partial.recovered |= recovered
         self.held += partial.cost
         if partial.held < partial.size:
+            # A source that never completes its messages must not fill the memory.
             while self.held > MAX_PARTIAL_BYTES and len(self.partials) > 1:
                 self._give_up(next(iter(self.partials)))
             return None

@@ -85,6 +85,7 @@ class Gaps:
         self.statistics.lost += stop - first
         gone = min(max(first, self.trail), stop)
         self._give_up(first, gone, LossReason.WINDOW, out)
+        # A hostile source may announce any number: a gap for each missing datagram could fill the memory.
         start = max(gone, stop - MAX_MISSING)
         excess = max(0, len(self.missing) + stop - start - MAX_MISSING)
         self._lose(list(islice(self.missing, excess)), LossReason.TOO_MANY, out)
@@ -103,6 +104,7 @@ class Gaps:
         self.trail = trail
         lost: list[int] = []
         for number in self.missing:
+            # Numbers ascend, so the first one that the source still has ends the search.
             if number >= trail:
                 break
             lost.append(number)
@@ -130,6 +132,7 @@ class Gaps:
                 gap.due = None
                 due.append(number)
         if due:
+            # One backoff for all of them, so that they share a NAK next time as well.
             again = now + self._varied(self.settings.backoff_ns)
             for number in due:
                 gap = self.missing[number]
@@ -158,6 +161,7 @@ class Gaps:
             gap = self.missing.get(number)
             if gap is not None and gap.due == due:
                 return min(due, expiry)
+            # A stale deadline would wake the driver up for nothing.
             heapq.heappop(self.deadlines)
         return expiry
 

@@ -61,6 +61,7 @@ class NakAnswers:
     def _forget(self, now: int) -> None:
         while self.sent:
             number = next(iter(self.sent))
+            # The earliest is first, so the first recent one ends the search.
             if now < self.sent[number] + self.ignore_ns:
                 return
             del self.sent[number]

@@ -183,6 +183,7 @@ class ReceiverMachine(ABC):
 
     def _on_datagram(self, octets: bytes | memoryview, now: int) -> None:
         session = self.session
+        # Before decoding: a lost datagram would not have been seen at all.
         if session.drops():
             return
         statistics = session.statistics
@@ -207,6 +208,7 @@ class ReceiverMachine(ABC):
                 statistics.dgrams_dropped_other += 1
                 return
             case _:
+                # Datagrams before the reset in the same read are delivered first.
                 self._settle(now)
                 self.on_reset(now)
                 return

@@ -83,6 +83,7 @@ class SessionReception:
             if again:
                 self.statistics.dgrams_dropped_other += 1
                 return
+            # The first datagram is itself new, so the session begins before it.
             gaps.begin(serial.extend(sqn, 0) - 1)
             assert gaps.high is not None
         number = serial.extend(sqn, gaps.high)
@@ -124,6 +125,7 @@ class SessionReception:
             if welcome:
                 self.out.append(Received(welcome))
         self.topics.look(now, self.out)
+        # After delivery, so that repairs in this read are not requested again.
         asked = [serial.wire(number) for number in self.gaps.ask(now)]
         naks = [tuple(asked[start : start + MAX_NUMBERS]) for start in range(0, len(asked), MAX_NUMBERS)]
         self.statistics.naks_sent += len(asked)
@@ -141,6 +143,7 @@ class SessionReception:
         return soonest(self.gaps.next(), self.topics.look_at)
 
     def _items(self, payloads: list[bytes | memoryview]) -> list[Run | Message]:
+        # Datagrams hold whole messages, so all of them are usually decoded in one pass.
         items = _split(b"".join(payloads))
         if items is not None:
             return items

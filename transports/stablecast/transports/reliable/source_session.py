@@ -64,7 +64,7 @@ class Heartbeat:
     Attributes:
         shortest, longest: Intervals in nanoseconds.
         number: The number of the next session message.
-        due: When it is due (ns); None: never.
+        due: Time at which it is due (ns); None: never.
     """
 
     shortest: int
@@ -179,6 +179,7 @@ class SourceSession:
             raise MisuseError(f"{len(event.block)} bytes exceed the {MAX_SUBMITTED} that may be submitted at once")
         datagrams = self.batcher.add(event.block, now, event.mark)
         last = self.batcher.last_at
+        # The last message has the newest number of its topic.
         if event.block and event.block[last] == MessageKind.DATA:
             _, _, _, topic, number = DATA_HEADER.unpack_from(event.block, last)
             self.marks.on_data(topic, number, now)
@@ -214,6 +215,7 @@ class SourceSession:
         """Answer a NAK for these wire numbers."""
         self.statistics.nak_pckts_rcved += 1
         self.statistics.naks_rcved += len(numbers)
+        # The trail already excludes datagrams that are too old: they must not be retransmitted.
         self.window.trim(now)
         answers = self.answers.setdefault(to, NakAnswers(self.settings.ignore_ns))
         refused: dict[Reason, list[int]] = {}
@@ -242,6 +244,7 @@ class SourceSession:
                 self.flush(now)
             if marks:
                 self._tell_marks(now)
+        # While data waits for the rate limit, the session is not silent.
         if self.heartbeat.is_due(now) and self.window.sent == self.window.lead:
             self.heartbeat.advance(now)
             self.statistics.sms_sent += 1
@@ -283,6 +286,7 @@ class SourceSession:
         """Send new datagrams together if the rate limit permits all of them, the usual case; otherwise one by one."""
         if not datagrams:
             return
+        # Each client of LBT-RU gets a copy, and the limit counts all copies.
         number, copies = self.window.add(datagrams), max(1, self.copies)
         if self.limiter.admits((sum(map(len, datagrams)) + len(datagrams) * self.header) * copies, now):
             self._leave(number, datagrams, now)

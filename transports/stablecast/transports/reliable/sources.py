@@ -74,7 +74,7 @@ class SourceSessions(ABC):
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing may be submitted until `Unblocked`."""
+        """True if nothing may be submitted until `Unblocked`."""
         return self.limiter.blocked
 
     def receive(self, event: SourceInput, now: int) -> None:

@@ -82,6 +82,7 @@ class Topics:
     def look(self, now: int, out: list[ReceiverEffect]) -> None:
         """Report old gaps as lost, and the oldest of too many gaps."""
         oldest = now - self.generation_ns
+        # Gaps are in the order of detection, so the first young one ends the search.
         while self.gaps and (self.gaps[0].found_at <= oldest or len(self.gaps) > MAX_TOPIC_GAPS):
             self._lose(self.gaps.popleft(), out)
         if self.look_at is not None and self.look_at <= now:
@@ -94,6 +95,7 @@ class Topics:
         self.look_at = None
 
     def _begin(self, index: int, high: int) -> bool:
+        # Topic indices come from the peer: without a bound they could fill the memory.
         if len(self.topics) >= MAX_TOPICS:
             return False
         self.topics[index] = SessionTopic(high)

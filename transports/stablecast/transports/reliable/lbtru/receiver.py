@@ -133,6 +133,7 @@ class LbtruReceiver(ReceiverMachine):
         for timer in self.timers.pop_expired(now):
             match timer:
                 case ConnectionTimer.REQUEST if self.attempts >= self.settings.connect_attempts:
+                    # The session is over with this, so the other timers have no meaning.
                     fire(CONNECTION, self, ConnectionEvent.EXHAUSTED, now)
                     return
                 case ConnectionTimer.REQUEST:

@@ -4,7 +4,7 @@
     CURRENT, DOWN --hello--> ANNOUNCING
 
 * A client is one life of one context (T-418). It sends a hello on each connection and announces all records (T-408).
-* Each record is marked with the connection that announced it. When a connection breaks, its records are *potentially
+* Each record is marked with the connection that announced it. The records of a broken connection are *potentially
   down*, not gone (T-413). A record that is announced again on the next connection is up (T-414).
 * At the end of the full exchange, records that this connection did not announce are gone: they are older (formal
   design, 7.10).
@@ -93,7 +93,7 @@ class ServiceClient:
 
     @property
     def up(self) -> bool:
-        """Whether it is connected."""
+        """True if it is connected."""
         return self.state in (ClientState.ANNOUNCING, ClientState.CURRENT)
 
     def is_late(self, counter: int) -> bool:

@@ -90,7 +90,7 @@ class ServiceLink:
         instance: The 8 bytes that name the context.
         connection: The number of the current or last attempt.
         stream: The last stream on which a request was made.
-        numbered: Whether the service supports numbered connections, so that it answers withdrawn interest.
+        numbered: True if the service supports numbered connections, so that it answers withdrawn interest.
         epoch: The life of the service, by its registration answer.
         settled: The life whose records are complete here; 0: none yet.
         unanswered: Unanswered withdrawals of each interest. Its records are outdated until all are answered.
@@ -118,7 +118,7 @@ class ServiceLink:
 
     @property
     def told(self) -> bool:
-        """Whether the service has received all records and must receive changes."""
+        """True if the service has received all records and must receive changes."""
         return self.state in (LinkState.EXCHANGING, LinkState.CURRENT)
 
     def is_on(self, connection: int) -> bool:
@@ -234,6 +234,7 @@ class ServiceLink:
             self.out.append(ServiceChanged(self.address, up=False, reason=reason))
         self.wait_ns = min(max(2 * self.wait_ns, self.config.retry_min_ns), self.config.retry_max_ns)
         self.timers.deadlines.clear()
+        # Random, so that the contexts of a restarted service do not return at one instant.
         self.timers.set(LinkTimer.RETRY, now + self.wait_ns - self.seeded.below(self.wait_ns // 2 + 1))
 
     def _on_frame(self, frame: Frame, now: int) -> Iterator[srs.Message]:

@@ -29,7 +29,7 @@ class ServiceSession:
         peer: Its other end.
         heard_at: Arrival of the last bytes (ns).
         lifetime: Silence after which it is closed (ns).
-        set_up: Whether its first frame has arrived.
+        set_up: True if its first frame has arrived.
         client: The registered client.
         stream: The stream for records; 0 before the request.
         spent: Frames and records that count against its allowance, at `spent_at` (ns).

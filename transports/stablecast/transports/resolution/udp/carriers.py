@@ -41,7 +41,7 @@ class Relays:
         last_sent: Last datagram to each relay.
         last_asked: Last keepalive to each relay.
         turn_ends: End of the current relay's turn.
-        alone: Whether the lack of active relays was reported.
+        alone: True if the lack of active relays was reported.
     """
 
     addresses: tuple[str, ...]
@@ -82,6 +82,7 @@ class Relays:
             return
         self.alone = False
         self.last_heard[sender] = now
+        # The current relay is inactive, so the context changes to the active one at once.
         if self.addresses[self.position] not in self.last_heard:
             self.position = self.addresses.index(sender)
             self._new_turn(now)
@@ -162,7 +163,7 @@ class MulticastGroup:
 
     Attributes:
         address: The group, `ip:port`.
-        heard: Whether any datagram ever arrived from another context.
+        heard: True if any datagram ever arrived from another context.
     """
 
     address: str = DEFAULT_GROUP

@@ -229,6 +229,7 @@ class ResolutionContext:
             else:
                 self.counted.malformed += 1
             return
+        # Multicast returns own datagrams, and each side has heard the other side already.
         if self._is_own(reading.packet.options):
             self.counted.own += 1
             return

@@ -81,7 +81,7 @@ class TopicTurns:
         gap: From the turn before to `planned`; 0: there was none.
         interval: From `planned` to the turn after it.
         ends: End of the phase; 0: never.
-        seen: When its turn was first found due, while it waits for its limit; else NEVER.
+        seen: Time at which its turn was first found due, while it waits for its limit; else NEVER.
     """
 
     pace: PhasePace

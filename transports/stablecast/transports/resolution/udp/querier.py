@@ -64,11 +64,11 @@ class WantedTopic:
     """One wanted topic.
 
     Attributes:
-        wanted: Whether it has a receiver of its own; otherwise a pattern found it.
+        wanted: True if it has a receiver of its own; otherwise a pattern found it.
         since: Start of the time without live session (ns); None: it has one.
         known: The reported sources.
         unanswered: Queries since the last answer.
-        leaves: When it is abandoned for lack of answers (ns); None: never.
+        leaves: Time at which it is abandoned for lack of answers (ns); None: never.
     """
 
     options: QueryOptions

@@ -103,6 +103,7 @@ class TurnSchedule(Generic[KeyT]):
             if keys:
                 due.append(instant)
                 break
+            # No topic has a turn at this instant any more: the driver need not wake up for it.
             del self.calendar[heapq.heappop(self.instants)]
         return min(due, default=None)
 
