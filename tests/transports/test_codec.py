@@ -127,7 +127,7 @@ def control(*headers: h.Header) -> lbmc.Message:
         control(h.ReceiverKeepalive(rcv_regid=1, session_id=0, ctxinst=bytes(8))),
     ],
 )
-def test_what_means_nothing_is_refused(message: lbmc.Message) -> None:
+def test_messages_without_meaning_are_refused(message: lbmc.Message) -> None:
     with pytest.raises(WireError):
         codec.decode(message)
 
@@ -380,7 +380,7 @@ def taken_apart(stream: bytes, series: bool) -> list[m.Message] | None:
 
 
 @given(SHAPED, st.data())
-def test_what_has_a_shape_is_the_same_read_as_a_whole_or_header_by_header(
+def test_a_shaped_message_decodes_the_same_header_by_header(
     those: list[m.Message], data: st.DataObject
 ) -> None:
     """Also where bits are flipped, which makes other headers of them, or ends in the middle of one."""
@@ -393,13 +393,13 @@ def test_what_has_a_shape_is_the_same_read_as_a_whole_or_header_by_header(
 
 
 @given(SHAPED)
-def test_what_has_a_shape_is_written_as_its_headers_are(those: list[m.Message]) -> None:
+def test_a_shaped_message_is_encoded_like_its_headers(those: list[m.Message]) -> None:
     for one in those:
         written = codec.encode(one)
         assert lbmc.encode(lbmc.decode(written)[0]) == written
         assert any(isinstance(item, ShapedMessage) for item in lbttcp.StreamDecoder(series=True).feed(written))
 
 
-def test_what_does_not_fit_a_shape_is_refused() -> None:
+def test_values_that_do_not_fit_a_shape_are_refused() -> None:
     with pytest.raises(WireError, match="do not fit an acknowledgement"):
         codec.encode(m.StableAck(0, LIFE, 1 << 32, 5))

@@ -63,7 +63,7 @@ def test_plain_and_chained_messages_are_in_runs_of_their_own() -> None:
         encode(Message(MessageKind.RETRANSMISSION, 7, 2, (told(0),), b"p")),
     ],
 )
-def test_what_ends_a_run(following: bytes) -> None:
+def test_other_messages_end_a_run(following: bytes) -> None:
     one = data(1, b"p", told(0))
     assert chained_messages.run(one + following, 0) == (1, 1, len(one))
     assert len(StreamDecoder().feed(one + following)) == 2
@@ -101,7 +101,7 @@ def test_elements_that_make_no_sense_are_the_applications() -> None:
     .flatmap(mutations)
     .filter(lambda octets: len(octets) >= DATA_HEADER.size)
 )
-def test_what_is_in_a_run_is_what_the_codec_reads(octets: bytes) -> None:
+def test_a_run_holds_what_the_codec_decodes(octets: bytes) -> None:
     count, payload_bytes, end = chained_messages.run(octets, 0)
     if count:
         messages, at = [], 0

@@ -64,7 +64,7 @@ def test_a_message_that_fits_is_a_plain_one() -> None:
 
 
 @given(st.integers(0, 4000), st.integers(0, 40), st.integers(100, 600))
-def test_how_many_pieces_there_are_is_known_before(size: int, properties: int, room: int) -> None:
+def test_the_number_of_pieces_is_known_before(size: int, properties: int, room: int) -> None:
     payload = bytes(size + properties)
     encoded = cut(7, 0, payload, room, properties)
     assert len(encoded) == count(len(payload), properties, room)

@@ -21,7 +21,7 @@ MULTICAST = lbmr.LbtrmTransport("10.29.3.4", "224.10.10.10", 0x0102030A, 14_400,
 
 
 @given(TRANSPORTS)
-def test_what_is_written_is_read(transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport) -> None:
+def test_a_written_source_string_is_read_back(transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport) -> None:
     """P-616."""
     assert joinable(transport) == transport
     assert read(written(transport)) == read(f"{written(transport)}[77]") == transport
@@ -64,12 +64,12 @@ def test_the_otid_of_the_others_is_ours() -> None:
         "TCP:10.0.0.1:1:x",
     ],
 )
-def test_what_is_no_source_string(text: str) -> None:
+def test_malformed_source_strings_are_refused(text: str) -> None:
     assert read(text) is None
     assert joinable(read(text)) is None
 
 
-def test_what_cannot_be_joined() -> None:
+def test_transports_that_receivers_cannot_join() -> None:
     assert joinable(lbmr.UnknownTransport(0x40, bytes(10))) is None
     assert joinable(lbmr.LbtruTransport("10.0.0.1", None, 1)) is None
     assert joinable(lbmr.LbtrmTransport("10.0.0.1", "10.0.0.2", 1, 1, 1)) is None

@@ -50,7 +50,7 @@ def test_a_run_of_messages_that_all_have_no_room_is_not_sent_again() -> None:
     assert codec.encode_again(1, 1, block, 0, uniform_runs.MANY) == b""
 
 
-def test_what_has_no_room_for_more_headers_is_not_sent_again() -> None:
+def test_a_message_without_room_for_more_headers_is_not_retransmitted() -> None:
     large, small = bytes(lbmc.MAX_MESSAGE - 12), bytes(lbmc.MAX_MESSAGE - 12 - codec.AGAIN_BYTES)
     block = b"".join(codec.Recovered(1, 1, number, payload).data for number, payload in enumerate((large, small)))
     (message, end) = lbmc.decode(again := codec.encode_again(1, 1, block, 0, 2))

@@ -108,7 +108,7 @@ def test_a_repair_or_a_late_arrival_ends_the_asking() -> None:
     assert (found.nak_stm.least, found.nak_stm.most, found.nak_tx.total) == (90, 95, 2)
 
 
-def test_what_is_found_again_before_it_was_asked_for_is_no_repair() -> None:
+def test_a_datagram_that_comes_before_its_request_is_no_repair() -> None:
     driven = Driven()
     driven.take(0, 2, 1)
     assert (driven.statistics.out_of_order, driven.statistics.nak_stm.count) == (1, 0)
@@ -151,7 +151,7 @@ def test_below_the_trail_it_is_given_up_at_once_and_never_asked_for() -> None:
     assert driven.statistics.unrecovered_txw == driven.statistics.lost == 8
 
 
-def test_of_more_than_are_waited_for_the_oldest_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_of_too_many_gaps_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MISSING", 4)
     driven = Driven()
     driven.take(0, 4)
@@ -187,7 +187,7 @@ def test_stale_deadlines_do_not_pile_up() -> None:
         max_size=40,
     )
 )
-def test_missing_is_what_was_neither_heard_nor_given_up(steps: list[tuple[str, int]]) -> None:
+def test_a_datagram_is_missing_until_it_arrives_or_is_given_up(steps: list[tuple[str, int]]) -> None:
     """Against sets of numbers."""
     driven, now = Driven(), 0
     known, heard, gone = -1, set[int](), set[int]()

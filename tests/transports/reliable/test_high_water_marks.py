@@ -23,7 +23,7 @@ def played(found: TopicMarks, until: int) -> list[tuple[int, list[tuple[int, int
     return done
 
 
-def test_an_idle_topic_is_told_every_interval_for_as_long_as_it_counts_as_active() -> None:
+def test_an_idle_topic_is_announced_every_interval_while_it_is_active() -> None:
     """After 5 s, then every 5 s, for 60 s."""
     found = TopicMarks(5 * SECOND, 60 * SECOND, 100)
     found.on_data(7, 41, 0)
@@ -58,7 +58,7 @@ def test_topics_due_at_once_share_a_message_as_far_as_there_is_room() -> None:
     assert found.next == 10 * SECOND
 
 
-def test_a_topic_that_is_gone_is_not_told() -> None:
+def test_a_closed_topic_is_not_announced() -> None:
     found = TopicMarks(5 * SECOND, 60 * SECOND, 40)
     found.on_data(1, 1, 0)
     found.on_data(2, 2, 0)
@@ -82,6 +82,6 @@ def test_as_many_as_there_is_room_for_fit(room: int) -> None:
     assert room * 0.8 < len(message([(n, n) for n in range(count)])) <= room
 
 
-def test_other_headers_tell_nothing() -> None:
+def test_other_headers_hold_no_marks() -> None:
     batch = lbmc.Message(lbmc.MessageKind.DATA, 1, 1, (Batch(flags=Batch.START), Tsni.of((3, 4))), b"x")
     assert list(marks(batch)) == [(3, 4)]

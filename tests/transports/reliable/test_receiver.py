@@ -87,7 +87,7 @@ def hear(machine: Plain, *datagrams: bytes, now: int = 0) -> list[ReceiverEffect
     return machine.take_effects()
 
 
-def test_what_one_read_brings_goes_up_together_and_what_is_missing_is_asked_for() -> None:
+def test_a_read_is_delivered_together_and_gaps_are_requested() -> None:
     machine = Plain("a:1", 5, 1, 3)
     assert machine.heard_at == 3
     received, asked = hear(machine, b"D0", b"D2", now=9)
@@ -141,7 +141,7 @@ def test_artificial_loss_is_counted_before_anything_is_read() -> None:
     assert (machine.statistics.dgrams_dropped_test, machine.statistics.msgs_rcved) == (1, 0)
 
 
-def test_what_follows_what_was_heard_last_is_taken_at_once() -> None:
+def test_datagrams_that_continue_the_session_are_handled_at_once() -> None:
     """Until the series breaks; then each datagram is looked at."""
     machine = Plain("a:1", 5, 1, 0)
     hear(machine, b"D0", now=1)

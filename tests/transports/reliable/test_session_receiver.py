@@ -43,7 +43,7 @@ def runs(effects: list[object]) -> list[tuple[int, int, int]]:
     return [(item.topic_index, item.first, item.count) for item in items if isinstance(item, Run)]
 
 
-def test_what_one_read_brings_goes_up_together_and_runs_are_joined() -> None:
+def test_messages_of_one_read_are_delivered_together_and_runs_are_joined() -> None:
     driven = Driven()
     effects = driven.hear((0, block(7, 0, 3)), (1, block(7, 3, 2)), (2, block(8, 0, 1)))
     assert len(effects) == 1
@@ -51,7 +51,7 @@ def test_what_one_read_brings_goes_up_together_and_runs_are_joined() -> None:
     assert driven.session.statistics.lbmc_msgs_rcved == 6
 
 
-def test_a_series_goes_up_as_its_datagrams_would_and_tells_the_trail() -> None:
+def test_a_series_is_delivered_like_its_datagrams_and_states_the_trail() -> None:
     driven, twin = Driven(), Driven()
     assert driven.session.expected() is None
     for one in (driven, twin):
@@ -73,7 +73,7 @@ def test_datagrams_go_up_in_the_order_of_arrival_each_once() -> None:
     assert driven.hear((2, block(7, 2, 1)), now=2) == []
 
 
-def test_a_session_begins_where_it_is_heard_first() -> None:
+def test_a_session_begins_with_its_first_datagram() -> None:
     driven = Driven()
     driven.hear((50, block(7, 90, 1)))
     driven.hear((49, block(7, 89, 1)))
@@ -85,7 +85,7 @@ def test_a_session_begins_where_it_is_heard_first() -> None:
     assert other.naks == [(51,)]
 
 
-def test_what_is_sent_again_cannot_begin_a_session() -> None:
+def test_a_retransmission_cannot_begin_a_session() -> None:
     driven = Driven()
     assert driven.hear((5, block(7, 5, 1)), again=True) == []
     assert driven.session.statistics.dgrams_dropped_other == 1
@@ -93,7 +93,7 @@ def test_what_is_sent_again_cannot_begin_a_session() -> None:
     assert driven.session.gaps.high is None
 
 
-def test_a_session_message_tells_of_a_lost_tail() -> None:
+def test_a_session_message_reveals_a_lost_tail() -> None:
     driven = Driven()
     driven.hear((0, block(7, 0, 1)))
     driven.session.on_standing(2, 2, 5)

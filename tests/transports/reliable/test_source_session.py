@@ -87,7 +87,7 @@ def test_the_rows_do_what_the_library_does(events: list[SessionEvent]) -> None:
     agree(SessionChart, SESSION, SessionState.OPEN, list(events))
 
 
-def test_datagrams_are_numbered_from_0_and_tell_the_trail() -> None:
+def test_datagrams_are_numbered_from_0_and_state_the_trail() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
     sent = [packet for _ in range(5) for packet in driven.send()]
     assert numbers(sent) == [0, 1, 2, 3, 4]
@@ -95,7 +95,7 @@ def test_datagrams_are_numbered_from_0_and_tell_the_trail() -> None:
     assert driven.session.abstract() == ("OPEN", 2, 4, 0)
 
 
-def test_what_leaves_together_is_said_together_with_one_trail_that_is_above_none_of_it() -> None:
+def test_datagrams_that_leave_together_state_one_trail_at_or_below_all_of_them() -> None:
     """And is, datagram by datagram, what leaves one by one; those that the window has no room for go with the next."""
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
     for said in (4, 2):
@@ -142,7 +142,7 @@ def test_session_messages_grow_rare_and_only_data_starts_them_again() -> None:
     assert driven.play(2000 * MS) == [(1700, SessionStatus(3, 1, 0))]
 
 
-def test_idle_topics_are_told_as_data() -> None:
+def test_idle_topics_are_announced_as_data() -> None:
     """TSNI after 5 s; it is data of the session: session messages start again."""
     driven = Driven()
     driven.send(topic=7)
@@ -153,7 +153,7 @@ def test_idle_topics_are_told_as_data() -> None:
     assert [at for at, packet in told if isinstance(packet, SessionStatus)] == [200, 600, 1400, 3000, 5200, 5600]
 
 
-def test_what_is_pending_leaves_before_the_marks() -> None:
+def test_pending_messages_leave_before_the_marks() -> None:
     driven = Driven(SourceSettings(batch_ns=9 * SECOND, sm_min_ns=9 * SECOND))
     driven.send()
     sent = [packet for at, packet in driven.play(5 * SECOND)]
@@ -190,7 +190,7 @@ def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> Non
     assert driven.nak(0, now=999 * MS) == [NakRefusal(0, Reason.IGNORED, (0,))]
 
 
-def test_what_one_asked_for_is_not_ignored_when_another_asks() -> None:
+def test_a_repair_for_one_receiver_does_not_ignore_another() -> None:
     """U21: where the asker alone hears the repair."""
     driven = Driven()
     driven.send()
@@ -198,7 +198,7 @@ def test_what_one_asked_for_is_not_ignored_when_another_asks() -> None:
     assert numbers(driven.nak(0, to="other"), again=True) == [0]
 
 
-def test_what_the_window_has_no_more_or_never_had_gets_no_answer() -> None:
+def test_a_nak_outside_the_window_gets_no_answer() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=32))
     for _ in range(3):
         driven.send()
@@ -206,7 +206,7 @@ def test_what_the_window_has_no_more_or_never_had_gets_no_answer() -> None:
     assert numbers(driven.nak(2), again=True) == [2]
 
 
-def test_what_is_too_old_is_not_sent_again() -> None:
+def test_old_datagrams_are_not_retransmitted() -> None:
     driven = Driven(SourceSettings(batch_bytes=1, window_age_ns=SECOND))
     driven.send()
     driven.send(now=SECOND // 2)

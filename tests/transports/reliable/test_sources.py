@@ -89,7 +89,7 @@ def test_one_session_at_the_limit_blocks_all_of_the_context() -> None:
     assert not sources.blocked
 
 
-def test_what_is_said_to_the_same_leaves_together() -> None:
+def test_packets_to_one_addressee_leave_together() -> None:
     sources = opened(RateSettings(10 * MS), 1, 2)
     submit(sources, 1, 3)
     submit(sources, 2)
@@ -142,7 +142,7 @@ def test_a_number_taken_and_a_session_too_many_are_refused(monkeypatch: pytest.M
         sources.receive(OpenSession(2, "", 1), 0)
 
 
-def test_the_statistics_tell_what_is_held_and_what_waits() -> None:
+def test_the_statistics_count_the_window_and_the_queues() -> None:
     sources = opened(HALF, 1)
     submit(sources, 1, 3)
     found = sources.statistics(1)

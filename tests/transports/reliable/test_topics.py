@@ -21,7 +21,7 @@ def looked(found: Topics, now: int) -> list[tuple[int, int, int]]:
     return [(loss.topic_index, loss.first, loss.count) for loss in out if isinstance(loss, TopicLost)]
 
 
-def test_where_a_topic_is_heard_first_is_where_it_begins() -> None:
+def test_a_topic_begins_with_its_first_message() -> None:
     found = topics()
     assert found.on_run(7, 50, 3, 0)
     found.on_run(7, 53, 1, 0)
@@ -50,7 +50,7 @@ def test_gaps_of_one_topic_do_not_concern_another() -> None:
     assert looked(found, 10 * SECOND) == [(7, 1, 1)]
 
 
-def test_a_high_water_mark_tells_what_nobody_else_would() -> None:
+def test_a_high_water_mark_reveals_a_lost_tail() -> None:
     """A runner-up of the traps: lost at 0, told at 5 s, lost for good at 15 s; without a mark never."""
     found = topics()
     found.on_run(7, 0, 1, 0)

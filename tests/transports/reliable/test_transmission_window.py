@@ -44,7 +44,7 @@ def test_the_age_is_counted_from_the_first_sending() -> None:
     assert (window.trail, list(window.sent_at)) == (2, [2])
 
 
-def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
+def test_datagrams_that_have_not_left_stay_and_cannot_be_retransmitted() -> None:
     """The rate limit may hold up more than the window has room for: nothing of it is lost."""
     window = filled(TransmissionWindow(100), [90])
     for _ in range(3):
@@ -55,7 +55,7 @@ def test_what_has_not_left_stays_and_cannot_be_sent_again() -> None:
     assert (window.trail, window.get(1)) == (1, bytes(90))
 
 
-def test_what_leaves_together_stays_together_until_more_leaves() -> None:
+def test_datagrams_that_leave_together_stay_until_more_leave() -> None:
     """The trail that it tells is above none of it; what is asked for finds the window trimmed."""
     window = filled(TransmissionWindow(100, age_ns=50), [40])
     assert window.add([bytes(40)] * 4) == 1

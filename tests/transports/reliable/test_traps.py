@@ -128,7 +128,7 @@ def test_a_lost_tail_is_seen_by_session_messages_and_lost_by_the_marks_clock(kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_marks_a_lost_tail_is_never_told(kind: str) -> None:
+def test_a_lost_tail_is_never_reported_without_marks(kind: str) -> None:
     network = Network(kind, 1, source=SourceSettings(batch_bytes=1, tsni_ns=0))
     network.run(SECOND)
     network.send(7)
@@ -141,7 +141,7 @@ def test_without_marks_a_lost_tail_is_never_told(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_nobody_can_send_again_is_lost_after_the_generation_interval(kind: str) -> None:
+def test_a_gap_without_repair_is_lost_after_the_generation_interval(kind: str) -> None:
     """Each message is delivered or reported lost, and none is both: here every repair is lost on its way."""
     network = Network(kind, 2, Faults(), source=UNBATCHED, receiver=ReceiverSettings(generation_ns=2 * SECOND))
     network.run(SECOND)

@@ -75,7 +75,7 @@ def test_two_topics_are_asked_for_in_one_datagram(packets: list[Packet]) -> None
     assert {tuple(packet.fields["lbmr.tqr.name"]) for packet in queries} == {("orders", "trades")}
 
 
-def test_what_an_advertisement_says(packets: list[Packet]) -> None:
+def test_fields_of_an_advertisement(packets: list[Packet]) -> None:
     first, *later = [p for p in packets if "lbmr.tir.name" in p.fields and p.fields["ip.src"] == ["10.0.0.1"]]
     assert first.fields["lbmr.tir.ttl"] == ["16"]
     assert {packet.fields["lbmr.tir.ttl"][0] for packet in later} == {"60"}

@@ -97,7 +97,7 @@ def test_sources_on_other_transports_are_joined_at_their_places(place: str, tran
         lbmr.LbtruTransport("10.1.2.3", None, 14380),
     ],
 )
-def test_what_cannot_be_joined_is_no_source_for_us(transport: lbmr.Transport) -> None:
+def test_a_transport_that_cannot_be_joined_is_no_source(transport: lbmr.Transport) -> None:
     """A transport that is not spoken here, a group that is none, and LBT-RU of old without a session ID."""
     assert source_record(attrs.evolve(advertisement("a", RECORD, 60), transport=transport), ()) is None
 

@@ -18,7 +18,7 @@ STEPS = st.tuples(
 
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=100, deadline=None)
-def test_a_receiver_that_stays_is_told_exactly_what_there_is(steps: list[tuple[str, int, int]]) -> None:
+def test_a_receiver_that_stays_learns_exactly_the_live_sources(steps: list[tuple[str, int, int]]) -> None:
     """T-403, T-409, T-412, T-415: after whatever others did, it has heard of every source that the service has."""
     played = Played(attrs.evolve(CONFIG, max_clients=9))
     heard: dict[bytes, srs.SourceInfo] = {}

@@ -132,7 +132,7 @@ def test_a_new_receiver_is_served_without_the_source() -> None:
     assert played.found == []
 
 
-def test_only_who_wants_a_topic_is_told() -> None:
+def test_only_contexts_that_want_a_topic_receive_its_records() -> None:
     """T-403, T-404, T-412: creation and deletion go to interested contexts only; interest goes to none."""
     played = domain()
     played.pair()
@@ -202,7 +202,7 @@ def test_two_services_are_used_at_once() -> None:
     assert played.withdrawn("receiver") == ORDERS
 
 
-def test_a_restarted_service_is_told_everything_again() -> None:
+def test_a_restarted_service_receives_all_records_again() -> None:
     """T-407, T-402: it knows nothing, and nobody loses anything."""
     played = domain()
     played.pair()
@@ -219,7 +219,7 @@ def test_a_restarted_service_is_told_everything_again() -> None:
     assert played.discovered("late") == ORDERS
 
 
-def test_what_was_deleted_during_an_outage_is_gone_after_the_exchange() -> None:
+def test_a_source_deleted_during_an_outage_is_gone_after_the_exchange() -> None:
     """Formal design, 7.10: what the full exchange does not name is older, at either end."""
     played = domain()
     played.pair()

@@ -4,7 +4,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.unresolved_receivers import PATIENCE, UnresolvedTopics
 
 
-def test_who_waits_is_told_of_ever_more_rarely() -> None:
+def test_waiting_receivers_are_reported_ever_more_rarely() -> None:
     waiting = UnresolvedTopics()
     waiting.begin("a", 0)
     waiting.begin("b", SECOND)
@@ -17,7 +17,7 @@ def test_who_waits_is_told_of_ever_more_rarely() -> None:
     assert waiting.next() == 16 * PATIENCE
 
 
-def test_who_is_resolved_is_not_told_of() -> None:
+def test_resolved_receivers_are_not_reported() -> None:
     waiting = UnresolvedTopics()
     waiting.begin("a", 0)
     waiting.end("a")

@@ -68,18 +68,18 @@ def test_setup(resume: bool) -> None:
         b"\0\0\0\1\x29\0\0\0\5abc",  # shorter than it says
     ],
 )
-def test_what_is_no_frame(octets: bytes) -> None:
+def test_malformed_frames_are_refused(octets: bytes) -> None:
     with pytest.raises(WireError):
         rsocket.decode(octets)
 
 
 @pytest.mark.parametrize("payload", [b"", bytes(11), bytes(12), bytes(12) + b"\5abc", bytes(13) + b"\5"])
-def test_what_is_no_setup(payload: bytes) -> None:
+def test_malformed_setups_are_refused(payload: bytes) -> None:
     with pytest.raises(WireError):
         rsocket.parse_setup(Frame(FrameKind.SETUP, payload=payload))
 
 
-def test_what_does_not_fit() -> None:
+def test_values_that_do_not_fit_are_refused() -> None:
     for frame in (
         Frame(FrameKind.PAYLOAD, 1 << 32),
         Frame(FrameKind.ERROR, number=-1),

@@ -82,7 +82,7 @@ def test_the_first_sign_of_life_begins_the_session() -> None:
     assert isinstance(effect, Received)
 
 
-def test_what_is_missing_is_asked_for_where_the_header_says() -> None:
+def test_missing_datagrams_are_requested_at_the_port_in_the_header() -> None:
     """P-401: by unicast to the source's NAK port."""
     machine = receiver()
     hear(machine, data(0), data(2), data(4))
@@ -117,7 +117,7 @@ def test_a_silent_source_ends_the_session_and_what_topics_lack_is_lost() -> None
 
 
 @pytest.mark.parametrize(("preactivity", "expected"), [(0, 60 * SECOND), (5 * SECOND, 5 * SECOND)])
-def test_before_anything_is_heard_another_timeout_may_count(preactivity: int, expected: int) -> None:
+def test_another_timeout_may_apply_before_the_first_datagram(preactivity: int, expected: int) -> None:
     machine = receiver(ReceiverSettings(preactivity_ns=preactivity))
     assert machine.next_timeout() == expected
     machine.handle_timeout(expected)
@@ -125,7 +125,7 @@ def test_before_anything_is_heard_another_timeout_may_count(preactivity: int, ex
     assert isinstance(ended, SessionEnded)
 
 
-def test_who_leaves_hears_nothing_more() -> None:
+def test_a_receiver_that_leaves_gets_no_more_effects() -> None:
     machine = receiver()
     machine.receive(SessionDatagrams((data(0), data(2))), 0)
     machine.receive(LeaveSession(), 0)
@@ -133,7 +133,7 @@ def test_who_leaves_hears_nothing_more() -> None:
     assert machine.abstract() == ("OVER", 2, ())
 
 
-def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
+def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
     machine = receiver()
     nak = lbtrm.encode(lbtrm.Nak(**NAMES, sqns=(1,)))
     strange = (b"?", data(0, session_id=9), data(0, nak_port=9), nak, ncf(1, form=Format.PARITY))

@@ -83,7 +83,7 @@ def test_session_messages_and_ncfs() -> None:
     assert packets(machine.take_effects()) == [lbtrm.SessionMessage(**NAMES, sm_sqn=0, lead=0, trail=0)]
 
 
-def test_what_is_no_nak_of_ours_is_dropped_and_counted() -> None:
+def test_other_datagrams_than_own_naks_are_dropped_and_counted() -> None:
     machine = opened()
     submit(machine, 0)
     machine.take_effects()
@@ -107,7 +107,7 @@ def test_messages_wait_for_a_flush() -> None:
     assert len(packets(machine.take_effects())) == 1
 
 
-def test_a_topic_that_is_gone_is_not_told_any_more() -> None:
+def test_a_closed_topic_is_no_longer_announced() -> None:
     machine = opened()
     submit(machine, 0)
     machine.take_effects()

@@ -79,7 +79,7 @@ def test_requests_are_repeated_until_there_were_too_many() -> None:
     assert "600" in ended.reason
 
 
-def test_a_client_that_is_connected_says_so_now_and_then() -> None:
+def test_a_connected_client_sends_signs_of_life() -> None:
     """Each 500 ms, with the number up to which nothing is missing."""
     machine = connected()
     assert machine.abstract() == ("CONNECTED", -1, ())
@@ -98,7 +98,7 @@ def test_it_asks_at_once_for_what_is_missing() -> None:
     assert said(hear(machine, data(3), now=1)) == []
 
 
-def test_what_was_lost_right_after_the_answer_is_asked_for() -> None:
+def test_a_datagram_lost_right_after_the_answer_is_requested() -> None:
     machine = connected()
     assert said(hear(machine, data(1))) == [lbtru.Nak(sqns=(0,), options=SID)]
 
@@ -135,7 +135,7 @@ def test_a_source_that_falls_silent_ends_the_session() -> None:
     assert isinstance(ended, SessionEnded)
 
 
-def test_who_leaves_hears_nothing_more() -> None:
+def test_a_receiver_that_leaves_gets_no_more_effects() -> None:
     machine = connected()
     machine.receive(SessionDatagrams((lbtru.encode(data(0)),)), 0)
     machine.receive(LeaveSession(), 0)
@@ -143,7 +143,7 @@ def test_who_leaves_hears_nothing_more() -> None:
     assert machine.next_timeout() is None
 
 
-def test_what_is_not_of_the_session_is_counted_and_no_sign_of_life() -> None:
+def test_foreign_datagrams_are_counted_and_are_no_sign_of_life() -> None:
     machine = receiver()
     machine.receive(SessionDatagrams((b"?",)), 0)
     wrong = (lbtru.SessionId(session_id=9),)

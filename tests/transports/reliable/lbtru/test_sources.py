@@ -107,7 +107,7 @@ def test_a_repair_goes_to_the_one_that_asked_and_an_ncf_too() -> None:
     assert packets(hear(machine, A, lbtru.Nak(sqns=(0,), format=Format.PARITY, options=SID))) == []
 
 
-def test_who_is_no_client_is_reset() -> None:
+def test_a_sender_that_is_no_client_is_reset() -> None:
     machine = opened()
     for packet in (lbtru.Ack(sqn=0, options=SID), lbtru.Nak(sqns=(0,), options=SID)):
         assert packets(hear(machine, A, packet)) == [(A, lbtru.Reset())]

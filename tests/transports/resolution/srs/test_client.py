@@ -53,7 +53,7 @@ def test_a_lost_connection_makes_records_potentially_down() -> None:
     assert lost.next_lapse() == 60
 
 
-def test_what_is_announced_again_is_up() -> None:
+def test_a_record_announced_again_is_up() -> None:
     """T-414: record by record, before the exchange is over."""
     back = client()
     back.lost(10)

@@ -70,14 +70,14 @@ def test_one_to_five_services(count: int) -> None:
         (AddPattern("a{99999999999}"), "is malformed"),
     ],
 )
-def test_what_cannot_be_written_is_the_callers_mistake(event: Any, told: str) -> None:
+def test_inputs_that_do_not_fit_the_wire_raise_misuse(event: Any, told: str) -> None:
     context = SrsContext.create(INSTANCE, [SRS], 1)
     with pytest.raises(MisuseError, match=told):
         context.receive(event, 0)
     assert context == SrsContext.create(INSTANCE, [SRS], 1)
 
 
-def test_what_is_one_too_many_is_the_callers_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_beyond_a_bound_raise_misuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "MAX_SOURCES", 1)
     for bound in ("MAX_TOPICS", "MAX_PATTERNS"):
         monkeypatch.setattr(srs_context, bound, 1)
@@ -91,7 +91,7 @@ def test_what_is_one_too_many_is_the_callers_mistake(monkeypatch: pytest.MonkeyP
             context.receive(event, 0)
 
 
-def test_what_is_removed_twice_or_never_was_is_ignored() -> None:
+def test_an_unknown_removal_is_ignored() -> None:
     played = domain()
     played.context("context")
     before = len(played.wire)
@@ -99,7 +99,7 @@ def test_what_is_removed_twice_or_never_was_is_ignored() -> None:
     assert len(played.wire) == before
 
 
-def test_what_happens_on_a_connection_of_before_is_late() -> None:
+def test_input_of_a_former_connection_is_late() -> None:
     """Formal design, 7.10."""
     played = domain()
     context = played.context("context")
@@ -168,14 +168,14 @@ def test_why_a_receiver_has_no_session() -> None:
     assert context.why("orders") == "services know 1 sources, none could be joined"
 
 
-def test_a_second_receiver_is_told_of_all_again() -> None:
+def test_a_second_receiver_gets_all_reports_again() -> None:
     played = domain()
     played.pair()
     played.feed("receiver", AddReceiver("orders"), AddPattern("^ord"), AddPattern("^ord"))
     assert played.discovered("receiver") == [("orders", 1)] * 4
 
 
-def test_what_is_not_wanted_any_more_is_forgotten() -> None:
+def test_unwanted_sources_are_forgotten() -> None:
     """Unless another receiver still wants it, or it is ours."""
     played = domain()
     played.pair()
@@ -187,7 +187,7 @@ def test_what_is_not_wanted_any_more_is_forgotten() -> None:
     assert played.services[SRS].counters()["topics_wanted"] == 0
 
 
-def test_what_is_known_is_reported_again_once_if_still_wanted() -> None:
+def test_known_sources_are_reported_again_once_if_still_wanted() -> None:
     """T27: a second after the first complaint."""
     played = domain()
     played.pair()
@@ -210,7 +210,7 @@ def test_a_lost_transport_of_ours_is_no_ones_business() -> None:
     assert len(played.wire) == before
 
 
-def test_everything_is_told_to_each_service_however_late_it_comes() -> None:
+def test_each_service_receives_all_records_however_late_it_connects() -> None:
     """T-401, T-402, T-408."""
     played = domain()
     played.context("source", SRS, SECOND_SRS)

@@ -84,7 +84,7 @@ def test_interest_is_answered_at_once_and_its_end_is_sent_back() -> None:
     assert played.service.counters()["topics_wanted"] == played.service.counters()["patterns_wanted"] == 0
 
 
-def test_who_has_not_asked_for_the_stream_or_is_away_is_not_told() -> None:
+def test_a_client_without_stream_or_connection_receives_no_records() -> None:
     """T-402: the full exchange tells."""
     played = Played()
     played.join(1)
@@ -96,7 +96,7 @@ def test_who_has_not_asked_for_the_stream_or_is_away_is_not_told() -> None:
     assert played.join(3, wants("orders"), name=2, counter=2)[1:] == [info(), info(index=2), srs.StreamRequest()]
 
 
-def test_flood_tells_all_once() -> None:
+def test_flood_sends_every_source_once() -> None:
     played = Played()
     played.join(1, info("fx.eur", 1))
     played.accept(2)
@@ -276,7 +276,7 @@ def test_bounds_cut_off(told: list[Any]) -> None:
     assert played.service.counters()["refused"] == 1
 
 
-def test_who_floods_is_cut_off() -> None:
+def test_a_client_that_floods_is_disconnected() -> None:
     """Records and frames count, and are forgotten with time; the others are served."""
     played = Played(attrs.evolve(CONFIG, max_burst=10, max_rate=1))
     played.join(1, info())
@@ -307,7 +307,7 @@ def test_clients_and_connections_are_bounded() -> None:
     assert played.service.counters()["down"] == 3
 
 
-def test_what_must_not_be_is_found() -> None:
+def test_a_broken_invariant_is_found() -> None:
     played = Played()
     played.join(1, info())
     played.service.clients[instance(1)].sources.clear()

@@ -97,7 +97,7 @@ def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> Non
     assert link.state.name == "CURRENT"
 
 
-def test_what_comes_from_another_connection_is_late() -> None:
+def test_input_of_another_connection_is_late() -> None:
     driven = Driven()
     assert not driven.link.is_on(0)
     driven.current(4)
@@ -176,7 +176,7 @@ def test_records_of_sources_are_handed_on() -> None:
     assert Driven().current().hear(payload(srs.encode(record))) == [record]
 
 
-def test_an_error_is_told_with_its_text() -> None:
+def test_an_error_is_reported_with_its_text() -> None:
     driven = Driven().current()
     driven.hear(rsocket.encode(Frame(FrameKind.ERROR, number=0x202, payload=b"too many")))
     assert driven.take()[1] == ServiceChanged(ADDRESS, up=False, reason="the service refused: error 0x202 too many")

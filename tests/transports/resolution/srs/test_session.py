@@ -25,7 +25,7 @@ def test_records_share_frames_and_keep_their_order() -> None:
     assert session.take() == b""
 
 
-def test_nothing_is_said_on_a_stream_that_nobody_asked_for() -> None:
+def test_nothing_is_sent_before_the_stream_is_requested() -> None:
     """T-402: the full exchange will tell it."""
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.say(b"record")
@@ -36,14 +36,14 @@ def test_nothing_is_said_on_a_stream_that_nobody_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(0, 1), (15_000, 15), (3_600_000, 600)])
-def test_a_client_says_how_long_it_may_be_silent_within_bounds(asked: int, granted: int) -> None:
+def test_a_client_sets_its_allowed_silence_within_bounds(asked: int, granted: int) -> None:
     """U7."""
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.on_setup(rsocket.setup_frame(rsocket.RsocketSetup(1, asked)))
     assert session.lifetime == granted * SECOND
 
 
-def test_what_a_client_sends_counts_for_a_while() -> None:
+def test_records_of_a_client_count_for_a_while() -> None:
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     assert session.spend(100, 10, 0) == 100
     assert session.spend(1, 10, SECOND // 20) == 101

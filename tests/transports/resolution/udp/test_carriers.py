@@ -24,6 +24,6 @@ def test_a_group_asks_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1:12965", "224.9.10.11:0", "224.9.10.11", "group:1"])
-def test_what_is_no_group_is_refused(address: str) -> None:
+def test_an_address_that_is_no_group_is_refused(address: str) -> None:
     with pytest.raises(MisuseError, match=address.partition(":")[0]):
         MulticastGroup(address)

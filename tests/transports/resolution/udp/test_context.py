@@ -72,7 +72,7 @@ def test_a_receiver_finds_a_source_that_was_there_before() -> None:
     assert domain.found == [(20_020 * MS, B, "orders", RECORD)]
 
 
-def test_a_receiver_finds_at_once_what_its_context_has_heard() -> None:
+def test_a_receiver_finds_sources_that_its_context_knows_at_once() -> None:
     """T-004, T-028: no wait."""
     domain = pair()
     domain.feed(B, AddReceiver("trades"))
@@ -302,7 +302,7 @@ def test_our_own_receivers_hear_of_the_end() -> None:
     assert [effect for _, _, effect in domain.others if isinstance(effect, Withdrawn)] == [Withdrawn("orders", RECORD)]
 
 
-def test_a_last_word_is_said_before_the_context_falls_silent() -> None:
+def test_a_final_advertisement_leaves_before_the_context_falls_silent() -> None:
     """The final advertisement waits for its limit."""
     slow = attrs.evolve(
         SAFE,

@@ -144,7 +144,7 @@ def test_a_source_is_reported_once_and_again_after_a_loss() -> None:
     assert found(machine) == [("orders", RECORD)]
 
 
-def test_what_was_heard_before_is_joined_at_once() -> None:
+def test_a_known_source_is_joined_at_once() -> None:
     """T-005, T-028; not what is lost, for nobody knows whether it is still there."""
     machine = Querier()
     machine.receive(tells("orders", RECORD), 0)

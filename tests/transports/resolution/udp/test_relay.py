@@ -187,7 +187,7 @@ def test_nonsense_is_counted_and_makes_nobody_a_client() -> None:
     }
 
 
-def test_of_a_malformed_datagram_the_whole_records_are_forwarded() -> None:
+def test_the_whole_records_of_a_malformed_datagram_are_forwarded() -> None:
     """tr.md, lbmrd: the remainder is dropped and told of; who sent it is a client."""
     relay = known(A)
     relay.receive(DatagramArrived(QUERY[:-1], B), 1)

@@ -88,7 +88,7 @@ def test_active_relays_are_used_in_turn() -> None:
     assert {100 <= later - earlier <= 300 for earlier, later in pairwise(changes[2:])} == {True}
 
 
-def test_while_none_is_active_all_are_tried_twice_as_quickly() -> None:
+def test_all_relays_are_tried_twice_as_fast_while_none_is_active() -> None:
     relays = started(A, B)
     turns = [relays.pick(now * MS) for now in range(10_000)]
     changes = [now for now, (earlier, later) in enumerate(pairwise(turns)) if earlier != later]
@@ -102,7 +102,7 @@ def test_the_first_one_that_answers_is_used() -> None:
     assert relays.pick(7) == B
 
 
-def test_a_silent_relay_is_inactive_and_told_of() -> None:
+def test_a_silent_relay_is_inactive_and_logged() -> None:
     """T-219: two of three may fail."""
     relays = started(A, B, C)
     for address in (A, B, C):
