@@ -1,4 +1,4 @@
-"""Runs of messages that are not plain: what belongs to one, and what is in it."""
+"""Runs of messages with chained headers: their limits and their content."""
 
 import pytest
 from hypothesis import given
@@ -91,7 +91,7 @@ def test_a_chain_that_cannot_be_is_in_no_run(chain: bytes) -> None:
 
 
 def test_elements_that_make_no_sense_are_the_applications() -> None:
-    """A receiver cannot judge what an application says to another; the payload is delivered as it is."""
+    """A receiver cannot judge the application's elements; the payload is delivered unchanged."""
     stream = data(1, b"p", h.ApplicationChain(first=6, chain=b"\xff\x09\0\0abcde"))
     assert pieces(stream, 0, 1) == [ChainedPiece(b"p", None, 0)]
 

@@ -1,4 +1,4 @@
-"""Messages in pieces, and whole again."""
+"""Messages in pieces, and their reassembly."""
 
 from random import Random
 
@@ -36,7 +36,7 @@ def check_invariants(reassembly: FragmentReassembly) -> None:
 
 
 def cut_up(number: int, payload: bytes, room: int = ROOM, properties: int = 0) -> list[tuple[int, ChainedPiece]]:
-    """Number and content of each piece, as they come off the wire."""
+    """Return number and content of each piece, as decoded from the wire."""
     found = []
     for place, octets in enumerate(cut(7, number, payload, room, properties)):
         message, end = lbmc.decode(octets)
@@ -51,7 +51,7 @@ def piece(offset: int, size: int, of: int, first: int = 0) -> ChainedPiece:
 
 
 def passed(reassembly: FragmentReassembly) -> list[tuple[int, int]]:
-    """What is of no use, all of which the application is to hear of."""
+    """Return the passed numbers, all of which are reported as lost."""
     check_invariants(reassembly)
     everything, lost = reassembly.take_passed()
     assert everything == lost
@@ -183,7 +183,7 @@ def test_a_message_whose_first_piece_was_lost_is_lost() -> None:
 
 
 def test_numbers_that_went_to_others_end_a_message() -> None:
-    """A source died before it had sent all of it; its next life goes on amid the numbers (T20)."""
+    """A source died before it had sent all pieces; its next life uses the remaining numbers (T20)."""
     reassembly = FragmentReassembly()
     reassembly.add(0, piece(0, 50, 200))
     reassembly.settle(4, 9)
@@ -214,7 +214,7 @@ def test_a_message_that_the_stores_have_only_in_part_is_reported() -> None:
 
 
 def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest goes, and is told."""
+    """The oldest message is given up and reported."""
     monkeypatch.setattr(module, "MAX_PARTIAL_BYTES", PIECE_BYTES + 100)
     reassembly = FragmentReassembly()
     for first in range(0, 90, 30):

@@ -1,4 +1,4 @@
-"""Places, the transports of advertisements, source strings and OTIDs say the same."""
+"""Places, transports of advertisements, source strings and OTIDs are equivalent."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,9 @@ MULTICAST = lbmr.LbtrmTransport("10.29.3.4", "224.10.10.10", 0x0102030A, 14_400,
 
 
 @given(TRANSPORTS)
-def test_a_written_source_string_is_read_back(transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport) -> None:
+def test_a_written_source_string_is_read_back(
+    transport: lbmr.TcpTransport | lbmr.LbtruTransport | lbmr.LbtrmTransport,
+) -> None:
     """P-616."""
     assert joinable(transport) == transport
     assert read(written(transport)) == read(f"{written(transport)}[77]") == transport
@@ -30,7 +32,7 @@ def test_a_written_source_string_is_read_back(transport: lbmr.TcpTransport | lbm
 
 
 def test_the_forms() -> None:
-    """P-616: TCP is joined at an address, the others at what the source string says."""
+    """P-616: TCP is joined at an address, the others at their source string."""
     tcp, unicast = lbmr.TcpTransport("10.0.0.1", 0x55, 14_371), lbmr.LbtruTransport("10.0.0.1", 0x55, 14_380)
     assert (place_of(tcp), written(tcp)) == ("10.0.0.1:14371", "TCP:10.0.0.1:14371:00000055")
     assert place_of(unicast) == written(unicast) == "LBT-RU:10.0.0.1:14380:00000055"

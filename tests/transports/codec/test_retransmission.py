@@ -1,4 +1,4 @@
-"""Retransmissions made from the bytes of a run: the same as message by message."""
+"""Retransmissions built from the bytes of a run equal those built message by message."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ CHAINS: list[tuple[h.Header, ...]] = [
 def test_a_run_is_sent_again_as_its_messages_are(
     session: int, sender: int, payloads: list[bytes], proactive: bool, data: st.DataObject, chain: tuple[h.Header, ...]
 ) -> None:
-    """The chain of a message that is not plain goes with it."""
+    """The chain of a message is retransmitted with it."""
     messages = [codec.Recovered(session, sender, place, one, proactive, chain) for place, one in enumerate(payloads)]
     block = b"".join(message.data for message in messages)
     skip = data.draw(st.integers(0, len(messages)))
@@ -43,7 +43,7 @@ def test_a_run_is_sent_again_as_its_messages_are(
 
 
 def test_a_run_of_messages_that_all_have_no_room_is_not_sent_again() -> None:
-    """They are alike, and so many that they are taken at once."""
+    """The messages are uniform, and enough of them to be handled at once."""
     block = b"".join(
         codec.Recovered(1, 1, place, bytes(lbmc.MAX_MESSAGE - 12)).data for place in range(uniform_runs.MANY)
     )

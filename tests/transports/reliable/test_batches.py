@@ -16,7 +16,7 @@ MS = MILLISECOND
 
 
 def message(size: int) -> bytes:
-    """A message of so many bytes in all."""
+    """Return a message of `size` bytes in total."""
     return lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 1, 2, (), bytes(size - DATA_HEADER.size)))
 
 

@@ -1,4 +1,4 @@
-"""What the sessions say, read by the public dissectors."""
+"""The packets of sessions, decoded by public dissectors."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ REASSEMBLE = "lbmc.reassemble_fragments:TRUE"
 
 
 def captured(network: Network, path: Path) -> Path:
-    """Everything that was said, each datagram once: to the first receiver, where it is for each."""
+    """Return every datagram once: to the first receiver if it is sent to each."""
     capture = Capture()
     multicast = network.kind == "lbtrm"
     seen = None
@@ -62,7 +62,7 @@ def kinds(packets: list[Packet], kind: str) -> set[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_datagram_is_what_it_is_to_the_public_dissectors(kind: str, tmp_path: Path) -> None:
-    """Zero malformed; large messages are put together; NAKs are warnings by nature."""
+    """No datagram is malformed; large messages are reassembled; dissectors show NAKs as warnings."""
     network = played(kind)
     path = captured(network, tmp_path / "session.pcap")
     packets = dissect(path, {}, REASSEMBLE)

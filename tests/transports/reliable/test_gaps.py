@@ -1,4 +1,4 @@
-"""Missing datagrams: when they are asked for, silenced, found again and given up."""
+"""Missing datagrams: requests, silence after an NCF, arrival, and loss."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -19,7 +19,7 @@ MS = MILLISECOND
 
 
 class Driven:
-    """Gaps, with what they give up."""
+    """Gaps with their effects."""
 
     def __init__(self, settings: ReceiverSettings = LBTRM_RECEIVER, high: int = -1, seed: int = 1) -> None:
         self.out: list[ReceiverEffect] = []
@@ -35,7 +35,7 @@ class Driven:
         return [(loss.first, loss.count, loss.reason) for loss in out if isinstance(loss, DatagramsLost)]
 
     def asks(self, until: int) -> list[tuple[int, list[int]]]:
-        """What is asked for when, up to an instant; what is old is given up."""
+        """Return the requests with their instants up to an instant; old gaps are given up."""
         found = []
         while (due := self.gaps.next()) is not None and due <= until:
             self.gaps.expire(due, self.out)
@@ -75,7 +75,7 @@ def test_an_initial_backoff_of_0_asks_at_once() -> None:
 
 
 def test_a_newer_loss_does_not_wait_for_an_older_one() -> None:
-    """The product's one timer for all is not copied: an NCF silences what it names, and nothing else."""
+    """Unlike the product there is no timer for all gaps: an NCF silences its own numbers only."""
     driven = Driven()
     driven.take(0, 2)
     assert driven.asks(75 * MS)
@@ -135,7 +135,7 @@ def test_without_naks_gaps_are_sat_out() -> None:
 
 
 def test_below_the_trail_it_is_given_up_at_once_and_never_asked_for() -> None:
-    """T29: and what is not below it stays."""
+    """T29: datagrams at or above the trail stay."""
     driven = Driven()
     driven.gaps.advance(4, driven.out)
     driven.take(6)
@@ -188,7 +188,7 @@ def test_stale_deadlines_do_not_pile_up() -> None:
     )
 )
 def test_a_datagram_is_missing_until_it_arrives_or_is_given_up(steps: list[tuple[str, int]]) -> None:
-    """Against sets of numbers."""
+    """Compared with sets of numbers."""
     driven, now = Driven(), 0
     known, heard, gone = -1, set[int](), set[int]()
     for step, number in steps:

@@ -15,7 +15,7 @@ def told(octets: bytes) -> list[tuple[int, int]]:
 
 
 def played(found: TopicMarks, until: int) -> list[tuple[int, list[tuple[int, int]]]]:
-    """What is told when, in seconds."""
+    """Return the announced topics with their instants, in seconds."""
     done = []
     while found.next is not None and found.next <= until:
         now = found.next

@@ -1,4 +1,4 @@
-"""What a source remembers of the NAKs that it answered."""
+"""Recent answers of a source to NAKs."""
 
 from stablecast.transports.reliable.nak_answers import NakAnswers, RecentAnswer
 
@@ -8,7 +8,7 @@ def test_a_datagram_without_naks_has_no_recent_answer() -> None:
 
 
 def test_only_the_first_nak_in_the_ignore_interval_gets_an_ncf() -> None:
-    """T29: and the interval counts from the last retransmission."""
+    """T29: the interval counts from the last retransmission."""
     answers = NakAnswers(500)
     answers.on_sent(3, 100)
     assert [answers.lately(3, now) for now in (101, 200, 599)] == [

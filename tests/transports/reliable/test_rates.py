@@ -26,7 +26,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
 
 
 def test_the_datagram_over_the_limit_is_queued_and_the_next_send_is_blocked() -> None:
-    """A runner-up of the traps: the datagram over the limit succeeds; what comes after it waits."""
+    """A runner-up of the traps: the datagram over the limit succeeds, later ones wait."""
     limiter = RateLimiter(PER_INTERVAL)
     assert limiter.admit(data(0), 0)
     assert limiter.admit(data(1), 9 * MS)
@@ -71,7 +71,7 @@ def test_retransmissions_are_queued_and_then_shed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_retransmissions_count_as_data_where_they_share_the_limit() -> None:
-    """LBT-RM; and with the next interval they leave first, for they are older."""
+    """LBT-RM: in the next interval retransmissions leave first because they are older."""
     limiter = RateLimiter(SHARED)
     assert limiter.repair(data(0, 500), 0) is RepairVerdict.SENT
     assert limiter.admit(data(9, 500), 0)

@@ -1,4 +1,4 @@
-"""A receiver's session, whatever the protocol: what is read, asked for, counted, and over."""
+"""A receiver's session without a protocol: decoding, requests, counters, and the end."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -20,7 +20,7 @@ ASIDES = {b"F": OtherDatagram.FOREIGN, b"O": OtherDatagram.OTHER, b"R": OtherDat
 
 
 class Phase(IntEnum):
-    """There, or not."""
+    """The states of the simplest session."""
 
     HERE = 0
     GONE = 1
@@ -28,7 +28,7 @@ class Phase(IntEnum):
 
 @attrs.define
 class Plain(ReceiverMachine):
-    """The simplest protocol: `D5` is the datagram 5, `S7` says that 7 is the newest, `N5` refuses 5."""
+    """The simplest protocol: `D5` is the datagram 5, `S7` states that 7 is the newest, `N5` refuses 5."""
 
     settings: ReceiverSettings = SETTINGS
     state: Phase = Phase.HERE
@@ -109,7 +109,7 @@ def test_session_messages_and_refusals_are_signs_of_life_and_what_is_not_ours_is
 
 
 def test_after_the_end_nothing_is_taken_and_nothing_is_due() -> None:
-    """What came before a reset in the same read goes up."""
+    """Datagrams before a reset in the same read are delivered."""
     machine = Plain("a:1", 5, 1, 0)
     (received,) = hear(machine, b"D0", b"R", b"D1")
     assert isinstance(received, Received)
@@ -142,7 +142,7 @@ def test_artificial_loss_is_counted_before_anything_is_read() -> None:
 
 
 def test_datagrams_that_continue_the_session_are_handled_at_once() -> None:
-    """Until the series breaks; then each datagram is looked at."""
+    """After the series breaks, each datagram is handled alone."""
     machine = Plain("a:1", 5, 1, 0)
     hear(machine, b"D0", now=1)
     (received,) = hear(machine, b"D1", b"D2", b"S3", b"D3", now=2)

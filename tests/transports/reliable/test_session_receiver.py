@@ -1,4 +1,4 @@
-"""The receiver's side of a session: what goes up, what is asked for, what is lost."""
+"""The receiver's side of a session: deliveries, requests, losses."""
 
 import pytest
 
@@ -20,7 +20,7 @@ PIECE = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 7, 5, (Fragment(first_sq
 
 
 class Driven:
-    """A session that asks at once."""
+    """A session that requests at once."""
 
     def __init__(self, settings: ReceiverSettings = LBTRU_RECEIVER) -> None:
         self.session = SessionReception.of(settings, 1)
@@ -38,7 +38,7 @@ class Driven:
 
 
 def runs(effects: list[object]) -> list[tuple[int, int, int]]:
-    """Topic, first number and count of the runs that went up."""
+    """Return topic, first number and count of the delivered runs."""
     items = [item for effect in effects if isinstance(effect, Received) for item in effect.items]
     return [(item.topic_index, item.first, item.count) for item in items if isinstance(item, Run)]
 
@@ -125,7 +125,7 @@ def test_a_nak_fits_a_frame() -> None:
 
 
 def test_datagrams_and_topics_are_given_up_each_for_itself() -> None:
-    """Worked example of the reference: the datagram after the generation interval, the topic after it was told of."""
+    """Worked example of the reference: the datagram after the generation interval, the topic after its mark."""
     driven = Driven()
     driven.hear((0, block(7, 0, 1)))
     driven.session.on_standing(1, 0, SECOND // 5)
@@ -148,7 +148,7 @@ def test_pieces_and_control_messages_go_up_as_they_are() -> None:
 
 
 def test_marks_do_not_go_up() -> None:
-    """Whoever heard them counted them as malformed: they are the session's own, and none of their business."""
+    """Marks belong to the session. An application's end would count them as malformed."""
     driven = Driven()
     driven.hear((0, block(7, 0, 1)))
     assert driven.hear((1, message([(7, 0), (8, 4)]))) == []

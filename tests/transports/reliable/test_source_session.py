@@ -1,4 +1,4 @@
-"""One source session: datagrams, session messages, marks, and what becomes of NAKs."""
+"""One source session: datagrams, session messages, marks, and answers to NAKs."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ SINGLE = SourceSettings(batch_bytes=1)
 
 
 class Driven:
-    """A session and what it says."""
+    """A session and its packets."""
 
     def __init__(self, settings: SourceSettings = SINGLE, rates: RateSettings = UNLIMITED) -> None:
         self.said: list[Addressed] = []
@@ -60,7 +60,7 @@ class Driven:
         return self.take()
 
     def play(self, until: int) -> list[tuple[int, object]]:
-        """What it says on its own, with the instant in milliseconds."""
+        """Return the packets that timers cause, with their instants in milliseconds."""
         found = []
         while (due := self.session.next_timeout()) is not None and due <= until:
             self.session.handle_timeout(due)
@@ -71,7 +71,7 @@ class Driven:
 
 
 def one_by_one(packet: SourcePacket) -> list[SourcePacket]:
-    """The datagrams of a series as what each of them is."""
+    """Return the datagrams of a series as single datagrams."""
     if not isinstance(packet, DatagramSeries):
         return [packet]
     first, trail = packet.number, packet.trail
@@ -96,7 +96,7 @@ def test_datagrams_are_numbered_from_0_and_state_the_trail() -> None:
 
 
 def test_datagrams_that_leave_together_state_one_trail_at_or_below_all_of_them() -> None:
-    """And is, datagram by datagram, what leaves one by one; those that the window has no room for go with the next."""
+    """They equal datagrams that leave one by one. Those beyond the window leave it with the next series."""
     driven = Driven(SourceSettings(batch_bytes=1, window_bytes=100))
     for said in (4, 2):
         driven.session.submit(Submit(1, block(7, driven.next, said)), 0)
@@ -143,7 +143,7 @@ def test_session_messages_grow_rare_and_only_data_starts_them_again() -> None:
 
 
 def test_idle_topics_are_announced_as_data() -> None:
-    """TSNI after 5 s; it is data of the session: session messages start again."""
+    """TSNI after 5 s is data of the session, so session messages start again."""
     driven = Driven()
     driven.send(topic=7)
     driven.send(topic=8)
@@ -161,7 +161,7 @@ def test_pending_messages_leave_before_the_marks() -> None:
 
 
 def test_nak_is_answered_by_the_datagram_again() -> None:
-    """P-401: with the trail of now, ascending, and to the one who asked."""
+    """P-401: with the current trail, ascending, and to the requester."""
     driven = Driven()
     for _ in range(4):
         driven.send()
@@ -175,7 +175,7 @@ def test_nak_is_answered_by_the_datagram_again() -> None:
 
 
 def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> None:
-    """T29: the NCF stands behind the retransmissions, and tells all that is refused in one list."""
+    """T29: the NCF follows the retransmissions and lists all refused numbers."""
     driven = Driven()
     for _ in range(3):
         driven.send()
@@ -191,7 +191,7 @@ def test_a_nak_within_the_ignore_interval_gets_one_ncf_and_then_silence() -> Non
 
 
 def test_a_repair_for_one_receiver_does_not_ignore_another() -> None:
-    """U21: where the asker alone hears the repair."""
+    """U21: only the requester receives the repair."""
     driven = Driven()
     driven.send()
     driven.nak(0, to="one")
@@ -214,7 +214,7 @@ def test_old_datagrams_are_not_retransmitted() -> None:
 
 
 def test_retransmissions_over_the_limit_wait_and_then_are_shed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NCFs with the reasons delayed and shed; what waits is told so each time, and waits once."""
+    """NCFs with the reasons delayed and shed; each further NAK is refused, and the datagram waits once."""
     monkeypatch.setattr("stablecast.transports.reliable.rates.MAX_QUEUED_REPAIRS", 1)
     driven = Driven(rates=RateSettings(10 * MS, 1 << 50, repair_bits=60 * 8 * 100))
     for _ in range(3):
@@ -256,7 +256,7 @@ def test_an_ncf_fits_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_rate_limit_queues_and_then_blocks() -> None:
-    """A runner-up of the traps. What waits is neither told nor asked for; nothing else makes the session speak."""
+    """A runner-up of the traps. Waiting datagrams are neither announced nor requested, and cause no session message."""
     driven = Driven(SourceSettings(batch_bytes=1, linger_ns=0, sm_min_ns=5 * MS), RateSettings(10 * MS, 60 * 8 * 100))
     assert numbers(driven.send(3)) == [0]
     assert driven.session.abstract() == ("OPEN", 0, 0, 2)
@@ -296,7 +296,7 @@ def test_copies_for_clients_count() -> None:
 
 
 def test_a_closed_session_lingers_and_answers() -> None:
-    """With its last source a session's duty to send again would die: so it goes on for a while, without marks."""
+    """The duty to retransmit would end with the last source, so the session lingers, without marks."""
     driven = Driven(SourceSettings(linger_ns=6 * SECOND, sm_min_ns=9 * SECOND))
     driven.send(mark=BatchMark.BEGIN)
     driven.session.close(True, 0)

@@ -1,4 +1,4 @@
-"""The sessions of a context: they share the rate limit, and speak by the protocol that they are given."""
+"""The sessions of a context, which share the rate limit and use a given protocol."""
 
 import attrs
 import pytest
@@ -30,7 +30,7 @@ HALF = RateSettings(10 * MS, 60 * 8 * 100)
 
 @attrs.define
 class Plain(SourceSessions):
-    """The simplest protocol: a datagram is a letter and a number, for "all"; what is heard is a number to repeat."""
+    """The simplest protocol: a datagram is a letter and a number, for "all"; input is a number to repeat."""
 
     over: list[int] = attrs.field(factory=list)
 
@@ -74,7 +74,7 @@ def timeout(sources: SourceSessions, now: int) -> list[SourceEffect]:
 
 
 def test_one_session_at_the_limit_blocks_all_of_the_context() -> None:
-    """And `Unblocked` comes once, with the interval in which the last that waited leaves."""
+    """`Unblocked` comes once, in the interval in which the last waiting datagram leaves."""
     sources = opened(HALF, 1, 2)
     submit(sources, 1, 3)
     assert sources.blocked

@@ -49,7 +49,7 @@ def matches(pattern: str) -> srs.PatternInfo:
 
 
 class Played:
-    """A service, its clients by connection, and what they were sent."""
+    """A service, its clients by connection, and the records sent to them."""
 
     def __init__(self, config: ServiceConfig = CONFIG) -> None:
         self.service = ResolutionService(9, config)
@@ -69,7 +69,7 @@ class Played:
         return self.take()
 
     def join(self, connection: int, *told: srs.Message, counter: int | None = 1, name: int = 0) -> list[srs.Message]:
-        """A client that has told all; returns what it was told."""
+        """Connect a client that announces all its records, and return the records sent to it."""
         self.accept(connection)
         frames = (tell(*told),) if told else ()
         heard = self.send(connection, SETUP, register(name or connection, counter), *frames, ASK)

@@ -1,4 +1,4 @@
-"""Patterns of ours and of others."""
+"""Own patterns and those of others."""
 
 import pytest
 

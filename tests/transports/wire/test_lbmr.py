@@ -210,7 +210,7 @@ TRAILER = "84 08 8000 00000000 80 04 000c"
     ],
 )
 def test_the_valid_records_of_a_malformed_packet_are_decoded(octets: str, names: str, told: str | None) -> None:
-    """A malformed advertisement is left out; a record without end ends the packet; a trailer tells nothing."""
+    """A malformed advertisement is skipped; a record without end ends the packet; a malformed trailer has no options."""
     reading = lbmr.read(bytes.fromhex(octets))
     packet = reading.packet
     assert isinstance(packet, Packet)
@@ -222,7 +222,7 @@ def test_the_valid_records_of_a_malformed_packet_are_decoded(octets: str, names:
 
 @given(BROKEN)
 def test_the_decoded_part_of_a_mutilated_packet_is_a_packet(octets: bytes) -> None:
-    """What relays send on of a malformed datagram can be written, and is whole."""
+    """Relays can encode and forward the valid part of a malformed datagram."""
     try:
         packet = lbmr.read(octets).packet
     except WireError:

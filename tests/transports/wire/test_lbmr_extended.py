@@ -1,4 +1,4 @@
-"""The packets that others send: there and back, and nothing but WireError comes out of bad bytes."""
+"""The packets of other senders: round trips, and nothing but WireError for bad bytes."""
 
 import attrs
 import pytest

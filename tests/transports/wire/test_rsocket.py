@@ -1,4 +1,4 @@
-"""RSocket frames: there and back, in any pieces, and never from nonsense."""
+"""RSocket frames: round trips, in any pieces, and refusal of malformed frames."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ def test_nonsense_is_refused_or_means_the_same_when_written_again(octets: bytes)
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_setup(resume: bool) -> None:
-    """U7: how often a client speaks, and how long it may be silent."""
+    """U7: the keepalive interval of a client, and its allowed silence."""
     setup = RsocketSetup(5000, 15_000, "a/b", "c/d")
     frame = rsocket.setup_frame(setup)
     if resume:

@@ -1,4 +1,4 @@
-"""The messages of SRS: there and back, never from nonsense, and as public dissectors read them."""
+"""The messages of SRS: round trips, refusal of malformed ones, and public dissectors."""
 
 from pathlib import Path
 from typing import Any, get_args

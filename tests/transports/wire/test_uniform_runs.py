@@ -1,4 +1,4 @@
-"""Columns find what a walk from message to message finds."""
+"""Columns find the same as a walk from message to message."""
 
 from itertools import accumulate
 

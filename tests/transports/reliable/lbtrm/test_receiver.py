@@ -74,7 +74,7 @@ def test_the_rows_do_what_the_library_does(events: list[ListeningEvent]) -> None
 
 
 def test_the_first_sign_of_life_begins_the_session() -> None:
-    """BOS comes with activity of any kind, and says nothing of topics."""
+    """Activity of any kind reports BOS, which contains nothing about topics."""
     machine = receiver()
     assert hear(machine, standing(4)) == [Began()]
     assert machine.abstract() == ("ACTIVE", 4, ())
@@ -163,7 +163,7 @@ def test_a_datagram_names_its_session() -> None:
 
 
 def test_a_series_is_taken_at_once_and_what_breaks_it_one_by_one() -> None:
-    """A repair, a gap and a session message among data: the same comes up, and is counted, as one at a time."""
+    """A repair, a gap and a session message among data: effects and counters equal those of single datagrams."""
     datagrams = [data(0), data(1), data(2), data(4), data(3, again=True), standing(4), data(5), data(6, trail=2)]
     together, apart = receiver(), receiver()
     effects = hear(together, *datagrams)

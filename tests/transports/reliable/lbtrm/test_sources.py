@@ -1,4 +1,4 @@
-"""The LBT-RM sources of a context: bytes to the group, NAKs from anybody."""
+"""The LBT-RM sources of a context: bytes to the group, NAKs from any receiver."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def nak(*numbers: int, form: int = Format.SELECTIVE, **other: int) -> bytes:
 
 
 def test_data_is_what_the_product_sends() -> None:
-    """As observed: unicast NAKs, group size 3, symbol sqn mod 8; sent again, one flag differs."""
+    """As observed: unicast NAKs, group size 3, symbol sqn mod 8; a retransmission differs in one flag."""
     machine = opened()
     for first in range(10):
         submit(machine, first)
@@ -131,7 +131,7 @@ def test_at_the_rate_limit_the_context_is_blocked() -> None:
 
 
 def test_a_session_leaves_in_silence() -> None:
-    """As observed: no farewell. It is gone after it lingered."""
+    """As observed, there is no message for the end. The session ends after it lingered."""
     machine = opened()
     submit(machine, 0)
     machine.take_effects()

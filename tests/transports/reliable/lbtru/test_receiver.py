@@ -1,4 +1,4 @@
-"""A receiver's session with one LBT-RU source: connecting, staying, losing it."""
+"""A receiver's session with one LBT-RU source: connection, signs of life, loss."""
 
 import pytest
 from hypothesis import given
@@ -92,7 +92,7 @@ def test_a_connected_client_sends_signs_of_life() -> None:
 
 
 def test_it_asks_at_once_for_what_is_missing() -> None:
-    """P-401: the initial backoff is 0, for nobody else may have lost the same."""
+    """P-401: the initial backoff is 0, because no other receiver can have lost the same datagram."""
     machine = connected()
     assert said(hear(machine, data(0), data(2))) == [lbtru.Nak(sqns=(1,), options=SID)]
     assert said(hear(machine, data(3), now=1)) == []

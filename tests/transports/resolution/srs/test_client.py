@@ -1,4 +1,4 @@
-"""A client's life at a service: connections, marks, lifetimes."""
+"""The life cycle of a client at a service: connections, marks, lifetimes."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ def abstract(client: ServiceClient) -> tuple[str, int, int, int, int]:
 
 
 def client(source_ns: int = 100, interest_ns: int = 50) -> ServiceClient:
-    """On connection 1, with two sources and an interest, all told."""
+    """Return a client on connection 1 that has announced two sources and an interest."""
     made = ServiceClient(b"instance", 1, source_ns, interest_ns, connection=1, counter=1)
     made.sources = {b"1": 1, b"2": 1}
     made.interests = {ORDERS: 1}
@@ -81,7 +81,7 @@ def test_each_kind_has_its_lifetime() -> None:
 
 
 def test_a_lifetime_runs_from_the_break_of_the_announcing_connection() -> None:
-    """Formal design, 7.10: a connection that never told all does not prolong what it did not name."""
+    """Formal design, 7.10: a connection without complete exchange does not prolong records that it did not name."""
     flapping = client()
     flapping.lost(10)
     flapping.hello(2, 2, 20)
@@ -102,7 +102,7 @@ def test_a_newer_hello_replaces_a_connection_that_is_still_there() -> None:
 
 @pytest.mark.parametrize(("counter", "late"), [(0, False), (1, True), (2, True), (3, False)])
 def test_a_hello_is_late_if_its_number_is_not_higher(counter: int, late: bool) -> None:
-    """Formal design, 7.10; 0 is a context that does not count."""
+    """Formal design, 7.10; 0 is a context that does not number connections."""
     assert ServiceClient(b"instance", 1, 0, 0, connection=1, counter=2).is_late(counter) is late
 
 

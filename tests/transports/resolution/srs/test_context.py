@@ -1,4 +1,4 @@
-"""A context's side of resolution over services: what it refuses, forgets, leaves aside. See also `test_srs_traps`."""
+"""A context's side of resolution over services: refused, forgotten and ignored input. See also `test_srs_traps`."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def domain(*services: str) -> SrsDomain:
 
 
 def said(context: SrsContext, *messages: srs.Message) -> BytesReceived:
-    """What the context's first service might say."""
+    """Return messages of the context's first service."""
     payload = b"".join(map(srs.encode, messages))
     frame = Frame(FrameKind.PAYLOAD, 5, FrameFlag.NEXT, payload=payload)
     return BytesReceived(context.links[0].connection, rsocket.encode(frame))
@@ -143,7 +143,7 @@ def test_interest_of_others_is_left_aside() -> None:
 
 
 def test_a_deletion_is_believed_in_both_forms() -> None:
-    """T-016: what is deleted is known no more."""
+    """T-016: a deleted source is no longer known."""
     played = domain()
     context = played.context("context")
     played.feed("context", AddReceiver("orders"))
@@ -176,7 +176,7 @@ def test_a_second_receiver_gets_all_reports_again() -> None:
 
 
 def test_unwanted_sources_are_forgotten() -> None:
-    """Unless another receiver still wants it, or it is ours."""
+    """A source stays if another receiver wants it, or if it is an own source."""
     played = domain()
     played.pair()
     played.feed("receiver", source(index=9), AddPattern("^ord"), RemoveReceiver("orders"))
@@ -259,7 +259,7 @@ def test_the_grace_does_not_outlive_the_connection() -> None:
 
 
 def test_interest_may_end_while_no_service_is_there() -> None:
-    """The next full exchange does not name it (T-402); with flood, what is known stays known."""
+    """The next full exchange does not name it (T-402); with flood, known sources stay known."""
     played = SrsDomain()
     played.service(SRS)
     played.context("source")

@@ -1,4 +1,4 @@
-"""The service: what each frame and record does, what is refused, and who is cut off. See also `test_srs_traps`."""
+"""The service: effects of each frame and record, refusals, and disconnections. See also `test_srs_traps`."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from tests.transports.resolution.srs_played import (
 
 
 def test_registration_and_the_full_exchange() -> None:
-    """T-402, T-408: an answer with an ID that tells the life of the service, every source of interest, then the end."""
+    """T-402, T-408: an answer with an ID that names the life of the service, every source of interest, then the end."""
     played = Played()
     played.join(1, info("orders", 1), info("trades", 2))
     heard = played.join(2, wants("orders"))
@@ -44,7 +44,7 @@ def test_registration_and_the_full_exchange() -> None:
 
 
 def test_changes_travel_one_by_one() -> None:
-    """T-403: creation, change, deletion in both forms; what is the same as before does not travel."""
+    """T-403: creation, change, deletion in both forms; an unchanged record does not travel."""
     played = Played()
     played.join(1, info())
     played.join(2, wants("orders"))
@@ -85,7 +85,7 @@ def test_interest_is_answered_at_once_and_its_end_is_sent_back() -> None:
 
 
 def test_a_client_without_stream_or_connection_receives_no_records() -> None:
-    """T-402: the full exchange tells."""
+    """T-402: the full exchange sends them."""
     played = Played()
     played.join(1)
     played.accept(2)
@@ -174,7 +174,7 @@ def test_the_last_source_of_a_lost_client_takes_it_along() -> None:
 
 
 def test_a_client_that_came_back_is_not_forgotten() -> None:
-    """T-414: its agenda finds nothing due."""
+    """T-414: nothing is due for it."""
     played = Played()
     played.join(1, info())
     played.lose(1)
@@ -205,7 +205,7 @@ def test_a_newer_hello_ends_the_connection_before_and_an_older_one_is_refused() 
 
 
 def test_silence_cuts_off() -> None:
-    """T-406, U7: before SETUP too; who speaks stays."""
+    """T-406, U7: before SETUP too; a peer that sends anything stays."""
     played = Played()
     played.accept(1)
     played.join(2)

@@ -1,4 +1,4 @@
-"""A context's connection to one service: its states, its timers, and what it makes of nonsense."""
+"""A context's connection to one service: its states, its timers, and malformed input."""
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ def registered(number: int | None, epoch: int = 7) -> bytes:
 
 
 class Driven:
-    """A link and what it asked for."""
+    """A link and its effects."""
 
     def __init__(self) -> None:
         self.out: list[SrsContextEffect] = []
@@ -73,7 +73,7 @@ def test_the_rows_do_what_the_library_does(events: list[LinkEvent]) -> None:
 
 
 def test_a_connection_from_the_first_attempt_to_the_end_of_the_exchange() -> None:
-    """T-402: SETUP, registration with a hello, and current once the request for the stream comes back."""
+    """T-402: SETUP, registration with a hello, and current once the service returns the request for the stream."""
     driven = Driven()
     link = driven.link
     assert link.handle_timeout(0, 1) == [LinkTimer.RETRY]
@@ -107,7 +107,7 @@ def test_input_of_another_connection_is_late() -> None:
 
 
 def test_attempts_never_end_and_their_waits_double_up_to_a_bound() -> None:
-    """T-407: each wait is shortened by up to a half; a series of failures is told once."""
+    """T-407: each wait is shortened by up to a half; a series of failures is reported once."""
     driven = Driven()
     link, now, waits = driven.link, 0, []
     for number in range(1, 12):
@@ -239,7 +239,7 @@ def test_a_service_that_knows_no_numbers_answers_no_withdrawal() -> None:
 
 
 def test_a_restarted_service_takes_nothing_away_for_a_grace() -> None:
-    """T-407, T-418: its memory is younger than ours."""
+    """T-407, T-418: its memory is younger than the context's."""
     driven = Driven().current(1)
     link = driven.link
     assert link.settled == link.epoch == 7

@@ -1,4 +1,4 @@
-"""Addresses as other networks see them."""
+"""Addresses in other networks."""
 
 from ipaddress import IPv4Network
 

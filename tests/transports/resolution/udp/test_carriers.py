@@ -7,7 +7,7 @@ from stablecast.transports.resolution.udp.carriers import DEFAULT_GROUP, Multica
 
 
 def test_a_group_asks_for_nothing() -> None:
-    """T-022: everything goes to the group, anybody is heard, nobody is kept alive."""
+    """T-022: everything goes to the group, all senders are accepted, and there are no keepalives."""
     group = MulticastGroup()
     before = group.running
     group.start(0)

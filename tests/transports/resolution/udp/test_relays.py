@@ -1,4 +1,4 @@
-"""Which relay is used: turns, silence, and keepalives."""
+"""The choice of a relay: turns, silence, and keepalives."""
 
 from collections import Counter
 from itertools import pairwise
@@ -55,7 +55,7 @@ def test_keepalives_go_to_all_relays_at_once_and_when_nothing_else_was_sent() ->
 
 
 def test_a_relay_that_is_only_sent_to_is_asked_for_a_sign_of_life() -> None:
-    """It answers nothing but keepalives, and would count as inactive."""
+    """It answers keepalives only, and would count as inactive."""
     relays = started(A)
     kept_alive(relays, 0)
     relays.on_heard(A, 100 * MS)

@@ -65,7 +65,7 @@ def test_stopping_and_starting_leave_no_turn_of_the_past() -> None:
 
 
 def test_many_topics_share_the_limit_and_phases_stretch() -> None:
-    """T-104, T-105: 3,000 topics at 1,000 a second take 3 s a round; none has less than its 16 turns."""
+    """T-104, T-105: 3,000 topics at 1,000 a second take 3 s a round; each has its 16 turns."""
     plan: TurnSchedule[int] = TurnSchedule(Limiter(RateLimit(records=1_000, bits=0)), Limiter(FREE))
     for key in range(3_000):
         plan.begin(key, attrs.evolve(ADVERTISING, sustain=0), 80, 0)

@@ -1,4 +1,4 @@
-"""Names of stores: who has one, who looks for one."""
+"""Names of stores: own names, and queries for names."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_store_announces_its_name_at_start_and_on_query() -> None:
 
 
 def test_a_silent_store_is_lost_and_asked_for_again() -> None:
-    """Anything that the store says to us keeps its name."""
+    """Any message of the store to this context keeps its name."""
     machine = StoreNames(b"instance")
     machine.receive(AskName("store-A"), 0)
     machine.heard(tells(), 0, 0)
@@ -118,7 +118,7 @@ def test_an_answer_without_query_or_address_is_ignored() -> None:
 
 
 def test_names_are_woken() -> None:
-    """T26: a resolution request; what is known, and what is being asked for, is left alone."""
+    """T26: a resolution request; resolved names, and names that are being queried, are unaffected."""
     store, source = StoreNames(b"store..1"), StoreNames(b"instance")
     store.receive(AddName("store-A", AT), 0)
     store.take_effects()
