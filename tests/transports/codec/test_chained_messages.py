@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stablecast.transports.codec import chained_messages
 from stablecast.transports.codec.chained_messages import ChainedPiece, payload_at, pieces
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.lbmc import DATA_HEADER, Message, MessageKind, decode, encode
@@ -30,7 +30,7 @@ def fragment(first: int = 0) -> h.Fragment:
 def test_pieces_of_a_large_message_are_one_run() -> None:
     """P-129: the bytes stay where they are."""
     payload = bytes(range(256)) * 8
-    stream = b"".join(cut(7, 40, payload, ROOM))
+    stream = b"".join(encode_pieces(7, 40, payload, ROOM))
     (run,) = StreamDecoder().feed(stream)
     assert isinstance(run, Run)
     assert (run.topic_index, run.first, run.count, run.payload_bytes) == (7, 40, 5, len(payload))

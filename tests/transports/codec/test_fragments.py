@@ -15,7 +15,7 @@ from stablecast.transports.codec.fragments import (
     FragmentReassembly,
     WholeMessage,
     count,
-    cut,
+    encode_pieces,
 )
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import Fragment
@@ -23,22 +23,10 @@ from stablecast.transports.wire.headers import Fragment
 ROOM = 500
 
 
-def check_invariants(reassembly: FragmentReassembly) -> None:
-    """Assert what must hold between inputs."""
-    assert reassembly.held == sum(partial.cost for partial in reassembly.partials.values())
-    assert reassembly.held <= module.MAX_PARTIAL_BYTES or len(reassembly.partials) == 1
-    assert all(partial.held < partial.size <= module.MAX_LARGE for partial in reassembly.partials.values())
-    assert len(reassembly.dead) <= module.MAX_DEAD >= len(reassembly.missing)
-    for first, partial in reassembly.partials.items():
-        assert partial.pieces
-        assert first not in reassembly.dead
-        assert not reassembly.missing.within(first, first + partial.count)
-
-
 def cut_up(number: int, payload: bytes, room: int = ROOM, properties: int = 0) -> list[tuple[int, ChainedPiece]]:
     """Return number and content of each piece, as decoded from the wire."""
     found = []
-    for place, octets in enumerate(cut(7, number, payload, room, properties)):
+    for place, octets in enumerate(encode_pieces(7, number, payload, room, properties)):
         message, end = lbmc.decode(octets)
         assert end == len(octets) <= room
         assert message.sequence == serial.wire(number + place)
@@ -52,21 +40,21 @@ def piece(offset: int, size: int, of: int, first: int = 0) -> ChainedPiece:
 
 def passed(reassembly: FragmentReassembly) -> list[tuple[int, int]]:
     """Return the passed numbers, all of which are reported as lost."""
-    check_invariants(reassembly)
+    reassembly.check_invariants()
     everything, lost = reassembly.take_passed()
     assert everything == lost
     return lost
 
 
 def test_a_message_that_fits_is_a_plain_one() -> None:
-    (octets,) = cut(7, 3, bytes(ROOM - lbmc.DATA_HEADER.size), ROOM)
+    (octets,) = encode_pieces(7, 3, bytes(ROOM - lbmc.DATA_HEADER.size), ROOM)
     assert lbmc.decode(octets)[0].headers == ()
 
 
 @given(st.integers(0, 4000), st.integers(0, 40), st.integers(100, 600))
 def test_the_number_of_pieces_is_known_before(size: int, properties: int, room: int) -> None:
     payload = bytes(size + properties)
-    encoded = cut(7, 0, payload, room, properties)
+    encoded = encode_pieces(7, 0, payload, room, properties)
     assert len(encoded) == count(len(payload), properties, room)
     assert max(map(len, encoded)) <= room
 
@@ -91,7 +79,7 @@ def test_pieces_in_any_order_make_the_message(size: int, chance: Random, number:
     found = cut_up(number, payload, properties=properties)
     chance.shuffle(found)
     assert [reassembly.add(*one) for one in found[:-1]] == [None] * (len(found) - 1)
-    check_invariants(reassembly)
+    reassembly.check_invariants()
     body, block = payload[: size - properties], payload[size - properties :]
     assert reassembly.add(*found[-1]) == WholeMessage(number, number + len(found) - 1, body, block)
     assert (reassembly.partials, reassembly.held, reassembly.take_passed()) == ({}, 0, ([], []))
@@ -234,5 +222,5 @@ def test_dead_numbers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_size_of_a_piece_beside_its_payload() -> None:
-    (first, *_) = cut(1, 0, bytes(2000), ROOM)
+    (first, *_) = encode_pieces(1, 0, bytes(2000), ROOM)
     assert len(first) - len(lbmc.decode(first)[0].payload) == FRAGMENT_BYTES

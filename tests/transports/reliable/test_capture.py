@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.codec.fragments import cut
+from stablecast.transports.codec.fragments import encode_pieces
 from stablecast.transports.reliable.inputs import Submit
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
@@ -49,7 +49,7 @@ def played(kind: str) -> Network:
         network.send_at(SECOND + number * 20 * MS, 7)
     network.run(3 * SECOND)
     room = SourceSettings().datagram_max - 20
-    network.source.feed(Submit(SESSION, b"".join(cut(8, 0, LARGE, room))))
+    network.source.feed(Submit(SESSION, b"".join(encode_pieces(8, 0, LARGE, room))))
     network.run(20 * SECOND)
     network.close()
     network.run(23 * SECOND)

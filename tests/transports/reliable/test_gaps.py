@@ -28,7 +28,7 @@ class Driven:
         self.gaps.begin(high)
 
     def take(self, *numbers: int, now: int = 0, again: bool = False) -> list[bool]:
-        return [self.gaps.take(number, again, now, self.out) for number in numbers]
+        return [self.gaps.on_datagram(number, again, now, self.out) for number in numbers]
 
     def lost(self) -> list[tuple[int, int, LossReason]]:
         out, self.out[:] = self.out[:], []

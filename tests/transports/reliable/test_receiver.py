@@ -40,7 +40,7 @@ class Plain(ReceiverMachine):
     def over(self) -> bool:
         return self.state is Phase.GONE
 
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         if octets in ASIDES:
             return ASIDES[octets]
         if not octets[1:].isdigit():

@@ -210,8 +210,8 @@ TRAILER = "84 08 8000 00000000 80 04 000c"
     ],
 )
 def test_the_valid_records_of_a_malformed_packet_are_decoded(octets: str, names: str, told: str | None) -> None:
-    """A malformed advertisement is skipped; a record without end ends the packet; a malformed trailer has no options."""
-    reading = lbmr.read(bytes.fromhex(octets))
+    """A malformed advertisement is skipped; a record without end ends the packet; a bad trailer has no options."""
+    reading = lbmr.decode_partly(bytes.fromhex(octets))
     packet = reading.packet
     assert isinstance(packet, Packet)
     found = [query.name if isinstance(query, TopicQuery) else query.pattern for query in packet.queries]
@@ -224,7 +224,7 @@ def test_the_valid_records_of_a_malformed_packet_are_decoded(octets: str, names:
 def test_the_decoded_part_of_a_mutilated_packet_is_a_packet(octets: bytes) -> None:
     """Relays can encode and forward the valid part of a malformed datagram."""
     try:
-        packet = lbmr.read(octets).packet
+        packet = lbmr.decode_partly(octets).packet
     except WireError:
         return
     assert decode(encode(packet)) == packet

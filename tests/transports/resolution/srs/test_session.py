@@ -17,12 +17,12 @@ def test_records_share_frames_and_keep_their_order() -> None:
         session.say(bytes((number,)) * (MAX_PAYLOAD // 2))
     session.answer(INFO)
     session.say(b"behind")
-    frames = FrameDecoder().feed(session.take())
+    frames = FrameDecoder().feed(session.take_bytes())
     assert [len(frame.payload) for frame in frames[:2]] == [MAX_PAYLOAD, MAX_PAYLOAD // 2]
     assert srs.decode(frames[2].payload) == [INFO]
     assert frames[3].payload == b"behind"
     assert {(frame.kind, frame.stream) for frame in frames} == {(FrameKind.PAYLOAD, 3)}
-    assert session.take() == b""
+    assert session.take_bytes() == b""
 
 
 def test_nothing_is_sent_before_the_stream_is_requested() -> None:
@@ -30,9 +30,9 @@ def test_nothing_is_sent_before_the_stream_is_requested() -> None:
     session = ServiceSession(1, "10.0.0.1:41000", 0)
     session.say(b"record")
     session.answer(INFO)
-    assert session.take() == b""
+    assert session.take_bytes() == b""
     session.send(Frame(FrameKind.KEEPALIVE))
-    assert len(FrameDecoder().feed(session.take())) == 1
+    assert len(FrameDecoder().feed(session.take_bytes())) == 1
 
 
 @pytest.mark.parametrize(("asked", "granted"), [(0, 1), (15_000, 15), (3_600_000, 600)])

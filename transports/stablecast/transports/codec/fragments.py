@@ -52,12 +52,12 @@ def count(size: int, properties: int, room: int) -> int:
     return -(-size // (room - FRAGMENT_BYTES - lead))
 
 
-def cut(topic: int, number: int, payload: bytes, room: int, properties: int = 0) -> list[bytes]:
+def encode_pieces(topic: int, number: int, payload: bytes, room: int, properties: int = 0) -> list[bytes]:
     """Return the encoded pieces of a message; a single message if it fits `room` bytes.
 
     `number` is the extended number of the first piece. The last `properties` bytes of the payload are properties.
 
-    >>> [len(piece) for piece in cut(1, 0, bytes(1000), 528)]
+    >>> [len(piece) for piece in encode_pieces(1, 0, bytes(1000), 528)]
     [528, 528]
     """
     element = bytes((ApplicationChain.NONE, 8, 0, 0)) + properties.to_bytes(4)
@@ -164,7 +164,7 @@ class FragmentReassembly:
     passed: RangeSet = attrs.field(factory=RangeSet)
     lost: RangeSet = attrs.field(factory=RangeSet)
 
-    def take(
+    def add_run(
         self, block: bytes | memoryview, skip: int, count: int, first: int, recovered: bool = False
     ) -> list[WholeMessage]:
         """Add `count` messages of a chained run, without the first `skip`; their first extended number is `first`.
@@ -218,6 +218,17 @@ class FragmentReassembly:
         passed, lost = self.passed, self.lost
         self.passed, self.lost = RangeSet(), RangeSet()
         return (list(passed), list(lost))
+
+    def check_invariants(self) -> None:
+        """Assert what must hold between inputs (used by the simulator and tests)."""
+        assert self.held == sum(partial.cost for partial in self.partials.values())
+        assert self.held <= MAX_PARTIAL_BYTES or len(self.partials) == 1
+        assert all(partial.held < partial.size <= MAX_LARGE for partial in self.partials.values())
+        assert len(self.dead) <= MAX_DEAD >= len(self.missing)
+        for first, partial in self.partials.items():
+            assert partial.pieces
+            assert first not in self.dead
+            assert not self.missing.within(first, first + partial.count)
 
     def _take(
         self, first: int, partial: PartialMessage, number: int, piece: ChainedPiece, offset: int, recovered: bool

@@ -58,7 +58,7 @@ class Gaps:
         """Begin after `high`: the receiver joined later, so earlier datagrams are not missing."""
         self.high = self.trail = high
 
-    def take(self, number: int, again: bool, now: int, out: list[ReceiverEffect]) -> bool:
+    def on_datagram(self, number: int, again: bool, now: int, out: list[ReceiverEffect]) -> bool:
         """Note the arrival of a datagram, and return whether it is new. Call `begin` first."""
         assert self.high is not None
         if number > self.high:

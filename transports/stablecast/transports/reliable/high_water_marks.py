@@ -54,7 +54,7 @@ class TopicMarks:
         """Remove a topic, because its source is closed."""
         self.topics.pop(topic, None)
 
-    def take(self, now: int) -> bytes:
+    def due_message(self, now: int) -> bytes:
         """Return a message with the topics that are due; empty if there are none."""
         if self.next is None or now < self.next:
             return b""

@@ -61,7 +61,7 @@ class ReceiverMachine(ABC):
         """Return whether the session has ended."""
 
     @abstractmethod
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""
 
     @abstractmethod
@@ -190,7 +190,7 @@ class ReceiverMachine(ABC):
         statistics.msgs_rcved += 1
         statistics.bytes_rcved += len(octets)
         try:
-            heard = self.read(bytes(octets))
+            heard = self.parse(bytes(octets))
         except WireError:
             statistics.malformed(bytes(octets))
             return

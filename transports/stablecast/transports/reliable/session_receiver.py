@@ -88,7 +88,7 @@ class SessionReception:
             assert gaps.high is not None
         number = serial.extend(sqn, gaps.high)
         gaps.advance(serial.extend(trail, number), self.out)
-        if gaps.take(number, again, now, self.out):
+        if gaps.on_datagram(number, again, now, self.out):
             self.arrived.append(payload)
 
     def on_standing(self, lead: int, trail: int, now: int) -> None:

@@ -277,10 +277,10 @@ class SourceSession:
 
     def _tell_marks(self, now: int) -> None:
         """Announce idle topics, as far as the rate limit permits."""
-        told = self.marks.take(now)
+        told = self.marks.due_message(now)
         while told:
             self._launch([*self.batcher.flush(), told], now)
-            told = b"" if self.limiter.blocked else self.marks.take(now)
+            told = b"" if self.limiter.blocked else self.marks.due_message(now)
 
     def _launch(self, datagrams: list[bytes | memoryview], now: int) -> None:
         """Send new datagrams together if the rate limit permits all of them, the usual case; otherwise one by one."""

@@ -662,13 +662,13 @@ def decode(data: bytes) -> AnyPacket:
     Raises:
         WireError: If it is no whole packet of a known kind, or if bytes follow its last record.
     """
-    reading = read(data)
+    reading = decode_partly(data)
     if reading.fault:
         raise reading.fault
     return reading.packet
 
 
-def read(data: bytes) -> DecodedPacket:
+def decode_partly(data: bytes) -> DecodedPacket:
     """Decode as much of a datagram as possible.
 
     In a plain packet, a malformed advertisement is skipped. If a record exceeds the packet, only the records before it

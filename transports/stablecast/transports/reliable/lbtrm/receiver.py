@@ -84,7 +84,7 @@ class LbtrmReceiver(ReceiverMachine):
         """Return whether the session has ended."""
         return self.state is ListeningState.OVER
 
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""
         plain = lbtrm.read_data(octets)
         if plain is not None:

@@ -83,7 +83,7 @@ class LbtruReceiver(ReceiverMachine):
         """Return whether the session has ended."""
         return self.state is ConnectionState.OVER
 
-    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
+    def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """Decode a datagram. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:

@@ -196,7 +196,7 @@ class ResolutionService:
 
     def _flush(self) -> None:
         for connection, session in self.spoken.items():
-            data = session.take()
+            data = session.take_bytes()
             if data:
                 self.outbox.append(SendBytes(connection, data))
         self.spoken.clear()

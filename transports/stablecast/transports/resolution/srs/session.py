@@ -81,7 +81,7 @@ class ServiceSession:
         if self.stream:
             self.send(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=srs.encode(message)))
 
-    def take(self) -> bytes:
+    def take_bytes(self) -> bytes:
         """Return the bytes to send."""
         self._pack()
         frames, self.frames = self.frames, []

@@ -5,7 +5,15 @@ fields. The OTID, which identifies the source for everybody, is made of the same
 two lives of one program never share an OTID (T-418).
 """
 
-from stablecast.transports.codec.places import joinable, otid, place_of, read, split, transport_of, written
+from stablecast.transports.codec.places import (
+    from_source_string,
+    joinable,
+    otid,
+    place_of,
+    source_string,
+    split,
+    transport_of,
+)
 from stablecast.transports.resolution.records import PERSISTENT, SourceRecord
 from stablecast.transports.wire import lbmr, srs
 
@@ -26,7 +34,7 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
     return srs.SourceInfo(
         otid=otid(transport, record.index, record.instance),
         topic=topic,
-        source=f"{written(transport)}[{record.index}]",
+        source=f"{source_string(transport)}[{record.index}]",
         topic_index=record.index,
         functionality=PERSISTENT if record.persistent else 0,
         request_address=request_host,
@@ -38,7 +46,7 @@ def source_info(topic: str, record: SourceRecord) -> srs.SourceInfo:
 
 def source_record(info: srs.SourceInfo) -> SourceRecord | None:
     """Return the record of a source; None if receivers cannot join its transport."""
-    transport = joinable(read(info.source))
+    transport = joinable(from_source_string(info.source))
     if transport is None:
         return None
     request = f"{info.request_address}:{info.request_port}" if info.request_port else ""

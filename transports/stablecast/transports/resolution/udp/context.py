@@ -222,7 +222,7 @@ class ResolutionContext:
             self._on_oversized(event)
             return
         try:
-            reading = lbmr.read(event.data)
+            reading = lbmr.decode_partly(event.data)
         except WireError:
             if lbmr.is_foreign(event.data):
                 self.counted.foreign += 1

@@ -145,11 +145,13 @@ class Querier:
 
     def handle_timeout(self, now: int) -> None:
         """Query the topics and patterns whose turn it is, and abandon topics of patterns without sources."""
-        topics = self.rounds.take(now)
+        topics = self.rounds.take_turns(now)
         self._ask((lbmr.TopicQuery(topic), len(topic_bytes(topic)) + 1) for topic in topics)
         for topic in topics:
             self._asked(topic, now)
-        self._ask((self.patterns[name].query, len(topic_bytes(name)) + 2) for name in self.pattern_rounds.take(now))
+        self._ask(
+            (self.patterns[name].query, len(topic_bytes(name)) + 2) for name in self.pattern_rounds.take_turns(now)
+        )
         while (leaves := self._next_leave()) is not None and now >= leaves:
             self._drop(next(iter(self.leaving)))
         self.cache.expire(now)

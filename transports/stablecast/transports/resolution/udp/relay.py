@@ -83,7 +83,7 @@ class RelayMachine:
         self.handle_timeout(now)
         self.counted.received += 1
         try:
-            reading = lbmr.read(event.data)
+            reading = lbmr.decode_partly(event.data)
         except WireError as error:
             if not lbmr.is_foreign(event.data):
                 self._on_malformed("a datagram", event.sender, str(error))
