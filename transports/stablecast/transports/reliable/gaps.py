@@ -5,8 +5,8 @@ requested after the initial backoff, and again after each further backoff. Both 
 lost the same datagram only the fastest requests it, and the repair silences the others. An NCF silences the datagram
 for the suppress interval, which replaces the running backoff (U22).
 
-A datagram is given up when the source no longer has it (it is below the trail, and then it is never requested), or when
-it was missing for the generation interval.
+A datagram is given up when it was missing for the generation interval, or when the source no longer has it. In the
+latter case it is below the trail, and it is never requested.
 
 Each datagram has a deadline of its own, and all datagrams due at one time share a NAK. (The product starts one timer
 with the first loss and lets later ones wait for it, up to a second. The observed traffic shows a cost and no gain.)

@@ -54,7 +54,7 @@ class NakAnswers:
         self.queued[number] = None
 
     def on_sent(self, number: int, now: int) -> None:
-        """Note a retransmission."""
+        """Note a retransmission, which starts the ignore interval."""
         self.sent.pop(number, None)
         self.sent[number] = now
 

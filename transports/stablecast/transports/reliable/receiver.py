@@ -77,7 +77,7 @@ class ReceiverMachine(ABC):
 
     @abstractmethod
     def on_heard(self, now: int) -> None:
-        """Note a sign of life."""
+        """Note a sign of life of the source."""
 
     @abstractmethod
     def on_reset(self, now: int) -> None:
@@ -99,7 +99,7 @@ class ReceiverMachine(ABC):
 
     @property
     def statistics(self) -> ReceiverStatistics:
-        """The session's counters."""
+        """The counters of the session."""
         return self.session.statistics
 
     def receive(self, event: ReceiverInput, now: int) -> None:

@@ -103,7 +103,7 @@ class SessionReception:
             gaps.extend(newest, now, self.out)
 
     def on_refused(self, trail: int, reason: int, numbers: tuple[int, ...], now: int) -> None:
-        """Handle an NCF."""
+        """Handle an NCF, with wire numbers."""
         self.statistics.refused(reason, len(numbers))
         gaps = self.gaps
         if gaps.high is not None:

@@ -74,7 +74,7 @@ class Heartbeat:
     due: int | None = None
 
     def on_data(self, now: int) -> None:
-        """Note that data has left."""
+        """Note that data has left, which resets the wait."""
         self.interval = self.shortest
         self.due = now + self.shortest
 
@@ -186,7 +186,7 @@ class SourceSession:
         self._launch(datagrams, now)
 
     def flush(self, now: int) -> None:
-        """Send the batch now."""
+        """Send the batch now, even below its floor."""
         self._launch(self.batcher.flush(), now)
 
     def close(self, linger: bool, now: int) -> None:

@@ -2,9 +2,10 @@
 
 A datagram that is given up shows nothing about its topics, so each topic keeps its own count. A gap shows with the next
 message, or with the topic's high-water mark (TSNI). It closes when the messages arrive. It is lost when it reaches the
-generation interval, independent of the datagrams. In the worked example of the reference, messages are lost at 0 s, the
-mark reveals this at 5 s, and they are lost for good at 15 s; without a mark never. A topic begins with its first
-message: nothing before it is missing.
+generation interval, independent of the datagrams. A topic begins with its first message: nothing before it is missing.
+
+The worked example of the reference: messages are lost at 0 s, and the mark reveals this at 5 s. They are lost for good
+at 15 s; without a mark never.
 
 Gaps are checked whenever a datagram arrives, and every check interval.
 """

@@ -60,7 +60,7 @@ class Ume:
 
 @attrs.frozen(kw_only=True)
 class UmeStore:
-    """A store of the source."""
+    """A store of the persistent source."""
 
     CODE: ClassVar[int] = 2
     CONTEXT_ID: ClassVar[int] = 0x40
@@ -139,7 +139,7 @@ class StoreContextInstance:
 
 @attrs.frozen(kw_only=True)
 class DomainId:
-    """Domain of the source."""
+    """Routing domain of the source."""
 
     CODE: ClassVar[int] = 13
     flags: U16 = IGNORE

@@ -76,7 +76,7 @@ class GatewayInterest:
 
 @attrs.frozen(kw_only=True)
 class InstanceOption:
-    """Instance of the context."""
+    """Instance of the context, 8 bytes."""
 
     CODE: ClassVar[int] = 0
     flags: U16
@@ -85,7 +85,7 @@ class InstanceOption:
 
 @attrs.frozen(kw_only=True)
 class AddressOption:
-    """Address of the context."""
+    """Address and port of the context."""
 
     CODE: ClassVar[int] = 1
     flags: U16
@@ -96,7 +96,7 @@ class AddressOption:
 
 @attrs.frozen(kw_only=True)
 class DomainOption:
-    """Domain of the context."""
+    """Routing domain of the context."""
 
     CODE: ClassVar[int] = 2
     flags: U16

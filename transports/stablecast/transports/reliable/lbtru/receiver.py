@@ -24,7 +24,7 @@ from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):
-    """States of a connection."""
+    """States of a client's connection."""
 
     CONNECTING = 0
     CONNECTED = 1
@@ -32,7 +32,7 @@ class ConnectionState(IntEnum):
 
 
 class ConnectionEvent(IntEnum):
-    """Events of a connection."""
+    """Events of a client's connection."""
 
     ACCEPTED = 0
     EXHAUSTED = 1
@@ -116,7 +116,7 @@ class LbtruReceiver(ReceiverMachine):
         return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
 
     def on_heard(self, now: int) -> None:
-        """Note a sign of life."""
+        """Note a sign of life of the source."""
         if self.state is ConnectionState.CONNECTING:
             fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
 

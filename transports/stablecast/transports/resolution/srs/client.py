@@ -22,7 +22,7 @@ from stablecast.transports.resolution.srs.directory import Interest
 
 
 class ClientState(IntEnum):
-    """States of a client."""
+    """States of a client at a service."""
 
     ANNOUNCING = 0
     CURRENT = 1
@@ -31,7 +31,7 @@ class ClientState(IntEnum):
 
 
 class ClientEvent(IntEnum):
-    """Events of a client."""
+    """Events of a client at a service."""
 
     HELLO = 0
     COMPLETE = 1
@@ -93,7 +93,7 @@ class ServiceClient:
 
     @property
     def up(self) -> bool:
-        """True if it is connected."""
+        """True if the client is connected."""
         return self.state in (ClientState.ANNOUNCING, ClientState.CURRENT)
 
     def is_late(self, counter: int) -> bool:

@@ -69,7 +69,7 @@ class LinkChart(Chart):
 
 
 class LinkTimer(IntEnum):
-    """Timers of a link."""
+    """Timers of a context's link."""
 
     RETRY = 0
     KEEPALIVE = 1
@@ -143,7 +143,7 @@ class ServiceLink:
         fire(LINK, self, LinkEvent.LOST, now, reason)
 
     def give_up(self, reason: str, now: int) -> None:
-        """Break the connection."""
+        """Break the connection, for a reason that is reported."""
         self.out.append(Disconnect(self.connection))
         self.on_lost(reason, now)
 

@@ -165,7 +165,7 @@ class ResolutionContext:
         self._forward(now)
 
     def handle_timeout(self, now: int) -> None:
-        """Perform what is due."""
+        """Perform what is due in carrier, sides and names."""
         self.carrier.handle_timeout(now)
         self.advertiser.handle_timeout(now)
         self.querier.handle_timeout(now)

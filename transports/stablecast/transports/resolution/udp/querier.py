@@ -81,7 +81,7 @@ class WantedTopic:
 
 @attrs.define
 class WantedPattern:
-    """One wanted pattern."""
+    """One wanted pattern and its query."""
 
     query: lbmr.WildcardQuery
     expression: re.Pattern[str]
