@@ -374,7 +374,7 @@ class Session:
         """Deliver what a run completes."""
         self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_where_stores_said
-        wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
+        wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()
         if not self._plain:
             wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]

@@ -35,7 +35,7 @@ class Where:
     @classmethod
     def parse(cls, text: str) -> "Where":
         """The session of a source string; a topic index behind it is passed over. Raises AddressError."""
-        match places.read(text):
+        match places.from_source_string(text):
             case LbtrmTransport(host, group, session_id, port, nak_port):
                 return cls(host, nak_port, session_id, join(group, port))
             case LbtruTransport(host, int(session_id), port):
