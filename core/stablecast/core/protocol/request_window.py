@@ -1,9 +1,9 @@
-"""The request window: asking for missing messages, a bounded number at a time, of whoever may have them.
+"""The request window: missing messages are requested, a bounded number at a time, from targets that may have them.
 
-Used by a receiver (its stores have them) and by a store (the source has them). Requests go to the targets in turn
-(P-429); one unanswered for the retry interval is asked of the next target; a message asked for in vain for the give-up
-time is lost (P-433). Time counts against a message only while those who must have it are there: without targets
-everything waits, and the owner says whether the targets are enough to give up on.
+A receiver requests from its stores, a store from the source. Requests go to the targets in turn (P-429). A request
+unanswered for the retry interval goes to the next target; a message requested in vain for the give-up time is lost
+(P-433). Time counts against a message only while there are targets. The owner decides whether the targets suffice to
+give up.
 """
 
 import attrs
@@ -14,18 +14,18 @@ from stablecast.core.protocol.effects import Effect, Send
 from stablecast.core.protocol.messages import Address, Incarnation, RetransmitRequest, Role
 
 CHUNK_MESSAGES = 64
-"""Messages asked for in one request, where the window is small."""
+"""Messages in one request, where the window is small."""
 
 AT_ONCE = 4
 """Requests that share a large window, so that some are under way while others are answered."""
 
 MAX_CHUNK_MESSAGES = 4096
-"""Messages asked for in one request at most: a store takes no more."""
+"""Messages in one request at most: a store refuses larger requests."""
 
 
 @attrs.frozen
 class Target:
-    """Somebody to ask: `source_reg_id` is what the source is called there."""
+    """A peer to request from: `source_reg_id` is the RegID of the source there."""
 
     address: Address
     source_reg_id: int
@@ -33,7 +33,7 @@ class Target:
 
 @attrs.define
 class Asked:
-    """An outstanding request for [start, stop), `since` its first try; `turn` tells whose turn it was."""
+    """An outstanding request for [start, stop); `since` is its first try, `turn` selects the target."""
 
     start: int
     stop: int
@@ -44,7 +44,7 @@ class Asked:
 
 @attrs.define
 class RequestWindow:
-    """What is missing, and what of it has been asked for. Numbers are extended, spans in ns."""
+    """Missing messages, and the requests for them. Numbers are extended, spans in ns."""
 
     by: Role
     incarnation: Incarnation
@@ -63,11 +63,11 @@ class RequestWindow:
         return bool(self.wanted or self.retrying or self.asked)
 
     def want(self, start: int, stop: int) -> None:
-        """[start, stop) is missing and not yet asked for."""
+        """Record that [start, stop) is missing and not yet requested."""
         self.wanted.add(start, stop)
 
     def got(self, start: int, stop: int) -> None:
-        """[start, stop) is no longer missing."""
+        """Record that [start, stop) is no longer missing."""
         if not (self.asked or self.retrying or self.wanted.ranges):
             return
         self.wanted.remove(start, stop)
@@ -76,11 +76,11 @@ class RequestWindow:
         self.outstanding = sum(request.stop - request.start for request in self.asked)
 
     def next(self) -> int | None:
-        """When `handle_timeout` is due."""
+        """Return when `handle_timeout` is due (ns), or None."""
         return min([request.deadline for request in self.asked]) if self.asked else None
 
     def handle_timeout(self, now: int, may_give_up: bool = True) -> list[tuple[int, int]]:
-        """Requests that were not answered in time are to be repeated; returns the ranges given up for lost.
+        """Schedule unanswered requests again; return the ranges that are given up for lost.
 
         Unless the owner `may_give_up`, nothing is lost and the time does not count.
         """
@@ -100,7 +100,7 @@ class RequestWindow:
         return lost
 
     def issue(self, targets: list[Target], now: int, out: list[Effect]) -> None:
-        """Ask for as much as the window allows."""
+        """Request as much as the window allows. Without targets everything waits."""
         if not targets:
             self._wait()
             return
@@ -115,7 +115,7 @@ class RequestWindow:
             out.append(Send(target.address, self._message(request, target)))
 
     def _wait(self) -> None:
-        """Nobody to ask: what was asked for is asked again, from the start, when there is."""
+        # Nobody can answer, so the requests start from the beginning when a target appears.
         for request in (*self.asked, *self.retrying):
             self.wanted.add(request.start, request.stop)
         self.asked, self.retrying, self.outstanding = [], [], 0
@@ -148,7 +148,7 @@ class RequestWindow:
         )
 
     def abstract(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
-        """What is to be asked for, and what has been."""
+        """Return the ranges to be requested and the ranges that were."""
         waiting = self.wanted.copy()
         for request in self.retrying:
             waiting.add(request.start, request.stop)
@@ -156,7 +156,7 @@ class RequestWindow:
 
 
 def _without(requests: list[Asked], start: int, stop: int) -> list[Asked]:
-    """The requests less [start, stop)."""
+    """Return the requests without [start, stop)."""
     kept: list[Asked] = []
     for request in requests:
         if request.stop <= start or stop <= request.start:

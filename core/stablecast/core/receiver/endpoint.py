@@ -5,16 +5,16 @@
     WAITING --informed--> ACTIVE                                (no stores: from now on)
     any state --withdraw--> WITHDRAWN                           (delivers what comes, acknowledges nothing)
 
-* Nothing is known before the SRI, which `contact` asks for (P-226..P-229).
-* One RegID per store: the application chooses it (`AskRegId`), or the session id stands for it (P-244, P-249). Where a
-  receiver registers and what the answers amount to is told in `enlistment`.
-* Complete like a source: all stores in the first interval, a quorum later (T1, C-30). Until then live data is held, not
-  delivered (P-230).
-* The stores say where to begin, and the application may move it: see `starting` (T9, T10).
-* A source without stores, or whose stores are not to be used, is asked for what it can retransmit to those who join
-  late; this then is history like that of stores.
-* Which life sent what, what is passed over and what is asked for: see `arrival` and `recovery`; acks: `acknowledging`.
-* After `Withdraw` the session goes on like a streaming one: what was missing is lost, what comes is delivered (P-588).
+* A session knows nothing before the SRI, which `source_contact` requests (P-226..P-229).
+* There is one RegID for each store: the application chooses it (`AskRegId`), or the session id replaces it (P-244,
+  P-249). `store_registrations` decides where to register and what the answers amount to.
+* Registration completes like a source's: all stores in the first interval, a quorum later (T1, C-30). Until then live
+  data is held, not delivered (P-230).
+* The stores propose where to begin, and the application may change it: see `first_number` (T9, T10).
+* A source without usable stores is asked for the range that it retransmits to late receivers; that range is history,
+  like that of stores.
+* `arrival` sorts runs by life, `recovery` requests missing ones, `consumption_acks` acknowledges.
+* After `Withdraw` the session goes on like a streaming one: missing messages are lost, live ones delivered (P-588).
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ from stablecast.core.registration.registration_set import Enrollment
 
 
 class ReceiverState(IntEnum):
-    """How far the session is."""
+    """The progress of the session."""
 
     WAITING = 0
     REGISTERING = 1
@@ -82,7 +82,7 @@ class ReceiverState(IntEnum):
 
 
 class ReceiverStep(IntEnum):
-    """What moves the session on."""
+    """The events that move the session on."""
 
     INFORMED = 0
     COMPLETE = 1
@@ -92,7 +92,7 @@ class ReceiverStep(IntEnum):
 
 
 class ReceiverChart(Chart):
-    """A receiver's session with one life of a source; it ends with its stream, not by an event."""
+    """The chart of a receiver's session with one life of a source; it ends with its stream, not by an event."""
 
     validate_trap_states = False
     states = States.from_enum(ReceiverState, initial=ReceiverState.WAITING, use_enum_instance=True)
@@ -126,7 +126,7 @@ class ReceiverSession:
 
     @classmethod
     def create(cls, config: ReceiverConfig) -> "ReceiverSession":
-        """A session that has not started."""
+        """Return a session that has not started."""
         parts = (Arrivals.of(config), Enlistment(config), Acknowledger(config), Contact(config), Starting(config))
         return cls(config, *parts)
 
@@ -185,13 +185,13 @@ class ReceiverSession:
         self._recover(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` wants to be called."""
+        """Return when `handle_timeout` is due (ns), or None."""
         requests, enrollment = self.arrivals.requests, self.enlistment.enrollment
         due = (self.contact.due, self.acknowledger.timers.next(), requests.next(), enrollment.next())
         return min([deadline for deadline in due if deadline is not None], default=None)
 
     def take_effects(self) -> list[ReceiverEffect]:
-        """What the driver must do, in order."""
+        """Return the effects to perform, in order, and empty the outbox."""
         effects: list[ReceiverEffect] = self.outbox  # type: ignore[assignment] # what this machine says is nothing else
         self.outbox = []
         return effects
@@ -234,7 +234,7 @@ class ReceiverSession:
     def _on_useless(self, event: Useless, now: int) -> None:
         self.arrivals.on_useless(event)
         if self.config.ack_mode is AckMode.EXPLICIT:
-            self._acknowledge(now)  # What the application acknowledged behind it may have waited for this.
+            self._acknowledge(now)  # Acknowledgements of later messages may have waited for this one.
         else:
             self._plan_ack(now)
         self._recover(now)
@@ -289,7 +289,8 @@ class ReceiverSession:
         self._review(now)
         if self.window.next is not None:
             self.acknowledger.catch_up(registration, self.window, self.outbox)
-        if self.enrollment.counting == [registration]:  # A receiver that no store counts has no name to confirm by.
+        if self.enrollment.counting == [registration]:
+            # Without a counting store the receiver had no RegID to confirm under, so confirmations were left out.
             again = (Reset(self.contact.source.request), self.enrollment.counting, self.info, self.window)
             self.acknowledger.on_broken(*again, now, self.outbox)
         self._recover(now)
@@ -352,15 +353,15 @@ class ReceiverSession:
 
     @property
     def advance(self) -> Callable[[int, int], int | None]:
-        """The shortcut of a driver for the live data of this life, `(wire_first, count)`.
+        """The shortcut of a driver for the live data of this life: a function of `(wire_first, count)`.
 
-        It delivers a run that continues the stream and returns its first number. For any other run it returns None and
-        changes nothing; feed a `Data` input then. Neither way makes effects for the run that this one delivered.
+        It accepts a run that continues the stream and returns its first number; the driver delivers the run itself. For
+        any other run it returns None and changes nothing: feed a `Data` input then.
         """
         return self.arrivals.goes_on
 
     def record_consumed(self, first: int, stop: int) -> None:
-        """Record that [first, stop) was consumed after the session ended: nobody is notified, `status` shows it."""
+        """Record that [first, stop) was consumed after the session ended, for `status.lives`."""
         self.lives.on_consumed(first, stop)
 
     # Parts.
@@ -377,22 +378,22 @@ class ReceiverSession:
 
     @property
     def window(self) -> DeliveryWindow:
-        """What was delivered and consumed."""
+        """The delivered and consumed messages."""
         return self.arrivals.window
 
     @property
     def begins_where_stores_said(self) -> bool:
-        """Whether its stores set where delivery began: nobody could have had what is below from them."""
+        """True if its stores set where delivery began: no store could have supplied lower messages."""
         return bool(self.enrollment) and self.contact.recovers and self.window.start == self.starting.low
 
     @property
     def requests(self) -> Recovery:
-        """What is asked for."""
+        """The requests for missing messages."""
         return self.arrivals.requests
 
     @property
     def lives(self) -> Lives:
-        """What was consumed, by the life that sent it."""
+        """The consumed messages by the life that sent them."""
         return self.arrivals.lives
 
     def _review(self, now: int) -> None:
@@ -402,11 +403,11 @@ class ReceiverSession:
     # Guards and actions of the chart.
 
     def persistent(self, now: int, number: int) -> bool:
-        """Whether the source has stores that we are to use."""
+        """Return whether the source has stores to use."""
         return self.contact.persistent
 
     def recovers(self, now: int, number: int) -> bool:
-        """Whether the source retransmits to those who join late."""
+        """Return whether the source retransmits to late receivers."""
         return self.contact.recovers
 
     def register(self, now: int, number: int) -> None:
@@ -415,15 +416,15 @@ class ReceiverSession:
         self.acknowledger.watch(now)
 
     def ask_source(self, now: int, number: int) -> None:
-        """Ask the source what it can retransmit."""
+        """Ask the source for the range that it retransmits."""
         self.contact.begin(now)
 
     def follow(self, now: int, high: int) -> None:
-        """Deliver whatever comes from now on."""
+        """Deliver everything from now on."""
         self.begin_at(now, high + 1)
 
     def ask_low(self, now: int, number: int) -> None:
-        """Tell the application where recovery would start (P-421)."""
+        """Propose to the application where recovery starts (P-421)."""
         high = self.arrivals.high
         said = self.enlistment.low(high)
         if said > high + 1:
@@ -431,19 +432,19 @@ class ReceiverSession:
         self.starting.ask(said, high, self.contact.recovers, self.outbox)
 
     def begin(self, now: int, wish: int) -> None:
-        """Start to deliver."""
+        """Start to deliver, where the application wishes."""
         self.begin_at(now, self.starting.choose(wish, self.arrivals.high, self.enrollment.everyone, self.outbox))
         for registration in self.enrollment.counting:
             self.acknowledger.catch_up(registration, self.window, self.outbox)
 
     def begin_at(self, now: int, start: int) -> None:
-        """Deliver from `start` on; what the stream leaves out is recovered as configured."""
+        """Deliver from `start` on; recover what the stream leaves out, as configured."""
         use = self.config.otr.use
         wanted = use is UseOtr.ON or (use is UseOtr.PERSISTENT and bool(self.enrollment))
         self.arrivals.begin(start, wanted and self.contact.recovers, self.outbox)
 
     def leave(self, now: int, number: int) -> None:
-        """Deregister; nobody can be asked for anything from now on (P-588)."""
+        """Deregister, and give up recovery: no peer is asked from now on (P-588)."""
         self.enrollment.withdraw(now, self.outbox)
         self.acknowledger.stop()
         self.contact.stop()
@@ -451,15 +452,15 @@ class ReceiverSession:
             self.go_alone(now, number)
 
     def go_alone(self, now: int, number: int) -> None:
-        """Deliver what the stream brings, and no more."""
+        """Deliver live messages only."""
         self.arrivals.abandon(self.outbox)
 
     def check_invariants(self) -> None:
-        """What must hold between inputs (used by tests)."""
+        """Assert the rules that hold between inputs, for tests."""
         self.arrivals.check_invariants()
 
     def abstract(self) -> tuple[object, ...]:
-        """What the models see: state, registrations, window, requests."""
+        """Return what the models see: state, registrations, window, requests."""
         return (self.state.name, self.enrollment.abstract(), self.window.abstract(), self.requests.abstract())
 
 

@@ -1,8 +1,8 @@
-"""What a store does when the disk has caught up: grants to answer, messages to call synced, farewells.
+"""Tickets of a store's writes, and what is due when they are synced: grants, stability, farewells.
 
-Each write carries a *ticket*, counted up; `Persisted` names the newest ticket that is synced, and whatever waits for it
-or an earlier one is due, in the order written. Neighbouring runs of one life come back as one: a sync is acknowledged
-once for each source, however many runs it covered.
+Each write has a *ticket*, counted up; `Persisted` names the newest ticket that is synced. Everything that waits for it
+or an earlier one is then due, in the order written. Neighbouring runs of one life come back as one: a sync is
+acknowledged once for each source, however many runs it covered.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from stablecast.core.protocol.messages import Address, Deregistered, Incarnation
 
 @attrs.define
 class Waiting:
-    """What is due when `ticket` is synced.
+    """The consequence of syncing `ticket`.
 
     With a `farewell` that goes `to` its address; with a generation `reg_id` is answered; else [first, stop) is synced.
     """
@@ -30,7 +30,7 @@ class Waiting:
     to: Address = ""
 
     def continued_by(self, run: "Waiting") -> bool:
-        """Whether `run` is the next run of the same life."""
+        """Return whether `run` is the next run of the same life."""
         return (
             self.first < self.stop
             and run.first < run.stop
@@ -40,7 +40,7 @@ class Waiting:
 
 @attrs.define
 class Tickets:
-    """The tickets of one store; `last` is the newest given out, `synced` the newest reported.
+    """The tickets of one store; `last` is the newest drawn, `synced` the newest reported.
 
     The driver bounds what may wait: it syncs in time.
     """
@@ -51,16 +51,16 @@ class Tickets:
 
     @property
     def pending(self) -> bool:
-        """Whether anything is still to be synced, so that a report will come."""
+        """True if anything is still to be synced, so that a report will come."""
         return self.synced < self.last
 
     def draw(self) -> int:
-        """The next ticket."""
+        """Return the next ticket."""
         self.last += 1
         return self.last
 
     def draw_for(self, reg_id: int, incarnation: Incarnation, first: int, stop: int) -> int:
-        """The next ticket: it brings [first, stop), sent by this life."""
+        """Return the next ticket, for a write of [first, stop) from this life."""
         self.last = ticket = self.last + 1
         self.waiting.append(Waiting(ticket, reg_id, incarnation, first=first, stop=stop))
         return ticket
@@ -80,7 +80,7 @@ class Tickets:
                 run.stop = max(run.first, number)
 
     def due(self, ticket: int) -> list[Waiting]:
-        """Everything up to `ticket` is synced: what waited for that, oldest first."""
+        """Count everything up to `ticket` as synced; return what waited for that, oldest first."""
         self.synced = max(self.synced, ticket)
         due: list[Waiting] = []
         while self.waiting and self.waiting[0].ticket <= ticket:
