@@ -48,7 +48,7 @@ from stablecast.runtime.effect_execution import describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Session:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
-        self._pieces = Reassembly()
+        self._pieces = FragmentReassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
