@@ -104,12 +104,7 @@ class Acknowledger:
             self.confirm(counting, info, window.confirmed(window.start, window.acked + 1), now, out)
 
     def confirm(
-        self,
-        counting: list[Registration],
-        info: SourceInfo,
-        parts: list[tuple[int, int]],
-        now: int,
-        out: list[Effect],
+        self, counting: list[Registration], info: SourceInfo, parts: list[tuple[int, int]], now: int, out: list[Effect]
     ) -> None:
         """Confirm the ranges [first, stop) to the source, if it asked for confirmations."""
         if not (info.confirmations and self.config.confirm and counting and parts):

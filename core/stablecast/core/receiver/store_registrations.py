@@ -21,12 +21,7 @@ from collections.abc import Iterable
 import attrs
 
 from stablecast.core.protocol.effects import AskRegId, Effect, Notify
-from stablecast.core.protocol.events import (
-    Oddity,
-    RegistrationChange,
-    RegistrationFlag,
-    RegistrationSuccess,
-)
+from stablecast.core.protocol.events import Oddity, RegistrationChange, RegistrationFlag, RegistrationSuccess
 from stablecast.core.protocol.messages import Deregistered, Pace, Refused, Registered, Role, SourceInfo, StoreEntry
 from stablecast.core.protocol.quorum import Consensus, GroupRules, Quorums
 from stablecast.core.protocol.repairs import Repair

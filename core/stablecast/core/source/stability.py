@@ -370,11 +370,7 @@ class StabilityWindow:
 
 
 def _report_confirmed(
-    parts: list[tuple[int, int]],
-    unique: list[tuple[int, int]],
-    receiver: int,
-    flags: ConfirmFlag,
-    out: list[Effect],
+    parts: list[tuple[int, int]], unique: list[tuple[int, int]], receiver: int, flags: ConfirmFlag, out: list[Effect]
 ) -> None:
     """Report confirmed ranges, cut where enough receivers have confirmed."""
     enough = RangeSet(unique)

@@ -16,11 +16,7 @@ from stablecast.core.store.retention_terms import acceptable, consistent, fits
 
 
 def verdict(
-    request: Register,
-    clients: Clients,
-    source: Repository | None,
-    config: StoreConfig,
-    admitted: bool | None = None,
+    request: Register, clients: Clients, source: Repository | None, config: StoreConfig, admitted: bool | None = None
 ) -> ClientRecord | Refusal | None:
     """Return the client that may go on, None for a new one, or the cause of a refusal (T6, P-019).
 
