@@ -34,13 +34,6 @@ def test_what_became_whole_is_told_once(layout: list[int], steps: list[tuple[int
         assert told == {n for message in messages if all(n in held for n in message) for n in message}
 
 
-@given(LAYOUTS, st.integers(-1, 40))
-def test_the_last_whole_message_at_a_number(layout: list[int], number: int) -> None:
-    large, messages = laid_out(layout)
-    expected = max((m[-1] for m in messages if m[-1] <= number), default=-1)
-    assert large.whole_through(number) == (number if number >= sum(layout) else expected)
-
-
 @given(LAYOUTS, st.integers(0, 40))
 def test_what_lies_below_is_forgotten(layout: list[int], below: int) -> None:
     large, messages = laid_out(layout)
@@ -53,7 +46,6 @@ def test_without_large_messages_every_number_is_whole() -> None:
     large = LargeMessages()
     large.forget(7)
     assert large.whole([(3, 9)], RangeSet()) == [(3, 9)]
-    assert large.whole_through(5) == 5
 
 
 def test_a_message_that_two_parts_complete_is_told_once() -> None:

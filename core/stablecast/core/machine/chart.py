@@ -156,6 +156,7 @@ def fire(table: Table[S, E], machine: HasState[S], event: E, *args: object) -> b
         else:
             for name in row.actions:
                 getattr(machine, name)(*args)
+            # An action that changed the state would make this row's target wrong, and the chart a lie.
             if machine.state is not state:
                 raise InvariantError(f"{type(machine).__name__} changed state inside an action of {event.name}")
             machine.state = row.target
@@ -221,6 +222,7 @@ def _rows(chart: type[Chart], machine: type, events: type[E]) -> dict[tuple[Any,
             if event_name not in by_name:
                 raise ChartError(f"{where} has an event that {events.__name__} lacks: {event_name}; add it there")
             earlier = rows.setdefault((transition.source.value, by_name[event_name]), [])
+            # The first row without a guard always runs, so a later one would be dead text.
             if earlier and not earlier[-1].guards:
                 raise ChartError(f"{where} can never run, as the one before has no guard; remove it or reorder them")
             earlier.append(row)

@@ -40,6 +40,7 @@ class Seeded:
         if not 1 <= n <= U64:
             raise ValueError(f"cannot draw below {n}; the bound must be between 1 and 2**64")
         fair = U64 - U64 % n  # Values from here on would favour the low results; more than half of all are fair.
+        # Drawing again keeps the distribution even; a plain modulo would not.
         while (value := self.next_u64()) >= fair:
             pass
         return value % n

@@ -281,24 +281,12 @@ class StopProxy:
     source_reg_id: int
 
 
+# fmt: off
 SourceEffect = Send | Broadcast | Notify | Release | Resend
 ReceiverEffect = Send | Notify | Deliver | Discard | AskRegId | AskLow
 StoreEffect = (
-    Send
-    | Notify
-    | Discard
-    | PersistClient
-    | PersistMessages
-    | CacheMessages
-    | PersistCached
-    | Uncache
-    | Reclaim
-    | Cut
-    | Forget
-    | SendStored
-    | Join
-    | Leave
-    | StartProxy
-    | StopProxy
+    Send | Notify | Discard | PersistClient | PersistMessages | CacheMessages | PersistCached | Uncache | Reclaim | Cut
+    | Forget | SendStored | Join | Leave | StartProxy | StopProxy
 )
 Effect = SourceEffect | ReceiverEffect | StoreEffect
+# fmt: on

@@ -327,47 +327,19 @@ class Oddity:
     text: str
 
 
+# fmt: off
 SourceEvent = (
-    RegistrationSuccess
-    | RegistrationComplete
-    | RegistrationError
-    | DeregistrationSuccess
-    | DeregistrationComplete
-    | StoreUnresponsive
-    | StoreMoved
-    | QuorumLost
-    | Overtaken
-    | Stable
-    | NotStable
-    | Confirmed
-    | Reclaimed
-    | FlightSize
-    | Wakeup
-    | SequenceNumberInfo
-    | ReceiverGone
-    | Oddity
+    RegistrationSuccess | RegistrationComplete | RegistrationError | DeregistrationSuccess | DeregistrationComplete
+    | StoreUnresponsive | StoreMoved | QuorumLost | Overtaken | Stable | NotStable | Confirmed | Reclaimed | FlightSize
+    | Wakeup | SequenceNumberInfo | ReceiverGone | Oddity
 )
 ReceiverEvent = (
-    RegistrationSuccess
-    | RegistrationComplete
-    | RegistrationError
-    | RegistrationChange
-    | DeregistrationSuccess
-    | DeregistrationComplete
-    | StoreUnresponsive
-    | UnrecoverableLoss
-    | SteppedBack
-    | Oddity
+    RegistrationSuccess | RegistrationComplete | RegistrationError | RegistrationChange | DeregistrationSuccess
+    | DeregistrationComplete | StoreUnresponsive | UnrecoverableLoss | SteppedBack | Oddity
 )
 StoreEvent = (
-    ClientForgotten
-    | ReleasedUnread
-    | MessagesDropped
-    | HistoryForgotten
-    | LostAtStore
-    | RequestsDropped
-    | ProxyStarted
-    | ProxyEnded
-    | Oddity
+    ClientForgotten | ReleasedUnread | MessagesDropped | HistoryForgotten | LostAtStore | RequestsDropped
+    | ProxyStarted | ProxyEnded | Oddity
 )
 Event = SourceEvent | ReceiverEvent | StoreEvent
+# fmt: on

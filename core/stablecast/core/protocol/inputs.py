@@ -214,23 +214,12 @@ class Tick:
     """Time has passed: the record of `handle_timeout` in the replay log."""
 
 
+# fmt: off
 SourceInput = Start | Arrived | Reset | Gone | Sent | Blocked | Held | Located | Departed | Withdraw | Tick
 ReceiverInput = (
-    Start
-    | Arrived
-    | Reset
-    | Gone
-    | Data
-    | Lost
-    | RegIdChosen
-    | LowChosen
-    | Consumed
-    | Useless
-    | Acknowledge
-    | History
-    | Withdraw
-    | Finish
-    | Tick
+    Start | Arrived | Reset | Gone | Data | Lost | RegIdChosen | LowChosen | Consumed | Useless | Acknowledge | History
+    | Withdraw | Finish | Tick
 )
 StoreInput = Start | Arrived | Reset | Gone | Data | Lost | Ended | Persisted | Damaged | ProxyQuorum | Tick
 Input = SourceInput | ReceiverInput | StoreInput
+# fmt: on

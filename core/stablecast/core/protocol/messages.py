@@ -379,19 +379,9 @@ class LateJoinInfo:
     high: int
 
 
+# fmt: off
 Message = (
-    Register
-    | Registered
-    | Refused
-    | Deregister
-    | Deregistered
-    | StableAck
-    | ConsumptionAck
-    | ReceiverAlive
-    | RetransmitRequest
-    | Keepalive
-    | SourceInfo
-    | SourceInfoRequest
-    | LateJoinRequest
-    | LateJoinInfo
+    Register | Registered | Refused | Deregister | Deregistered | StableAck | ConsumptionAck | ReceiverAlive
+    | RetransmitRequest | Keepalive | SourceInfo | SourceInfoRequest | LateJoinRequest | LateJoinInfo
 )
+# fmt: on

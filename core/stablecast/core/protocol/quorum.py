@@ -144,6 +144,7 @@ class Quorums:
 
     def judge(self, held: int, registered: int) -> tuple[list[bool], bool]:
         """Return by group whether such a message is stable there, and whether it is stable."""
+        # This runs for each piece of each acknowledgement, and most sources have one group.
         if len(self.members) == 1 and self.rules.intergroup is not Intergroup.ALL_ACTIVE:
             met = self.intragroup(0, held, registered)
             return [met], met

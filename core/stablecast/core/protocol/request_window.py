@@ -68,6 +68,7 @@ class RequestWindow:
 
     def got(self, start: int, stop: int) -> None:
         """Record that [start, stop) is no longer missing."""
+        # This runs for every run that arrives, and mostly nothing is missing.
         if not (self.asked or self.retrying or self.wanted.ranges):
             return
         self.wanted.remove(start, stop)
@@ -90,6 +91,7 @@ class RequestWindow:
             if request.deadline > now:
                 kept.append(request)
             elif not may_give_up:
+                # Time without enough targets must not count, or a partition would turn into losses.
                 self.retrying.append(attrs.evolve(request, since=now))
             elif now - request.since >= self.give_up_ns:
                 lost.append((request.start, request.stop))

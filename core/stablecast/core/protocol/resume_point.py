@@ -41,6 +41,7 @@ def resume_point(answers: Sequence[Registered], consensus: Consensus, quorums: Q
         return agree(everywhere, consensus, len(newest)) + 1
     groups = zip(quorums.members, quorums.rules.sizes, strict=True)
     held = [([high for store, high in newest if mask >> store & 1], size) for mask, size in groups]
+    # A group without a quorum may lack the newest numbers, so its answers are no majority.
     majorities = [agree(highs, consensus, size) for highs, size in held if len(highs) >= quorum_of(size)]
     return max(majorities, default=min(everywhere)) + 1
 

@@ -292,6 +292,7 @@ def repository_for(config: StoreConfig, topic: str) -> RepositoryConfig | None:
     """Return the repository configuration for this topic, or None if the store does not serve it (P-817)."""
     for rule in config.topics:
         direct = rule.kind is PatternType.DIRECT
+        # Expressions match anywhere in the topic, as the documented stores match (C-13).
         if rule.pattern == topic if direct else re.search(rule.pattern, topic):
             return rule.repository
     return config.repository

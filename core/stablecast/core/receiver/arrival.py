@@ -130,6 +130,7 @@ class Arrivals:
         known = self.lives.known(event.incarnation, first, stop)
         for start, end in known:
             window.know(start, end, out)
+        # A recovered run is far from the newest number by nature, so it is never a burst.
         if first - high > self.config.burst and not event.recovered:
             self._burst(high + 1, first, out)
         self.lives.saw(first, stop, event.incarnation)

@@ -89,6 +89,7 @@ class DeliveryWindow:
         """Deliver, hold or discard a run that arrived."""
         self.learn(stop - 1)
         at = self.next
+        # The usual run continues the stream, and nothing is held: no set is touched.
         if at is not None and first <= at < stop and not self.have and not self.known:
             out.append(Deliver(token, at - first, stop - at, at, recovered, True, recovered and at >= self.origin))
             self.next = stop
@@ -232,6 +233,7 @@ class DeliveryWindow:
 
     def _near(self, stop: int) -> bool:
         if self.next is None:
+            # Before the start only nearness to the oldest held run bounds the memory.
             base = self.held[0].first if self.held else stop
             return stop - base <= self.proximity
         return stop - self.next <= self.proximity if self.in_order else len(self.have) < MAX_GAPS

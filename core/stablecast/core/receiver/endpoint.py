@@ -283,6 +283,7 @@ class ReceiverSession:
         registration = self.enlistment.on_answer(answer, self.window.high or 0, now, self.outbox)
         if registration is None or not isinstance(answer, Registered):
             return
+        # A store may know newer numbers than the stream has shown yet.
         low, high = offer(answer, self.arrivals.high)
         if high >= low and not answer.no_cache:
             self.window.learn(high)

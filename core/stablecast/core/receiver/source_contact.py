@@ -90,6 +90,7 @@ class Contact:
         known = self.info
         if known is not None and info.version < known.version:
             return News.NOTHING
+        # A hostile SRI could name an index twice, or a huge one, which would become a mask of that many bits.
         indices = {entry.index for entry in info.stores}
         if len(indices) < len(info.stores) or not all(0 <= index < MAX_STORES for index in indices):
             text = f"the source names {len(info.stores)} stores, {len(indices)} of them different"

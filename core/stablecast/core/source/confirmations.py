@@ -30,6 +30,7 @@ class ConfirmedRanges:
         """Add [first, stop) and return the new parts."""
         news = self.numbers.add(max(first, self.low), stop)
         if len(self.numbers) > MAX_RUNS:
+            # A receiver that confirms every second number must not grow this set without end.
             _, self.low = self.numbers.ranges[0]
             self.numbers.forget(self.low)
         return news
@@ -78,5 +79,6 @@ class Confirmations:
             risen = [part for low, high in rising for part in counted.add(low, high)]
             rising = before
             if len(counted) > MAX_RUNS:
+                # The same bound for the sums: old numbers count as never confirmed.
                 counted.forget(counted.ranges[0][1])
         return risen

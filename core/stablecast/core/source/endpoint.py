@@ -308,6 +308,7 @@ class SourceEndpoint:
         announced = self.state is SourceState.ACTIVE
         newest = offer(answer, self.window.next)[1]
         if self.state is not SourceState.REGISTERING:
+            # A store that restarted without its newest writes no longer bears them out.
             self.window.forget_store(answer.store_index, newest + 1)
         if before is None or (before.term >= self.enrollment.term and self.lineage.proven(before)):
             self.outbox.append(Notify(success(answer, registration, newest)))

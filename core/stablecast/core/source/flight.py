@@ -54,6 +54,7 @@ class Flight:
     def on_blocked(self, count: int, payload_bytes: int, window: StabilityWindow, out: list[Effect]) -> None:
         """Remember a send of this size that found no credit."""
         if not any(least <= count and fewest <= payload_bytes for least, fewest in self.waiting):
+            # Needs that include another are redundant, which bounds the list.
             smaller = [need for need in self.waiting if need[0] < count or need[1] < payload_bytes]
             self.waiting = [*smaller, (count, payload_bytes)]
         self.review(window, out)

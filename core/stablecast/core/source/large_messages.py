@@ -46,11 +46,6 @@ class LargeMessages:
                 told.append((start, stop))
         return told
 
-    def whole_through(self, number: int) -> int:
-        """Return the last number of the newest message that lies wholly at or below `number`."""
-        first, last = self._around(number)
-        return number if last == number else first - 1
-
     def first_of(self, number: int) -> int:
         """Return the first number of the message that contains this one."""
         return self._around(number)[0]

@@ -127,6 +127,7 @@ def acknowledging(enrollment: Enrollment) -> tuple[int, bool]:
     for index, registration in enrollment.registrations.items():
         if registration.present and registration.granted is not None and not registration.granted.no_cache:
             mask |= 1 << index
+    # A store without a cache counts as registered, but will never acknowledge.
     silent = [
         registration.granted is not None and registration.granted.no_cache for registration in enrollment.counting
     ]

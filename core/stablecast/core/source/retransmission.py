@@ -16,6 +16,7 @@ def resend(request: RetransmitRequest, window: StabilityWindow, late_join: bool,
     """Send the retained part of the requested range."""
     if request.by is Role.RECEIVER and not late_join:
         return
+    # Requests carry 32-bit numbers of a peer: whatever they extend to, only retained numbers are sent.
     first = serial.extend(request.first, window.next)
     last = serial.extend(request.last, window.next)
     low, stop = window.retained(first, last + 1)

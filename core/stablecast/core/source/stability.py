@@ -140,6 +140,7 @@ class StabilityWindow:
         """Count that store number `store` holds [start, stop)."""
         if stop <= self.trail:
             return
+        # A peer may acknowledge numbers that were released or never sent.
         if start < self.trail or stop > self.next:
             start, stop = self.retained(start, stop)
         news = self.acked[store].add(start, stop)
@@ -259,6 +260,7 @@ class StabilityWindow:
             across = self.stable.add(low, high) if stable else []
             for group in groups:
                 inside = self.grouped[group].add(low, high) if met[group] else []
+                # One event instead of two where both rules are met at once, the usual case.
                 if inside and inside == across:
                     self._report(across, store, _ALL_RULES, out)
                     across = []
@@ -280,6 +282,7 @@ class StabilityWindow:
         whole, mask = [(start, stop)], 0
         for store, held in enumerate(self.acked):
             inside = whole if store == holder else held.within(start, stop)
+            # A store mostly holds all of a piece or nothing, so no cut is needed.
             if inside == whole:
                 mask |= 1 << store
             elif inside:

@@ -39,6 +39,7 @@ class AckBatch:
     def add(self, first: int, stop: int, now: int, out: list[Effect]) -> None:
         """Add [start, stop) except what is owed, and acknowledge if that is enough."""
         enough = stop - first >= self.minimum or not self.interval_ns
+        # The usual case, one run a sync, needs no set.
         if enough and not self.pending.ranges and not self.owed.ranges:
             out.append(Send(self.source, self._ack(first, stop)))
             return

@@ -278,6 +278,7 @@ class Clients:
         """Return the next free RegID: from a random start, counting up, never 0 (P-235)."""
         if not self.next_reg_id:
             self.next_reg_id = self.seeded.between(1, LAST_REG_ID)
+        # At most `MAX_CLIENTS` RegIDs of 2**32 are used, so this ends soon.
         while self.next_reg_id in self.records:
             self.next_reg_id = self.next_reg_id % LAST_REG_ID + 1
         chosen = self.next_reg_id

@@ -30,6 +30,7 @@ class Agenda:
         keys: list[int] = []
         while self.heap and self.heap[0][0] <= now:
             deadline, key = heappop(self.heap)
+            # Entries that were moved up leave their old heap entry behind; it is skipped here.
             if self.deadlines.get(key) == deadline:
                 del self.deadlines[key]
                 keys.append(key)

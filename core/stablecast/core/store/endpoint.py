@@ -187,6 +187,7 @@ class StoreEndpoint:
         self.serving.serve(self.repositories, now, self.outbox)
         if self.check_at is None or now < self.check_at:
             return
+        # Lifetimes come first: an election looks at who is still active.
         expired, silent = self.clients.check(now)
         expired += self.registry.elections.check(self.clients.records, now, self.outbox)
         for record in expired:

@@ -70,6 +70,7 @@ class Filling:
     def learn(self, high: int, held: RangeSet, bottom: int, source: Address, now: int, out: list[Effect]) -> None:
         """Record that numbers up to `high` exist, and ask for the missing ones."""
         self.high = high if self.high is None else max(self.high, high)
+        # One question at a time: the answer decides what is requested and what is lost.
         if self.asked_at is None and not self.paused and not self.requests and self.missing(held, bottom):
             self._ask(source, now, out)
 

@@ -327,6 +327,7 @@ class Election:
         return any(token.rank == ours.rank for ours in self.ended)
 
     def _succeed(self, life: Incarnation) -> None:
+        # A late token of a dead life must not count as a newer one.
         if life not in (0, self.life, *self.past):
             self.past = [past for past in (*self.past, self.life) if past][-MAX_PAST:]
             self.life = life

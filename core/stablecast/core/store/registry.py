@@ -93,6 +93,7 @@ class Registry:
             # Before the SRI held messages may be a dead tail, so nothing can be offered.
             if request not in self.early:
                 self.early.append(request)
+                # Receivers that wait for an SRI that never comes must not fill the memory.
                 del self.early[:-MAX_EARLY]
             return
         self.clients.on_heard_from(request.reply_to, request.context, now)

@@ -62,6 +62,7 @@ class Serving:
         """Queue a receiver's request for messages of this repository."""
         first = serial.extend(request.first, repository.newest)
         stop = serial.extend(request.last, first) + 1
+        # A hostile range of 2**32 messages must not occupy the queue.
         if not 0 < stop - first <= MAX_REQUEST_MESSAGES:
             out.append(Notify(Oddity("wild-request", f"retransmission request for {first}..{stop - 1}")))
             return
@@ -88,6 +89,7 @@ class Serving:
             self.queued -= count
             self.credit -= count * SECOND
             repository = repositories.get(wanted.source_reg_id)
+            # The source, or its life, may have gone since the request was queued.
             if repository is None or repository.incarnation != wanted.session:
                 continue
             for low, high in repository.available(first, first + count):

@@ -4,11 +4,11 @@ Nothing is copied until it is asked for, so a daemon may look at one of ten thou
 returned is a copy. A status follows the store: ask again after an input.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 import attrs
 
-from stablecast.core.machine.lazy_mapping import LazyMapping
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Incarnation, LateJoinRequest, Life
@@ -20,6 +20,25 @@ from stablecast.core.store.retransmission import Serving
 from stablecast.core.store.sync_tickets import Waiting
 
 Spans = list[tuple[int, int]]
+PartT = TypeVar("PartT")
+ShownT = TypeVar("ShownT")
+
+
+@attrs.frozen
+class LazyMapping(Mapping[int, ShownT], Generic[PartT, ShownT]):
+    """Parts by RegID, each shown through a function when it is asked for."""
+
+    parts: Mapping[int, PartT]
+    show: Callable[[PartT], ShownT]
+
+    def __getitem__(self, key: int) -> ShownT:
+        return self.show(self.parts[key])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
 
 
 @attrs.frozen

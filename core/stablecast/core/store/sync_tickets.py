@@ -85,6 +85,7 @@ class Tickets:
         due: list[Waiting] = []
         while self.waiting and self.waiting[0].ticket <= ticket:
             run = self.waiting.popleft()
+            # One acknowledgement for a whole sync: one for each run would cost the source a message each.
             if due and due[-1].continued_by(run):
                 due[-1] = attrs.evolve(due[-1], ticket=run.ticket, stop=run.stop)
             else:
