@@ -152,8 +152,8 @@ RECEIVERS: Final = (
     Mutant(
         "each-retry-begins-anew",
         "protocol/request_window",
-        "return Asked(first.start, stop, now + self.retry_ns, first.since,",
-        "return Asked(first.start, stop, now + self.retry_ns, now,",
+        "return OpenRequest(first.start, stop, now + self.retry_ns, first.since,",
+        "return OpenRequest(first.start, stop, now + self.retry_ns, now,",
         Test("core/protocol/test_request_window.py::test_what_nobody_answers_is_lost"),
     ),
     Mutant(

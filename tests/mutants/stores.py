@@ -102,10 +102,11 @@ STORES: Final = (
         "granted-before-it-is-synced",
         "store/registry",
         "        self.tickets.wait(\n"
-        "            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
+        "            PendingSync(self.tickets.last, record.client.reg_id, request.incarnation,"
+        " request.generation, old)\n"
         "        )\n",
         "        due = (self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
-        "        self.answer(Waiting(*due), 0, out)\n",
+        "        self.answer(PendingSync(*due), 0, out)\n",
         Worlds("P1"),
     ),
     Mutant(

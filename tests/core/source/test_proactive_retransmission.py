@@ -8,7 +8,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import Retention
 from stablecast.core.source import proactive_retransmission
-from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import StabilityWindow
 
 TIMEOUT = 100
@@ -20,7 +20,7 @@ class Flow:
     def __init__(self, size: int = 3, timeout: int = TIMEOUT) -> None:
         self.window = StabilityWindow.create(Quorums.of(GroupRules((size,)), [0] * size), Retention(), size)
         self.window.on_stores((1 << size) - 1, False, [])
-        self.machine = Proactive(timeout)
+        self.machine = ProactiveRetransmission(timeout)
         self.out: list[fx.Effect] = []
 
     def send(self, count: int, now: int) -> None:

@@ -27,7 +27,7 @@ from stablecast.core.protocol.messages import AckFlag, ConsumptionAck, StableAck
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import FlightBehavior, Retention, SourceConfig, StoreSpec
 from stablecast.core.source.parts import enrollment_of
-from stablecast.core.source.transmission import Sending
+from stablecast.core.source.transmission import Transmission
 from tests.core.samples import LIFE, drain, events, registered
 
 STORES = (StoreSpec("store0:1"), StoreSpec("store1:1"), StoreSpec("store2:1"))
@@ -44,7 +44,7 @@ class Flow:
         for index, registration in self.enrollment.registrations.items():
             registration.start(0, 0, [])
             registration.on_answer(registered(store_index=index), 0, [])
-        self.machine = Sending.create(config, self.enrollment.quorums)
+        self.machine = Transmission.create(config, self.enrollment.quorums)
         self.out: list[fx.Effect] = []
         self.machine.on_stores(self.enrollment, self.out)
 

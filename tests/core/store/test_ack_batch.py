@@ -4,7 +4,7 @@ from stablecast.core.machine.serial import MODULUS
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import StableAck
 from stablecast.core.store.ack_batch import AckBatch
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain, sends
 
 
@@ -37,7 +37,7 @@ def test_acknowledgements_are_collected_until_there_are_enough() -> None:
 def test_what_went_unwritten_waits_for_the_disk() -> None:
     """T19: the newest write says that it went; another life is owed nothing."""
     acks, out = batch(1)
-    tickets = Tickets(last=9)
+    tickets = SyncTickets(last=9)
     acks.owe([(0, 2), (4, 5)], 50, tickets)
     acks.add(0, 2, 5, out)
     assert (acks.due, ranges(out)) == (None, [])

@@ -9,7 +9,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.messages import Deregister, ElectionToken, Refusal, Role
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import clients as clients_module
-from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, Clients
+from stablecast.core.store.clients import LAST_REG_ID, LAST_TERM, ClientRecord, ClientTable
 from tests.core.samples import LIFE, OLDER_LIFE, SECOND, register
 
 KEPT = RepositoryConfig(
@@ -22,11 +22,11 @@ CONFIG = StoreConfig("store:1", 1, KEPT, keepalive_ns=0)
 RECEIVER: dict[str, Any] = {"role": Role.RECEIVER, "source_reg_id": 50, "transport": ""}
 
 
-def clients(seed: int = 1) -> Clients:
-    return Clients(CONFIG, Seeded(seed))
+def clients(seed: int = 1) -> ClientTable:
+    return ClientTable(CONFIG, Seeded(seed))
 
 
-def found(machine: Clients, **changes: Any) -> ClientRecord | Refusal | None:
+def found(machine: ClientTable, **changes: Any) -> ClientRecord | Refusal | None:
     return machine.find(register(**changes))
 
 
@@ -259,7 +259,7 @@ def test_time_runs_out_for_each_alone() -> None:
 
 def test_who_is_silent_is_asked_once_an_interval() -> None:
     """P-538, P-836."""
-    machine = Clients(attrs.evolve(CONFIG, keepalive_ns=5 * SECOND), Seeded(1))
+    machine = ClientTable(attrs.evolve(CONFIG, keepalive_ns=5 * SECOND), Seeded(1))
     source = machine.add(register(reg_id=50), 0)
     machine.on_heard(source, 3 * SECOND)
     for second, asked in ((5, []), (7, []), (8, [source]), (12, []), (13, [source]), (32, [source])):

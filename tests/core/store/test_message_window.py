@@ -14,9 +14,9 @@ from stablecast.core.protocol.messages import Pace
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store import message_window as window_module
 from stablecast.core.store.extents import OVERHEAD_BYTES
-from stablecast.core.store.message_window import Window
+from stablecast.core.store.message_window import MessageWindow
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.samples import LIFE, drain
 
 SIZE = 100 - OVERHEAD_BYTES
@@ -29,8 +29,8 @@ class Shop:
     """A window, and what was put out."""
 
     def __init__(self, terms: Terms = DISK, **changes: Any) -> None:
-        self.window = Window(50, attrs.evolve(terms, **changes))
-        self.tickets = Tickets()
+        self.window = MessageWindow(50, attrs.evolve(terms, **changes))
+        self.tickets = SyncTickets()
         self.out: list[fx.Effect] = []
 
     def store(self, first: int, count: int, now: int = 0, size: int = SIZE) -> None:

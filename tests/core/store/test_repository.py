@@ -15,7 +15,7 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, OLDER_LIFE, drain, sends
 
@@ -299,7 +299,7 @@ def test_a_restart_finds_what_was_synced() -> None:
     machine.restore(10, 12, 0)
     machine.check_invariants()
     assert (machine.resume_point, machine.acked, machine.filling.high, machine.life.term) == (5, 8, 11, 2)
-    machine.handle_timeout(Tickets(), 0, out)
+    machine.handle_timeout(SyncTickets(), 0, out)
     assert [type(message) for _, message in sends(out)] == [LateJoinRequest]
     machine.acknowledge_all(0, drain(out))
 

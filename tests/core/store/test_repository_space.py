@@ -12,7 +12,7 @@ from stablecast.core.protocol.settings import RepositoryType
 from stablecast.core.store.extents import OVERHEAD_BYTES
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 from tests.core.drivers import REPOSITORY_CONFIG, RepositoryDriver
 from tests.core.samples import LIFE, drain, events, sends
 
@@ -101,7 +101,7 @@ def test_after_a_restart_nobody_knows_whether_what_had_to_go_was_ever_stored() -
     client = fx.Client(
         Role.SOURCE, 50, 2, "topic", 0, LIFE, 0, "source:1", "stream:1", 0, 0, -1, ((LIFE, 0),), lives_term=1
     )
-    machine, out, tickets = Repository.recover(REPOSITORY_CONFIG, client, 6), list[fx.Effect](), Tickets()
+    machine, out, tickets = Repository.recover(REPOSITORY_CONFIG, client, 6), list[fx.Effect](), SyncTickets()
     machine.restore(6, 10, 0)
     machine.begin_life(LIFE, "source:1", 2)
     machine.acknowledge_all(0, out)

@@ -32,7 +32,7 @@ class Target:
 
 
 @attrs.define
-class Asked:
+class OpenRequest:
     """An outstanding request for [start, stop); `since` is its first try, `turn` selects the target."""
 
     start: int
@@ -53,8 +53,8 @@ class RequestWindow:
     retry_ns: int
     give_up_ns: int
     wanted: RangeSet = attrs.field(factory=RangeSet)
-    retrying: list[Asked] = attrs.field(factory=list)
-    asked: list[Asked] = attrs.field(factory=list)
+    retrying: list[OpenRequest] = attrs.field(factory=list)
+    asked: list[OpenRequest] = attrs.field(factory=list)
     outstanding: int = 0
     turn: int = 0
     requests: int = 0
@@ -86,7 +86,7 @@ class RequestWindow:
         Unless the owner `may_give_up`, nothing is lost and the time does not count.
         """
         lost: list[tuple[int, int]] = []
-        kept: list[Asked] = []
+        kept: list[OpenRequest] = []
         for request in self.asked:
             if request.deadline > now:
                 kept.append(request)
@@ -122,23 +122,23 @@ class RequestWindow:
             self.wanted.add(request.start, request.stop)
         self.asked, self.retrying, self.outstanding = [], [], 0
 
-    def _pick(self, room: int, now: int) -> Asked | None:
+    def _pick(self, room: int, now: int) -> OpenRequest | None:
         size = min(room, MAX_CHUNK_MESSAGES, max(CHUNK_MESSAGES, self.window // AT_ONCE))
         if self.retrying:
             first = self.retrying.pop(0)
             if first.stop - first.start > size:
                 self.retrying.insert(0, attrs.evolve(first, start=first.start + size))
             stop = min(first.stop, first.start + size)
-            return Asked(first.start, stop, now + self.retry_ns, first.since, first.turn + 1)
+            return OpenRequest(first.start, stop, now + self.retry_ns, first.since, first.turn + 1)
         start = self.wanted.first
         if start is None:
             return None
         stop = self.wanted.within(start, start + size)[0][1]
         self.wanted.remove(start, stop)
         self.turn += 1
-        return Asked(start, stop, now + self.retry_ns, now, self.turn)
+        return OpenRequest(start, stop, now + self.retry_ns, now, self.turn)
 
-    def _message(self, request: Asked, target: Target) -> RetransmitRequest:
+    def _message(self, request: OpenRequest, target: Target) -> RetransmitRequest:
         return RetransmitRequest(
             self.by,
             self.incarnation,
@@ -157,9 +157,9 @@ class RequestWindow:
         return (tuple(waiting), tuple(sorted((request.start, request.stop) for request in self.asked)))
 
 
-def _without(requests: list[Asked], start: int, stop: int) -> list[Asked]:
+def _without(requests: list[OpenRequest], start: int, stop: int) -> list[OpenRequest]:
     """Return the requests without [start, stop)."""
-    kept: list[Asked] = []
+    kept: list[OpenRequest] = []
     for request in requests:
         if request.stop <= start or stop <= request.start:
             kept.append(request)

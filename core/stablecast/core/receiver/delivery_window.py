@@ -32,7 +32,7 @@ MAX_GAPS = 10_000
 
 
 @attrs.define
-class Held:
+class HeldRun:
     """[first, stop) of run `token`, whose first message is number `origin`."""
 
     first: int
@@ -60,7 +60,7 @@ class DeliveryWindow:
     high: int | None = None
     start: int = 0
     origin: int = 0
-    held: list[Held] = attrs.field(factory=list)
+    held: list[HeldRun] = attrs.field(factory=list)
     have: RangeSet = attrs.field(factory=RangeSet)
     users: dict[int, int] = attrs.field(factory=dict)
     lost: RangeSet = attrs.field(factory=RangeSet)
@@ -107,7 +107,7 @@ class DeliveryWindow:
             out.append(Discard(token))
             return
         for low, high in parts:
-            self._keep(Held(low, high, token, first, recovered))
+            self._keep(HeldRun(low, high, token, first, recovered))
         self._drain(out)
 
     def lose(self, start: int, stop: int, out: list[Effect]) -> None:
@@ -249,7 +249,7 @@ class DeliveryWindow:
         self.pass_over(start, stop)
         out.append(Notify(UnrecoverableLoss(start, stop - 1, burst)))
 
-    def _keep(self, part: Held) -> None:
+    def _keep(self, part: HeldRun) -> None:
         self.have.add(part.first, part.stop)
         self.users[part.token] = self.users.get(part.token, 0) + 1
         at = bisect_left(self.held, part.first, key=lambda held: held.first)

@@ -61,13 +61,13 @@ from stablecast.core.protocol.settings import AckMode, ReceiverConfig, UseOtr
 from stablecast.core.receiver.arrival import Arrivals
 from stablecast.core.receiver.consumption_acks import Acknowledger, AckTimer
 from stablecast.core.receiver.delivery_window import DeliveryWindow
-from stablecast.core.receiver.first_number import Starting
+from stablecast.core.receiver.first_number import FirstNumberChoice
 from stablecast.core.receiver.lives import Lives
 from stablecast.core.receiver.recovery import Recovery
-from stablecast.core.receiver.source_contact import Contact, News
+from stablecast.core.receiver.source_contact import SourceContact, SourceNews
 from stablecast.core.receiver.status import ReceiverStatus
-from stablecast.core.receiver.store_registrations import Enlistment
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.receiver.store_registrations import StoreRegistrations
+from stablecast.core.registration.registration_set import RegistrationSet
 
 
 class ReceiverState(IntEnum):
@@ -117,17 +117,23 @@ class ReceiverSession:
 
     config: ReceiverConfig
     arrivals: Arrivals
-    enlistment: Enlistment
+    enlistment: StoreRegistrations
     acknowledger: Acknowledger
-    contact: Contact
-    starting: Starting
+    contact: SourceContact
+    starting: FirstNumberChoice
     state: ReceiverState = ReceiverState.WAITING
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
 
     @classmethod
     def create(cls, config: ReceiverConfig) -> "ReceiverSession":
         """Return a session that has not started."""
-        parts = (Arrivals.of(config), Enlistment(config), Acknowledger(config), Contact(config), Starting(config))
+        parts = (
+            Arrivals.of(config),
+            StoreRegistrations(config),
+            Acknowledger(config),
+            SourceContact(config),
+            FirstNumberChoice(config),
+        )
         return cls(config, *parts)
 
     # The machine contract.
@@ -270,12 +276,12 @@ class ReceiverSession:
 
     def _on_info(self, info: SourceInfo, now: int) -> None:
         news = self.contact.on_info(info, self.outbox)
-        if news is News.FIRST:
+        if news is SourceNews.FIRST:
             self.arrivals.inform(info, self.outbox)
             fire(RECEIVER, self, ReceiverStep.INFORMED, now, self.arrivals.high)
-        elif news is not News.NOTHING and (self.enrollment or self.requests.otr):
+        elif news is not SourceNews.NOTHING and (self.enrollment or self.requests.otr):
             self.window.learn(serial.extend(info.high, self.arrivals.high))
-            if news is News.NEWER and self.enrollment:
+            if news is SourceNews.NEWER and self.enrollment:
                 self.enlistment.on_info(info, now, self.outbox)
         self._recover(now)
 
@@ -368,7 +374,7 @@ class ReceiverSession:
     # Parts.
 
     @property
-    def enrollment(self) -> Enrollment:
+    def enrollment(self) -> RegistrationSet:
         """The registrations with the source's stores."""
         return self.enlistment.enrollment
 

@@ -16,7 +16,7 @@ from stablecast.core.protocol.settings import ReceiverConfig
 
 
 @attrs.define
-class Starting:
+class FirstNumberChoice:
     """One choice. Numbers are extended; `low` is the proposal, `free` permits a wish below it."""
 
     config: ReceiverConfig

@@ -23,7 +23,7 @@ MAX_STORES = 255
 """Stores that an SRI may name; the index is one byte in the election header."""
 
 
-class News(IntEnum):
+class SourceNews(IntEnum):
     """The novelty of an SRI: none for us, the first one, one of the known version, a newer one."""
 
     NOTHING = 0
@@ -33,7 +33,7 @@ class News(IntEnum):
 
 
 @attrs.define
-class Contact:
+class SourceContact:
     """The newest SRI, and the open request: `due` is when to send it (again), in ns."""
 
     config: ReceiverConfig
@@ -85,22 +85,22 @@ class Contact:
             return ""
         return f"no answer to {self.asked} late join requests to {to}; only new messages are delivered"
 
-    def on_info(self, info: SourceInfo, out: list[Effect]) -> News:
+    def on_info(self, info: SourceInfo, out: list[Effect]) -> SourceNews:
         """Process an SRI, and return its novelty."""
         known = self.info
         if known is not None and info.version < known.version:
-            return News.NOTHING
+            return SourceNews.NOTHING
         # A hostile SRI could name an index twice, or a huge one, which would become a mask of that many bits.
         indices = {entry.index for entry in info.stores}
         if len(indices) < len(info.stores) or not all(0 <= index < MAX_STORES for index in indices):
             text = f"the source names {len(info.stores)} stores, {len(indices)} of them different"
             out.append(Notify(Oddity("wild-info", text)))
-            return News.NOTHING
+            return SourceNews.NOTHING
         self.info = info
         if known is None:
             self.stop()
-            return News.FIRST
-        return News.SAME if info.version == known.version else News.NEWER
+            return SourceNews.FIRST
+        return SourceNews.SAME if info.version == known.version else SourceNews.NEWER
 
     def _may_ask(self, now: int) -> bool:
         if self.asked == self.config.sri_request_maximum:

@@ -28,7 +28,7 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.request_window import Target
 from stablecast.core.protocol.resume_point import offer, receiver_low
 from stablecast.core.protocol.settings import ReceiverConfig, register_request
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.store_registration import Registration, RegistrationState
 
 _FLAGS = {
@@ -39,11 +39,11 @@ _FLAGS = {
 
 
 @attrs.define
-class Enlistment:
+class StoreRegistrations:
     """A receiver's registrations; by store its group, and its version when it was asked last."""
 
     config: ReceiverConfig
-    enrollment: Enrollment = attrs.field(factory=lambda: Enrollment(Quorums(GroupRules(), ())))
+    enrollment: RegistrationSet = attrs.field(factory=lambda: RegistrationSet(Quorums(GroupRules(), ())))
     groups: dict[int, int] = attrs.field(factory=dict)
     versions: dict[int, int] = attrs.field(factory=dict)
 

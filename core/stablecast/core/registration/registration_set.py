@@ -28,7 +28,7 @@ from stablecast.core.registration.store_registration import Registration, Regist
 
 
 @attrs.define
-class Enrollment:
+class RegistrationSet:
     """Registrations by store index, and when the first interval ends (ns). `term`: the count that stores must reach."""
 
     quorums: Quorums

@@ -11,13 +11,13 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import SourceInfo, StoreEntry
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import offers_late_join
 
 
 @attrs.define
-class Announcing:
+class Announcements:
     """`version` rises with each change; `left` announcements follow, the next when `due` (ns)."""
 
     config: SourceConfig
@@ -43,7 +43,7 @@ class Announcing:
         self.due = now + self.config.sri_interval_ns if self.left > 0 else None
         return True
 
-    def info(self, enrollment: Enrollment, lineage: Lineage, newest: int) -> SourceInfo:
+    def info(self, enrollment: RegistrationSet, lineage: Lineage, newest: int) -> SourceInfo:
         """Return the SRI as of now; `newest` is the newest number sent."""
         config = self.config
         stores = tuple(

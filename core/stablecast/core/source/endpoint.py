@@ -42,14 +42,14 @@ from stablecast.core.protocol.messages import Message, Registered
 from stablecast.core.protocol.resume_point import offer
 from stablecast.core.protocol.setting_relations import relations
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.registration.registration_set import Enrollment
-from stablecast.core.source.announcements import Announcing
+from stablecast.core.registration.registration_set import RegistrationSet
+from stablecast.core.source.announcements import Announcements
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.source.parts import agrees, ends, enrollment_of, offers_late_join, success, wants_every_group
 from stablecast.core.source.retransmission import resend, tell_range
 from stablecast.core.source.stability import StabilityWindow
 from stablecast.core.source.status import SourceStatus
-from stablecast.core.source.transmission import Sending
+from stablecast.core.source.transmission import Transmission
 
 
 class SourceState(IntEnum):
@@ -97,9 +97,9 @@ class SourceEndpoint:
     """One life of one source on one topic. Driver contract: `stablecast.core` package docs."""
 
     config: SourceConfig
-    enrollment: Enrollment
-    sending: Sending
-    announcing: Announcing
+    enrollment: RegistrationSet
+    sending: Transmission
+    announcing: Announcements
     lineage: Lineage = attrs.field(factory=Lineage)
     state: SourceState = SourceState.IDLE
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
@@ -111,7 +111,7 @@ class SourceEndpoint:
         if fatal:
             raise ConfigError("; ".join(fatal))
         enrollment = enrollment_of(config)
-        return cls(config, enrollment, Sending.create(config, enrollment.quorums), Announcing(config))
+        return cls(config, enrollment, Transmission.create(config, enrollment.quorums), Announcements(config))
 
     # The machine contract.
 

@@ -15,7 +15,7 @@ MAX_RECEIVERS = 10_000
 
 
 @attrs.frozen
-class Watched:
+class WatchedReceiver:
     """A receiver's session id and context as far as known, and its newest sign of life (ns)."""
 
     session_id: int
@@ -28,7 +28,7 @@ class Liveness:
     """Watched receivers by RegID, the one silent for longest first. A `timeout_ns` of 0 watches nobody."""
 
     timeout_ns: int
-    watched: dict[int, Watched] = attrs.field(factory=dict)
+    watched: dict[int, WatchedReceiver] = attrs.field(factory=dict)
 
     def on_alive(self, receiver: int, session_id: int, context: int, now: int) -> None:
         """Record a receiver's sign of life."""
@@ -36,7 +36,7 @@ class Liveness:
             return
         if receiver in self.watched:
             del self.watched[receiver]  # The order of the dict is that of the signs of life.
-        self.watched[receiver] = Watched(session_id, context, now)
+        self.watched[receiver] = WatchedReceiver(session_id, context, now)
 
     def on_confirmed(self, receiver: int, now: int) -> None:
         """Record a confirmation as a sign of life."""

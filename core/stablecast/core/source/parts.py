@@ -15,15 +15,15 @@ from stablecast.core.protocol.settings import (
     StoreBehavior,
     register_request,
 )
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.round_robin import Rotation
 from stablecast.core.registration.store_registration import Registration
 from stablecast.core.source.flight import Flight
-from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import Notices, StabilityWindow
 
 
-def enrollment_of(config: SourceConfig) -> Enrollment:
+def enrollment_of(config: SourceConfig) -> RegistrationSet:
     """Return the registrations with all stores; round robin does not wait for the others."""
     if config.behavior is StoreBehavior.RR:
         quorums = Rotation.quorums(len(config.stores))
@@ -31,7 +31,7 @@ def enrollment_of(config: SourceConfig) -> Enrollment:
         quorums = Quorums.of(config.groups, [store.group for store in config.stores])
     registrations = {index: _registration(index, config) for index in without_duplicates(config.stores)}
     asked = any(registration.request.reg_id for registration in registrations.values())
-    return Enrollment(
+    return RegistrationSet(
         quorums,
         registrations,
         returning=wants_every_group(config, quorums) and (bool(config.session_id) or asked),
@@ -85,9 +85,9 @@ def flight_of(config: SourceConfig) -> Flight:
     return Flight(config.flight_messages, config.flight_bytes, config.flight_behavior is FlightBehavior.NOTIFY)
 
 
-def proactive_of(config: SourceConfig) -> Proactive:
+def proactive_of(config: SourceConfig) -> ProactiveRetransmission:
     """Return the proactive retransmission; a streaming source has none, because nobody acknowledges its messages."""
-    return Proactive(config.stability_timeout_ns if config.stores else 0)
+    return ProactiveRetransmission(config.stability_timeout_ns if config.stores else 0)
 
 
 def offers_late_join(config: SourceConfig) -> bool:
@@ -121,7 +121,7 @@ def lifetime_of(config: SourceConfig) -> int:
     return 0 if kept or not config.stores else config.stability_lifetime_ns
 
 
-def acknowledging(enrollment: Enrollment) -> tuple[int, bool]:
+def acknowledging(enrollment: RegistrationSet) -> tuple[int, bool]:
     """Return the mask of stores present that acknowledge, and whether none of the counting ones ever does (P-321)."""
     mask = 0
     for index, registration in enrollment.registrations.items():

@@ -18,7 +18,7 @@ MESSAGES_PER_CHECK = 4096
 
 
 @attrs.define
-class Proactive:
+class ProactiveRetransmission:
     """Runs as (first, stop, when due in ns). A `timeout_ns` of 0 turns it off, and then nothing waits (P-439)."""
 
     timeout_ns: int

@@ -48,7 +48,7 @@ _ALL_RULES = StableFlag.INTRAGROUP | _ACROSS
 
 
 @attrs.define
-class Run:
+class SentRun:
     """Messages of one flush, [first, stop), with their payload bytes and the time of sending (ns)."""
 
     first: int
@@ -93,8 +93,8 @@ class StabilityWindow:
     next: int = 0
     trail: int = 0
     now: int = 0
-    kept: deque[Run] = attrs.field(factory=deque)
-    runs: deque[Run] = attrs.field(factory=deque)
+    kept: deque[SentRun] = attrs.field(factory=deque)
+    runs: deque[SentRun] = attrs.field(factory=deque)
     retained_bytes: int = 0
     unsettled_bytes: int = 0
     unsettled_messages: int = 0
@@ -125,7 +125,7 @@ class StabilityWindow:
 
     def sent(self, count: int, payload_bytes: int, out: list[Effect]) -> None:
         """Add a run that starts at `next`."""
-        run = Run(self.next, self.next + count, payload_bytes, self.now)
+        run = SentRun(self.next, self.next + count, payload_bytes, self.now)
         self.runs.append(run)
         self.next += count
         self.unsettled_messages += count
@@ -339,11 +339,11 @@ class StabilityWindow:
         if self.trail != first:
             out.append(Notify(Reclaimed(first, self.trail - 1, forced=False)))
 
-    def _drop(self, run: Run) -> None:
+    def _drop(self, run: SentRun) -> None:
         self.retained_bytes -= run.size
         self.trail = run.stop
 
-    def _force(self, run: Run) -> None:
+    def _force(self, run: SentRun) -> None:
         # The run leaves unsettled, so it must not count as in flight any more (T12).
         done = sum(high - low for low, high in self.settled.within(run.first, run.stop))
         self.unsettled_messages -= run.stop - run.first - done

@@ -14,7 +14,7 @@ from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.messages import FROM_THE_START, ConsumptionAck, StableAck
 from stablecast.core.protocol.quorum import Quorums
 from stablecast.core.protocol.settings import SourceConfig
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.source.flight import Flight
 from stablecast.core.source.liveness import Liveness
 from stablecast.core.source.parts import (
@@ -26,23 +26,23 @@ from stablecast.core.source.parts import (
     proactive_of,
     window_of,
 )
-from stablecast.core.source.proactive_retransmission import Proactive
+from stablecast.core.source.proactive_retransmission import ProactiveRetransmission
 from stablecast.core.source.stability import StabilityWindow
 
 
 @attrs.define
-class Sending:
+class Transmission:
     """The messages of one life of a source. `check_at`: when the window is checked next (ns)."""
 
     config: SourceConfig
     window: StabilityWindow
     flight: Flight
-    proactive: Proactive
+    proactive: ProactiveRetransmission
     liveness: Liveness
     check_at: int | None = None
 
     @classmethod
-    def create(cls, config: SourceConfig, quorums: Quorums) -> "Sending":
+    def create(cls, config: SourceConfig, quorums: Quorums) -> "Transmission":
         """Return a transmission without messages."""
         window = window_of(config, quorums)
         return cls(config, window, flight_of(config), proactive_of(config), Liveness(config.liveness_ns))
@@ -104,12 +104,12 @@ class Sending:
         self.window.on_confirmed(ack.receiver_reg_id, number, out, confirm_flags(ack.flags), ack.session_id, first)
         self.flight.review(self.window, out)
 
-    def on_stores(self, enrollment: Enrollment, out: list[Effect]) -> None:
+    def on_stores(self, enrollment: RegistrationSet, out: list[Effect]) -> None:
         """Review the window after stores may have come or gone."""
         self.window.on_stores(*acknowledging(enrollment), out)
         self.flight.review(self.window, out)
 
-    def handle_timeout(self, enrollment: Enrollment, now: int, out: list[Effect]) -> None:
+    def handle_timeout(self, enrollment: RegistrationSet, now: int, out: list[Effect]) -> None:
         """Send again what stores have not acknowledged in time; give up what took too long."""
         self.liveness.handle_timeout(now, out)
         if self.check_at is None or self.check_at > now:

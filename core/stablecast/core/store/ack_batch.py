@@ -14,7 +14,7 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.effects import Effect, Send
 from stablecast.core.protocol.messages import Address, Incarnation, StableAck
-from stablecast.core.store.sync_tickets import Tickets, Waiting
+from stablecast.core.store.sync_tickets import PendingSync, SyncTickets
 
 
 @attrs.define
@@ -49,11 +49,11 @@ class AckBatch:
             self.due = now + self.interval_ns
         self.flush(now, out)
 
-    def owe(self, gone: list[tuple[int, int]], reg_id: int, tickets: Tickets) -> None:
+    def owe(self, gone: list[tuple[int, int]], reg_id: int, tickets: SyncTickets) -> None:
         """Owe the ranges `gone`, released just now and never written; the newest ticket covers their release."""
         for low, high in gone:
             self.owed.add(low, high)
-            tickets.wait(Waiting(tickets.last, reg_id, self.incarnation, first=low, stop=high))
+            tickets.wait(PendingSync(tickets.last, reg_id, self.incarnation, first=low, stop=high))
 
     def withdraw(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Drop [first, stop) from the batch: it cannot be read any more, so it must not be called stable."""

@@ -18,7 +18,7 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Address, Deregister, Refusal, Register, Role, earlier
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
 from stablecast.core.store.client_lifetime import Lifetime, LifetimeState
-from stablecast.core.store.deadline_queue import Agenda
+from stablecast.core.store.deadline_queue import DeadlineQueue
 
 MAX_CLIENTS = 100_000
 """Sources and receivers that one store keeps."""
@@ -49,7 +49,7 @@ class ClientRecord:
 
 
 @attrs.define
-class Clients:
+class ClientTable:
     """All clients of a store, by RegID.
 
     `readers`: the receivers of each source. `contexts`: the context at each address. `places`: the clients at an
@@ -63,7 +63,7 @@ class Clients:
     readers: dict[int, list[int]] = attrs.field(factory=dict)
     contexts: dict[str, int] = attrs.field(factory=dict)
     places: dict[str, list[int]] = attrs.field(factory=dict)
-    agenda: Agenda = attrs.field(factory=Agenda)
+    agenda: DeadlineQueue = attrs.field(factory=DeadlineQueue)
     next_reg_id: int = 0
 
     def find(self, request: Register, admitted: bool | None = None) -> ClientRecord | Refusal | None:

@@ -10,7 +10,7 @@ import attrs
 
 
 @attrs.define
-class Agenda:
+class DeadlineQueue:
     """At most one deadline (ns) for each key; the heap may hold others that were moved up."""
 
     deadlines: dict[int, int] = attrs.field(factory=dict)

@@ -49,13 +49,13 @@ from stablecast.core.protocol.messages import (
     SourceInfo,
 )
 from stablecast.core.protocol.settings import StoreConfig
-from stablecast.core.store.clients import Clients
+from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.retransmission import RetransmissionService
 from stablecast.core.store.status import StoreStatus
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 
 
 @attrs.define
@@ -68,7 +68,7 @@ class StoreEndpoint:
 
     config: StoreConfig
     registry: Registry
-    serving: Serving
+    serving: RetransmissionService
     check_at: int | None = None
     early_acks: dict[int, ConsumptionAck] = attrs.field(factory=dict)
     outbox: list[Effect] = attrs.field(factory=list, eq=False)
@@ -77,8 +77,8 @@ class StoreEndpoint:
     def create(cls, config: StoreConfig) -> "StoreEndpoint":
         """Return a store that is known to be new."""
         elections = Elections(config, Seeded(Seeded(config.seed).next_u64()))
-        registry = Registry(config, Clients(config, Seeded(config.seed)), elections)
-        return cls(config, registry, Serving(config.request_rate))
+        registry = Registry(config, ClientTable(config, Seeded(config.seed)), elections)
+        return cls(config, registry, RetransmissionService(config.request_rate))
 
     def recover(
         self,
@@ -127,7 +127,7 @@ class StoreEndpoint:
         self.serving.reset(now)
 
     @property
-    def clients(self) -> Clients:
+    def clients(self) -> ClientTable:
         """The registered clients; a part, for the core."""
         return self.registry.clients
 
@@ -142,7 +142,7 @@ class StoreEndpoint:
         return self.registry.streams
 
     @property
-    def tickets(self) -> Tickets:
+    def tickets(self) -> SyncTickets:
         """The writes that are not synced; a part, for the core."""
         return self.registry.tickets
 

@@ -22,7 +22,7 @@ MAX_HOLES = 4096
 
 
 @attrs.define
-class Filling:
+class GapFilling:
     """The holes of one source. `high` is the newest number known to exist, `asked_at` (ns) when the source was asked.
 
     Since the store started (P-917, P-918) `losses` counts lost messages, `burst_losses` those of them in `bursts` lost
@@ -43,7 +43,7 @@ class Filling:
     newest_burst: int | None = None
 
     @classmethod
-    def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "Filling":
+    def create(cls, config: StoreConfig, reg_id: int, incarnation: Incarnation) -> "GapFilling":
         """Return a filling that knows nothing yet."""
         requests = RequestWindow(
             Role.STORE, incarnation, config.address, config.window, config.retry_ns, config.give_up_ns

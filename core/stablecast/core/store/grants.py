@@ -10,13 +10,17 @@ from stablecast.core.machine.units import milliseconds
 from stablecast.core.protocol.history import fold
 from stablecast.core.protocol.messages import Refusal, Register, Registered, Role
 from stablecast.core.protocol.settings import ROLLBACK_ALL, StoreConfig, repository_for
-from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import acceptable, consistent, fits
 
 
 def verdict(
-    request: Register, clients: Clients, source: Repository | None, config: StoreConfig, admitted: bool | None = None
+    request: Register,
+    clients: ClientTable,
+    source: Repository | None,
+    config: StoreConfig,
+    admitted: bool | None = None,
 ) -> ClientRecord | Refusal | None:
     """Return the client that may go on, None for a new one, or the cause of a refusal (T6, P-019).
 

@@ -30,11 +30,11 @@ from stablecast.core.protocol.effects import (
 from stablecast.core.protocol.inputs import Data
 from stablecast.core.store.extents import OVERHEAD_BYTES, Extent, Extents
 from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.sync_tickets import SyncTickets
 
 
 @attrs.define
-class Delayed:
+class DelayedWrite:
     """[first, stop) is to be written at `due` (ns)."""
 
     due: int
@@ -43,7 +43,7 @@ class Delayed:
 
 
 @attrs.define
-class Window:
+class MessageWindow:
     """The kept messages of one source. `trail` is the oldest number that may be kept, `lead` the newest."""
 
     reg_id: int
@@ -53,7 +53,7 @@ class Window:
     synced: RangeSet = attrs.field(factory=RangeSet)
     memory: Extents = attrs.field(factory=Extents)
     disk: Extents = attrs.field(factory=Extents)
-    delayed: deque[Delayed] = attrs.field(factory=deque)
+    delayed: deque[DelayedWrite] = attrs.field(factory=deque)
 
     @property
     def lead(self) -> int:
@@ -113,7 +113,7 @@ class Window:
         return not (terms.paced and terms.written and 0 < terms.disk_limit < self.bytes(self.disk) + size)
 
     def store(
-        self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: Tickets, out: list[Effect]
+        self, data: Data, first: int, parts: list[tuple[int, int]], now: int, tickets: SyncTickets, out: list[Effect]
     ) -> None:
         """Keep these parts of a run that begins at `first`."""
         terms = self.terms
@@ -136,9 +136,9 @@ class Window:
                 continue
             self.disk.add(low, high, size, 0)  # No age counts on disk, so neighbours are one run.
             if terms.write_delay_ns:
-                self.delayed.append(Delayed(now + terms.write_delay_ns, low, high))
+                self.delayed.append(DelayedWrite(now + terms.write_delay_ns, low, high))
 
-    def write_delayed(self, life: int, now: int, tickets: Tickets, out: list[Effect]) -> None:
+    def write_delayed(self, life: int, now: int, tickets: SyncTickets, out: list[Effect]) -> None:
         """Write messages that have waited long enough, neighbours together."""
         while self.delayed and self.delayed[0].due <= now:
             first, stop = self.delayed[0].first, self.delayed.popleft().stop
@@ -196,7 +196,7 @@ class Window:
         """Return the parts of [start, stop) that are to be written and are not on disk."""
         return self.synced.missing(start, stop) if self.terms.written else []
 
-    def let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+    def let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         """Release everything below `number` for good."""
         self.trail = number
         self.held.forget(number)
@@ -207,7 +207,7 @@ class Window:
             self._drop_delayed(number, None)
         out.append(Reclaim(tickets.draw(), self.reg_id, number))
 
-    def cut(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+    def cut(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         """Drop everything from `number` on for good: the tail of a dead life."""
         stop = self.lead + 1
         for kept in (self.held, self.synced):

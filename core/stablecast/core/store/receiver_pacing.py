@@ -19,7 +19,7 @@ from stablecast.core.store.retention_terms import MAX_NUMBERS, Terms
 
 
 @attrs.define
-class Paced:
+class ReceiverPacing:
     """`consumed`: the first number that some receiver still needs; `required`: the same for blocking receivers.
 
     None: there is no such receiver. `capacity` in messages.

@@ -28,13 +28,13 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig, repository_for
-from stablecast.core.store.clients import ClientRecord, Clients
-from stablecast.core.store.deadline_queue import Agenda
+from stablecast.core.store.clients import ClientRecord, ClientTable
+from stablecast.core.store.deadline_queue import DeadlineQueue
 from stablecast.core.store.grants import first_number, grant, verdict
 from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms, terms_of
-from stablecast.core.store.sync_tickets import Tickets, Waiting
+from stablecast.core.store.sync_tickets import PendingSync, SyncTickets
 
 MAX_EARLY = 1000
 """Receivers whose registration waits for their source's SRI; the oldest is dropped, and asks again after its interval.
@@ -49,12 +49,12 @@ class Registry:
     """
 
     config: StoreConfig
-    clients: Clients
+    clients: ClientTable
     elections: Elections
     repositories: dict[int, Repository] = attrs.field(factory=dict)
     streams: dict[int, int] = attrs.field(factory=dict)
-    tickets: Tickets = attrs.field(factory=Tickets)
-    agenda: Agenda = attrs.field(factory=Agenda)
+    tickets: SyncTickets = attrs.field(factory=SyncTickets)
+    agenda: DeadlineQueue = attrs.field(factory=DeadlineQueue)
     early: list[Register] = attrs.field(factory=list)
     mute_until: int | None = None
 
@@ -106,7 +106,7 @@ class Registry:
         else:
             self._enter_receiver(found, source, request, now, out)
 
-    def answer(self, due: Waiting, now: int, out: list[Effect]) -> None:
+    def answer(self, due: PendingSync, now: int, out: list[Effect]) -> None:
         """Grant a registration that is on disk, with the numbers that the store holds."""
         record = self.clients.records.get(due.reg_id)
         if record is None or record.client.incarnation != due.incarnation:
@@ -161,7 +161,7 @@ class Registry:
             serial.wire(number),
         )
         if self.tickets.pending:
-            self.tickets.wait(Waiting(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
+            self.tickets.wait(PendingSync(self.tickets.last, 0, 0, farewell=farewell, to=request.reply_to))
         else:
             out.append(Send(request.reply_to, farewell))
 
@@ -310,7 +310,7 @@ class Registry:
     def _persist_and_answer(self, record: ClientRecord, request: Register, old: bool, out: list[Effect]) -> None:
         self.persist(record, out)
         self.tickets.wait(
-            Waiting(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
+            PendingSync(self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)
         )
 
     def _learn_stores(self, record: ClientRecord, info: SourceInfo, out: list[Effect]) -> None:

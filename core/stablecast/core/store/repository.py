@@ -30,12 +30,12 @@ from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.resume_point import span
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store.ack_batch import AckBatch
-from stablecast.core.store.gap_filling import Filling
-from stablecast.core.store.message_window import Window
-from stablecast.core.store.receiver_pacing import Paced
+from stablecast.core.store.gap_filling import GapFilling
+from stablecast.core.store.message_window import MessageWindow
+from stablecast.core.store.receiver_pacing import ReceiverPacing
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.source_history import Lifeline
-from stablecast.core.store.sync_tickets import Tickets
+from stablecast.core.store.source_history import SourceHistory
+from stablecast.core.store.sync_tickets import SyncTickets
 
 
 @attrs.define
@@ -47,11 +47,11 @@ class Repository:
 
     repairs: Repair
     reg_id: int
-    life: Lifeline
-    window: Window
-    filling: Filling
+    life: SourceHistory
+    window: MessageWindow
+    filling: GapFilling
     acks: AckBatch
-    paced: Paced | None = None
+    paced: ReceiverPacing | None = None
     acked: int = 0
     dropped: int = 0
     noticed: int = 0
@@ -71,18 +71,18 @@ class Repository:
         return cls(
             config.repairs,
             reg_id,
-            Lifeline(config.repairs, incarnation, history_lives=config.history_lives),
-            Window(reg_id, terms),
-            Filling.create(config, reg_id, incarnation),
+            SourceHistory(config.repairs, incarnation, history_lives=config.history_lives),
+            MessageWindow(reg_id, terms),
+            GapFilling.create(config, reg_id, incarnation),
             AckBatch(terms.ack_minimum, terms.ack_interval_ns, source, store_index, incarnation),
-            Paced() if terms.paced else None,
+            ReceiverPacing() if terms.paced else None,
         )
 
     @classmethod
     def recover(cls, config: StoreConfig, client: Client, trail: int, terms: Terms | None = None) -> "Repository":
         """Return a repository from its source's record, still without messages (`restore`)."""
         repository = cls.create(config, client.reg_id, client.store_index, client.reply_to, client.incarnation, terms)
-        repository.life = Lifeline.recover(config.repairs, client, config.history_lives)
+        repository.life = SourceHistory.recover(config.repairs, client, config.history_lives)
         freed = client.freed if Repair.PACED in config.repairs else 0
         repository.window.trail = repository.noticed = max(trail, freed)
         repository.begin_acks()
@@ -131,7 +131,7 @@ class Repository:
         self.acks.address(source, store_index, incarnation)
         self.filling.begin_life(incarnation, self.trail, new=self.life.begin(incarnation))
 
-    def on_info(self, info: SourceInfo, tickets: Tickets, now: int, out: list[Effect]) -> int | None:
+    def on_info(self, info: SourceInfo, tickets: SyncTickets, now: int, out: list[Effect]) -> int | None:
         """Process an SRI; if it set the resume point, return the number from which older lives' messages are cut."""
         cut = None
         if self.resume_point is None:
@@ -162,7 +162,7 @@ class Repository:
 
     # Messages.
 
-    def on_data(self, data: Data, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def on_data(self, data: Data, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Process a run that arrived."""
         window, life = self.window, self.life
         lead, trail, resumed = window.lead, window.trail, life.resume_point
@@ -184,7 +184,9 @@ class Repository:
             self._keep(data, first, stop, lead + 1, tickets, now, out)
             self.settle(tickets, now, out)
 
-    def _keep(self, data: Data, first: int, stop: int, end: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def _keep(
+        self, data: Data, first: int, stop: int, end: int, tickets: SyncTickets, now: int, out: list[Effect]
+    ) -> None:
         window, filling = self.window, self.filling
         if first - end > filling.burst:
             self._lose_burst(end, first, now, out)
@@ -209,7 +211,7 @@ class Repository:
             self.filling.issue(self.acks.source, now, out)
 
     def on_synced(
-        self, incarnation: Incarnation, start: int, stop: int, tickets: Tickets, now: int, out: list[Effect]
+        self, incarnation: Incarnation, start: int, stop: int, tickets: SyncTickets, now: int, out: list[Effect]
     ) -> None:
         """Count [start, stop), or its release, as on disk."""
         self.acks.owed.remove(start, stop)
@@ -265,7 +267,7 @@ class Repository:
 
     # Time and space.
 
-    def handle_timeout(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def handle_timeout(self, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Do what is due; an early call is harmless."""
         if self.filling.handle_timeout(self.acks.source, now, out):
             self._acknowledge(now, out)
@@ -281,7 +283,7 @@ class Repository:
         times = (self.acks.due, self.filling.next_timeout(), self.window.next_timeout())
         return None if times == (None, None, None) else min(time for time in times if time is not None)
 
-    def settle(self, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def settle(self, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Release what exceeds the limits, or what all receivers consumed."""
         window = self.window
         if self.paced is None:
@@ -298,13 +300,13 @@ class Repository:
             crowded = max(window.short_of(self.terms.flight_bytes), window.trail + missing)
             self._release(min(crowded, self.paced.required_floor(stop)), tickets, now, out)
 
-    def on_receivers(self, receivers: list[Client], tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def on_receivers(self, receivers: list[Client], tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Review the pace after a receiver came, went, or acknowledged."""
         if self.paced is not None:
             self.paced.update(receivers)
             self.settle(tickets, now, out)
 
-    def _overflow(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def _overflow(self, number: int, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Release everything below `number` by a limit; what is missing there is lost."""
         if self.life.resume_point is not None:
             for low, high in self.window.held.missing(self._bottom, number):
@@ -312,7 +314,7 @@ class Repository:
             self._acknowledge(now, out)
         self._let_go(number, tickets, out)
 
-    def _release(self, number: int, tickets: Tickets, now: int, out: list[Effect]) -> None:
+    def _release(self, number: int, tickets: SyncTickets, now: int, out: list[Effect]) -> None:
         """Release everything below `number`, which the receivers that pace have consumed: so it is stable."""
         if number <= self.window.trail:
             return
@@ -328,7 +330,7 @@ class Repository:
             self._learn(number - 1, now, out)
             self._acknowledge(now, out)
 
-    def _let_go(self, number: int, tickets: Tickets, out: list[Effect]) -> None:
+    def _let_go(self, number: int, tickets: SyncTickets, out: list[Effect]) -> None:
         self.filling.requests.got(self.window.trail, number)
         self.window.let_go(number, tickets, out)
         self.filling.tidy(number)

@@ -32,7 +32,7 @@ PACE_NS = 5 * MILLISECOND
 
 
 @attrs.define
-class Wanted:
+class QueuedRequest:
     """[first, stop) of a source's life, requested by `to`."""
 
     to: Address
@@ -43,13 +43,13 @@ class Wanted:
 
 
 @attrs.define
-class Serving:
+class RetransmissionService:
     """The queue, the bucket and the counters (of messages). `rate` in messages a second, `credit` in message-ns."""
 
     rate: int
     credit: int = 0
     filled_at: int | None = None
-    queue: deque[Wanted] = attrs.field(factory=deque)
+    queue: deque[QueuedRequest] = attrs.field(factory=deque)
     queued: int = 0
     received: int = 0
     served: int = 0
@@ -70,7 +70,7 @@ class Serving:
         dropped, at = 0, first
         for low, high in (*repository.available(first, stop), (stop, stop)):
             self._pass_on(request, at, low, repository, out)
-            dropped += self._enqueue(Wanted(request.reply_to, request.incarnation, repository.reg_id, low, high))
+            dropped += self._enqueue(QueuedRequest(request.reply_to, request.incarnation, repository.reg_id, low, high))
             at = high
         if dropped:
             out.append(Notify(RequestsDropped(dropped)))
@@ -114,7 +114,7 @@ class Serving:
         self.received = self.served = self.dropped = self.unserved = 0
         self.reset_at = now
 
-    def _enqueue(self, wanted: Wanted) -> int:
+    def _enqueue(self, wanted: QueuedRequest) -> int:
         """Queue a request; return how many of its messages found no room."""
         asked = wanted.stop - wanted.first
         taken = min(asked, QUEUE_RATES * self.rate - self.queued)

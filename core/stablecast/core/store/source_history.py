@@ -17,7 +17,7 @@ from stablecast.core.protocol.repairs import Repair
 
 
 @attrs.define
-class Lifeline:
+class SourceHistory:
     """The current life, its first number once known, and the history as the life of `term` announced it.
 
     `history_lives`: entries of a history that are kept.
@@ -31,7 +31,7 @@ class Lifeline:
     history_lives: int = HISTORY_LIVES
 
     @classmethod
-    def recover(cls, repairs: Repair, client: Client, history_lives: int = HISTORY_LIVES) -> "Lifeline":
+    def recover(cls, repairs: Repair, client: Client, history_lives: int = HISTORY_LIVES) -> "SourceHistory":
         """Return the history from the source's record. A life that others followed here begins anew."""
         incarnation, first = client.lives[-1] if client.lives else (None, None)
         resumed = first if incarnation == client.incarnation else None

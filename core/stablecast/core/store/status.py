@@ -16,8 +16,8 @@ from stablecast.core.store.clients import ClientRecord
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.retransmission import Serving
-from stablecast.core.store.sync_tickets import Waiting
+from stablecast.core.store.retransmission import RetransmissionService
+from stablecast.core.store.sync_tickets import PendingSync
 
 Spans = list[tuple[int, int]]
 PartT = TypeVar("PartT")
@@ -216,7 +216,7 @@ class StoreStatus:
     """The clients of a store, its repositories by the RegID of their source, and its service."""
 
     _registry: Registry
-    _serving: Serving
+    _serving: RetransmissionService
 
     @property
     def clients(self) -> Mapping[int, ClientStatus]:
@@ -238,7 +238,7 @@ class StoreStatus:
         return None if repository is None else RepositoryStatus(repository)
 
     @property
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[PendingSync, ...]:
         """What waits for the disk, oldest first."""
         return tuple(self._registry.tickets.waiting)
 

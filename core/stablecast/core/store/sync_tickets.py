@@ -13,7 +13,7 @@ from stablecast.core.protocol.messages import Address, Deregistered, Incarnation
 
 
 @attrs.define
-class Waiting:
+class PendingSync:
     """The consequence of syncing `ticket`.
 
     With a `farewell` that goes `to` its address; with a generation `reg_id` is answered; else [first, stop) is synced.
@@ -29,7 +29,7 @@ class Waiting:
     farewell: Deregistered | None = None
     to: Address = ""
 
-    def continued_by(self, run: "Waiting") -> bool:
+    def continued_by(self, run: "PendingSync") -> bool:
         """Return whether `run` is the next run of the same life."""
         return (
             self.first < self.stop
@@ -39,7 +39,7 @@ class Waiting:
 
 
 @attrs.define
-class Tickets:
+class SyncTickets:
     """The tickets of one store; `last` is the newest drawn, `synced` the newest reported.
 
     The driver bounds what may wait: it syncs in time.
@@ -47,7 +47,7 @@ class Tickets:
 
     last: int = 0
     synced: int = 0
-    waiting: deque[Waiting] = attrs.field(factory=deque)
+    waiting: deque[PendingSync] = attrs.field(factory=deque)
 
     @property
     def pending(self) -> bool:
@@ -62,10 +62,10 @@ class Tickets:
     def draw_for(self, reg_id: int, incarnation: Incarnation, first: int, stop: int) -> int:
         """Return the next ticket, for a write of [first, stop) from this life."""
         self.last = ticket = self.last + 1
-        self.waiting.append(Waiting(ticket, reg_id, incarnation, first=first, stop=stop))
+        self.waiting.append(PendingSync(ticket, reg_id, incarnation, first=first, stop=stop))
         return ticket
 
-    def wait(self, what: Waiting) -> None:
+    def wait(self, what: PendingSync) -> None:
         """Remember what the newest ticket brings."""
         self.waiting.append(what)
 
@@ -79,10 +79,10 @@ class Tickets:
             if run.reg_id == reg_id and run.stop > number:
                 run.stop = max(run.first, number)
 
-    def due(self, ticket: int) -> list[Waiting]:
+    def due(self, ticket: int) -> list[PendingSync]:
         """Count everything up to `ticket` as synced; return what waited for that, oldest first."""
         self.synced = max(self.synced, ticket)
-        due: list[Waiting] = []
+        due: list[PendingSync] = []
         while self.waiting and self.waiting[0].ticket <= ticket:
             run = self.waiting.popleft()
             # One acknowledgement for a whole sync: one for each run would cost the source a message each.
