@@ -25,7 +25,7 @@ def test_stores_stand_at_different_times() -> None:
     assert max(waits) > INTERVAL * 5 // 4
 
 
-def test_what_is_further_ahead_than_the_proximity_is_not_held() -> None:
+def test_runs_beyond_the_proximity_are_not_held() -> None:
     """U6: it ends as many numbers ahead of the next one as may be held, or goes and is recovered later."""
     for stop, effects in ((4, []), (5, [fx.Discard(1)])):
         window, out = DeliveryWindow(proximity=4), list[fx.Effect]()
@@ -59,7 +59,7 @@ def test_a_gap_that_was_filled_is_not_asked_for_with_others() -> None:
     assert asked == [(20, 21)]
 
 
-def test_what_an_older_life_was_asked_for_is_not_sent() -> None:
+def test_requests_to_an_older_life_are_not_served() -> None:
     """A receiver tells messages by life and number: those of the new life are not what its request meant."""
     shop, serving, out = RepositoryDriver(), RetransmissionService(rate=100), list[fx.Effect]()
     shop.data(0, 10)

@@ -82,7 +82,7 @@ def test_a_quorum_of_every_group_must_know_the_term_of_who_returns() -> None:
     assert not machine.complete
 
 
-def test_what_a_store_granted_last_can_be_asked() -> None:
+def test_the_newest_grant_of_a_store_is_known() -> None:
     machine = enrollment()
     assert machine.granted(0) is None
     assert machine.granted(9) is None
@@ -225,7 +225,7 @@ def test_nobody_is_left_at_once() -> None:
     assert events(out) == [DeregistrationComplete()]
 
 
-def test_who_left_answers_no_question() -> None:
+def test_a_client_that_left_answers_no_question() -> None:
     machine, out = enrollment(), list[fx.Effect]()
     grant(machine, 0, 1, 2)
     machine.withdraw(20, [])

@@ -22,7 +22,7 @@ def laid_out(layout: list[int]) -> tuple[LargeMessages, list[range]]:
 
 
 @given(LAYOUTS, st.lists(st.tuples(st.integers(0, 31), st.integers(1, 8)), max_size=8))
-def test_what_became_whole_is_told_once(layout: list[int], steps: list[tuple[int, int]]) -> None:
+def test_a_whole_message_is_reported_once(layout: list[int], steps: list[tuple[int, int]]) -> None:
     """P-334, P-335."""
     large, messages = laid_out(layout)
     held, told = RangeSet(), set[int]()
@@ -35,7 +35,7 @@ def test_what_became_whole_is_told_once(layout: list[int], steps: list[tuple[int
 
 
 @given(LAYOUTS, st.integers(0, 40))
-def test_what_lies_below_is_forgotten(layout: list[int], below: int) -> None:
+def test_lower_messages_are_forgotten(layout: list[int], below: int) -> None:
     large, messages = laid_out(layout)
     large.forget(below)
     assert large.firsts == [m[0] for m in messages if len(m) > 1 and m[-1] >= below]

@@ -19,7 +19,7 @@ def test_deadlines_move_up_and_not_back() -> None:
     assert agenda.next() is None
 
 
-def test_what_is_dropped_is_not_looked_at() -> None:
+def test_a_dropped_key_is_not_due() -> None:
     agenda = DeadlineQueue()
     agenda.wake(1, 10)
     agenda.drop(1)

@@ -65,7 +65,7 @@ def test_nothing_is_asked_where_nothing_is_missing() -> None:
     assert (shop.out, shop.filling.next_timeout()) == ([], None)
 
 
-def test_what_came_is_asked_for_no_more() -> None:
+def test_an_arrived_message_is_requested_no_more() -> None:
     shop = Shop()
     shop.learn(9)
     shop.answer(0, 9)

@@ -55,7 +55,7 @@ def test_a_busy_service_wakes_at_its_pace() -> None:
     assert serving.next() == 5 * MILLISECOND
 
 
-def test_what_finds_the_queue_full_is_dropped() -> None:
+def test_requests_at_a_full_queue_are_dropped() -> None:
     """P-408, P-409, P-904..P-906: the queue holds four seconds; the total of what was dropped is never reset."""
     serving, kept, out = RetransmissionService(rate=10), shop(), list[fx.Effect]()
     serving.on_request(request(0, 29), kept[50], out)
@@ -79,7 +79,7 @@ def test_a_rate_of_nothing_serves_nothing() -> None:
     assert (serving.next(), served(serving, kept, SECOND)) == (None, [])
 
 
-def test_what_is_not_held_goes_on_to_the_source() -> None:
+def test_requests_for_absent_messages_go_on_to_the_source() -> None:
     """P-404, P-405: the source answers the receiver directly; what is held is not forwarded."""
     serving, out = RetransmissionService(rate=1000), list[fx.Effect]()
     driver = RepositoryDriver(resume=2, terms=Terms(forwarding=True))
@@ -90,14 +90,14 @@ def test_what_is_not_held_goes_on_to_the_source() -> None:
     assert served(serving, {50: driver.machine}, 0) == [(5, 9)]
 
 
-def test_what_nobody_can_serve_is_dropped_and_counted() -> None:
+def test_requests_that_nobody_can_serve_are_counted() -> None:
     serving, kept, out = RetransmissionService(rate=1000), shop(10), list[fx.Effect]()
     serving.on_request(request(5, 14), kept[50], out)
     assert (out, serving.unserved, serving.received) == ([], 5, 10)
 
 
 @pytest.mark.parametrize("change", ["gone", "life", "cut"])
-def test_what_went_meanwhile_is_passed_over(change: str) -> None:
+def test_messages_released_meanwhile_are_passed_over(change: str) -> None:
     serving, kept = RetransmissionService(rate=1000), shop(10)
     serving.on_request(request(0, 9), kept[50], [])
     if change == "gone":

@@ -25,7 +25,7 @@ def test_another_life_has_no_resume_point_yet() -> None:
     assert (line.is_current(LIFE), line.is_current(NEXT)) == (False, True)
 
 
-def test_what_an_older_life_left_above_is_cut_back() -> None:
+def test_messages_of_an_older_life_above_are_cut() -> None:
     line = lifeline()
     line.begin(NEXT)
     assert line.resume(7, info(term=2), newest=9) == (7, False)

@@ -3,7 +3,7 @@
 from stablecast.core.store.sync_tickets import PendingSync, SyncTickets
 
 
-def test_what_waits_is_due_in_the_order_written() -> None:
+def test_waiting_answers_are_due_in_the_order_written() -> None:
     tickets = SyncTickets()
     for reg_id in (1, 2, 3):
         tickets.wait(PendingSync(tickets.draw(), reg_id, 7, generation=0))
@@ -48,7 +48,7 @@ def test_it_is_known_whether_a_report_will_come() -> None:
     assert [*told, tickets.pending] == [False, True, False]
 
 
-def test_what_is_cut_comes_back_with_no_ticket() -> None:
+def test_no_ticket_returns_cut_messages() -> None:
     """Only of this source, from the cut on, and no grants."""
     tickets = SyncTickets()
     tickets.draw_for(1, 7, 0, 5)
