@@ -15,6 +15,7 @@ from pathlib import Path
 import uvloop
 
 from stablecast.runtime import datagrams, multicast, ports
+from stablecast.runtime.datagram_buffers import MAX_DATAGRAM
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.stream import Item, StreamServer
@@ -77,7 +78,7 @@ def bare(kind: str, options: Options, _: Path) -> Figures:
                     send(octets)
             for sock in hearing:
                 for _number in range(len(some) * IN_BLOCK):
-                    sock.recvfrom(datagrams.MAX_DATAGRAM)
+                    sock.recvfrom(MAX_DATAGRAM)
         return figures(len(written) * IN_BLOCK, each, time.process_time() - started)
 
 

@@ -33,7 +33,7 @@ def run(
 
 
 def read(config: Path) -> SrsConfig:
-    """A file in either form: XML where it is called so, else TOML. Raises SrsConfigError, XmlConfigError."""
+    """A file in either form: XML where it is called so, else TOML. Raises ConfigFileError."""
     return load_xml(config) if config.suffix.lower() == ".xml" else load(config)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from stablecast.cli import check, daemons
 from stablecast.cli.app import app
-from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.schema import NEWEST, dtd
 from stablecast.core.errors import StablecastError
 from tests.adapters.config.test_xml_file import GUIDE

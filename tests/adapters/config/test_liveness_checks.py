@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from stablecast.config.liveness_checks import liveness
+from stablecast.config.checks import liveness
 from stablecast.config.options import Value, apply
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig
 

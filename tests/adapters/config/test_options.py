@@ -358,8 +358,8 @@ def test_options_of_the_disk_are_passed_over_where_they_are_not_for_and_found_ag
     assert notices("store", options) == (
         "option repository-disk-max-async-cbs is an old name: write repository-disk-max-read-async-cbs",
         (
-            "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, which all that "
-            "waits goes into"
+            "option repository-disk-max-write-async-cbs is not followed: there is one write at a time, for all waiting "
+            "messages"
         ),
     )
     with pytest.raises(OptionError, match="there is no store option 'late_join'"):

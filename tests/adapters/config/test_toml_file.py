@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.config import xml_file
-from stablecast.config.daemon_outline import ConfigFileError
+from stablecast.config.findings import ConfigFileError
 from stablecast.config.plan_assembly import build
 from stablecast.config.toml_file import DAEMON_KEYS, STORE_KEYS, load, outline
 from tests.adapters.config.test_xml_file import GUIDE

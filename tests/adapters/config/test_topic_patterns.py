@@ -36,7 +36,7 @@ def test_what_matches(kind: str, pattern: str, topic: str, matches: bool) -> Non
     [
         (PatternType.PCRE, "a(", "'a(' is not an expression that can be used here"),
         (PatternType.PCRE, r"(?R)", "is not an expression that can be used here"),
-        (PatternType.REGEXP, "[[:vowel:]]", "[:vowel:] is not a class of characters"),
+        (PatternType.REGEXP, "[[:vowel:]]", "[:vowel:] is not a character class"),
     ],
 )
 def test_what_cannot_be_read_is_refused(kind: PatternType, pattern: str, told: str) -> None:

@@ -3,7 +3,8 @@
 from stablecast.core.machine.seeded import Seeded
 from stablecast.runtime import datagrams, multicast
 from stablecast.runtime.address import join
-from stablecast.runtime.datagrams import DatagramSocket, Sent
+from stablecast.runtime.datagram_buffers import Sent
+from stablecast.runtime.datagrams import DatagramSocket
 
 LOOPBACK = "127.0.0.1"
 

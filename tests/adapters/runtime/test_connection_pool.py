@@ -9,7 +9,7 @@ import uvloop
 
 from stablecast.runtime import connection_pool as module
 from stablecast.runtime.address import join
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from tests.adapters.runtime.peers import LOCAL, listener
 from tests.support.network import until, unused_port
 
@@ -20,7 +20,7 @@ class Told:
     def __init__(self) -> None:
         self.reports: list[tuple[str, str]] = []
         self._changed = asyncio.Event()
-        self.pool = Pool(lambda peer: self._tell("reset", peer), lambda peer: self._tell("gone", peer), LOCAL)
+        self.pool = ConnectionPool(lambda peer: self._tell("reset", peer), lambda peer: self._tell("gone", peer), LOCAL)
 
     def _tell(self, what: str, peer: str) -> None:
         self.reports.append((what, peer))
@@ -308,7 +308,7 @@ async def starved_while_connecting(turns: int, found: list[bytes]) -> list[str]:
     reports: list[str] = []
     server = await asyncio.get_running_loop().create_server(lambda: Sink(found), LOCAL, 0)
     address = join(LOCAL, server.sockets[0].getsockname()[1])
-    pool = Pool(lambda _: reports.append("reset"), lambda _: reports.append("gone"), LOCAL)
+    pool = ConnectionPool(lambda _: reports.append("reset"), lambda _: reports.append("gone"), LOCAL)
     pool.send(address, b"early")
     for _ in range(turns):
         await asyncio.sleep(0)

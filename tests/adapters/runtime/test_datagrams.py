@@ -8,7 +8,8 @@ import pytest
 
 from stablecast.runtime import datagrams
 from stablecast.runtime.address import join
-from stablecast.runtime.datagrams import READ_DATAGRAMS, DatagramSocket, Sent, bind
+from stablecast.runtime.datagram_buffers import READ_DATAGRAMS, Sent
+from stablecast.runtime.datagrams import DatagramSocket, bind, bind_near
 from stablecast.runtime.ports import PortError
 from tests.support.network import until
 
@@ -162,3 +163,46 @@ def test_an_interface_that_is_none_is_named() -> None:
 def test_there_is_room_for_a_burst() -> None:
     with bind(HOST, 0) as sock:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= min(datagrams.RECEIVE_BUFFER, 200_000)
+
+
+def test_a_range_that_is_full_gives_a_port_of_the_system() -> None:
+    with bind(HOST, 0) as first:
+        port = first.getsockname()[1]
+        with bind_near(HOST, port, port) as other:
+            assert other.getsockname()[1] != port
+
+
+def test_the_configured_buffers_are_requested() -> None:
+    with bind(HOST, 0, 0, 1 << 14, 1 << 14) as small, bind(HOST, 0, 0, 0, 0) as usual:
+        sizes = [sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for sock in (small, usual)]
+    assert sizes[0] < sizes[1]
+
+
+class Refusing(socket.socket):
+    """A socket that cannot be bound, for the reason `number`."""
+
+    number = 0
+
+    def bind(self, address: object) -> None:
+        raise OSError(self.number, "refused")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (errno.EACCES, "this user may not use port 80 on 127.0.0.1: choose a port above 1023"),
+        (errno.EADDRNOTAVAIL, "127.0.0.1 is not an address of this machine: choose another port or interface"),
+        (
+            errno.EADDRINUSE,
+            "port 80 on 127.0.0.1 is in use: stop the program that holds it or choose another port or interface",
+        ),
+        (errno.ENOBUFS, "cannot use port 80 on 127.0.0.1: refused"),
+    ],
+)
+def test_the_reason_why_a_port_cannot_be_bound_is_named(
+    monkeypatch: pytest.MonkeyPatch, number: int, text: str
+) -> None:
+    monkeypatch.setattr(Refusing, "number", number)
+    monkeypatch.setattr(socket, "socket", Refusing)
+    with pytest.raises(PortError, match=text):
+        bind(HOST, 80)

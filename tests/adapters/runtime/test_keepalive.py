@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, QUESTIONS, keep_alive
+from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
 
 
 async def test_the_kernel_is_told() -> None:
@@ -17,6 +17,6 @@ async def test_the_kernel_is_told() -> None:
             connected.getsockopt(socket.IPPROTO_TCP, option)
             for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         ]
-        assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, QUESTIONS]
+        assert spans == [IDLE_SECONDS, INTERVAL_SECONDS, PROBES]
         transport.abort()
         await asyncio.sleep(0)

@@ -35,10 +35,10 @@ def test_an_address_of_another_machine() -> None:
 def test_any_other_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class Forbidden(socket.socket):
         def bind(self, at: object) -> None:
-            raise PermissionError(errno.EACCES, "Permission denied")
+            raise OSError(errno.ENOBUFS, "No buffer space")
 
     monkeypatch.setattr(socket, "socket", Forbidden)
-    with pytest.raises(PortError, match=r"cannot listen at 127\.0\.0\.1:80: Permission denied"):
+    with pytest.raises(PortError, match=r"cannot use port 80 on 127\.0\.0\.1: No buffer space"):
         listen(LOCAL, 80, "--listen")
 
 

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, daemon
-from stablecast.runtime.resolver_error import ResolverError
+from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.srs.events import Closed
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.rsocket import Frame, FrameKind
@@ -129,9 +129,12 @@ async def test_silence_ends_a_connection(here: Place) -> None:
 async def test_a_port_in_use_is_told_with_the_remedy(here: Place) -> None:
     service = await here.service()
     port = int(service.address.rpartition(":")[2])
-    with pytest.raises(ResolverError, match=f"port {port} on 127.0.0.1 is in use: stop the other service"):
+    with pytest.raises(
+        PortError,
+        match=f"port {port} on 127.0.0.1 is in use: stop the program that holds it or choose another port or interface",
+    ):
         await here.service(port)
-    with pytest.raises(ResolverError, match=r"192\.0\.2\.1 is not an address of this machine: choose another"):
+    with pytest.raises(PortError, match=r"192\.0\.2\.1 is not an address of this machine: choose another"):
         await SrsDaemon.start(SrsConfig("192.0.2.1", 0), here.log.append)
 
 
@@ -140,9 +143,7 @@ async def test_a_service_that_cannot_listen_says_why(here: Place, monkeypatch: p
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_server", exhausted)
-    with pytest.raises(
-        ResolverError, match=r"the service cannot listen at port 0 on 127\.0\.0\.1: Too many open files"
-    ):
+    with pytest.raises(PortError, match=r"no descriptor left: raise its limit of open files"):
         await here.service()
 
 

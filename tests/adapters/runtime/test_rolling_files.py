@@ -156,7 +156,7 @@ def test_a_full_disk_loses_lines_and_says_how_many(tmp_path: Path, monkeypatch: 
         for number in range(5):
             log.write(lambda _, number=number: f"line {number}")  # type: ignore[misc]  # its number, not the last one
     log.close()
-    missing = "complaint: 2 lines are missing here: the disk did not take them"
+    missing = "complaint: 2 lines are missing here: the disk refused them"
     assert disk.taken == ["line 0", missing, "line 3", "line 4"]
 
 
