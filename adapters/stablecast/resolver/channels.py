@@ -8,12 +8,12 @@ from stablecast.runtime import tls
 from stablecast.runtime.address import join
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.text import refusal
-from stablecast.transports.resolution.srs.events import Closed, Opened, Received
+from stablecast.transports.resolution.srs.events import BytesReceived, ConnectionClosed, ConnectionOpened
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one peer; beyond that its connection is aborted."""
 
-Happening = Opened | Received | Closed
+Happening = ConnectionOpened | BytesReceived | ConnectionClosed
 
 
 class Channel(asyncio.Protocol):
@@ -39,7 +39,7 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Report the bytes."""
-        self._channels.report(Received(self._number, data))
+        self._channels.report(BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end, unless the connection was given up."""
@@ -104,12 +104,12 @@ class Channels:
         """Keep a connection that was made, and report it."""
         self._open[number] = transport
         self._empty.clear()
-        self.report(Opened(number, join(*transport.get_extra_info("sockname"))))
+        self.report(ConnectionOpened(number, join(*transport.get_extra_info("sockname"))))
 
     def on_lost(self, number: int, reason: str) -> None:
         """Forget a connection that is over, and report its end."""
         del self._open[number]
-        self.report(Closed(number, reason))
+        self.report(ConnectionClosed(number, reason))
         self._cut.discard(number)
         if not self._open:
             self._empty.set()
@@ -134,6 +134,6 @@ class Channels:
             if number in self._open:  # Made, and broken or cancelled at once.
                 self.on_lost(number, reason)
             elif isinstance(error, Exception):
-                self.report(Closed(number, reason))
+                self.report(ConnectionClosed(number, reason))
             if not isinstance(error, Exception):
                 raise

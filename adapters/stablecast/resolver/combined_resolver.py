@@ -14,9 +14,15 @@ from stablecast.resolver.resolution import Resolution
 from stablecast.resolver.srs_resolver import OnRecord
 from stablecast.runtime.alarm import Alarm
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.srs.events import ResolutionInput
-from stablecast.transports.resolution.udp.inputs import AddReceiver, Lost, RemoveReceiver, Resolved, Unresolved
-from stablecast.transports.resolution.unresolved_receivers import Waiting
+from stablecast.transports.resolution.udp.inputs import (
+    AddReceiver,
+    RemoveReceiver,
+    ResolutionInput,
+    Resolved,
+    SourceLost,
+    Unresolved,
+)
+from stablecast.transports.resolution.unresolved_receivers import UnresolvedTopics
 
 
 @attrs.frozen
@@ -37,7 +43,7 @@ class Combined(Resolution):
         self._on_wait = on_wait
         self._kinds: list[Resolution] = []
         self._reported: dict[str, set[SourceRecord]] = {}
-        self._waiting = Waiting()
+        self._waiting = UnresolvedTopics()
         self._alarm = Alarm(self._wake)
 
     def add(self, kinds: Sequence[Resolution]) -> None:
@@ -80,7 +86,7 @@ class Combined(Resolution):
         for record in [record for record in reported if record.address == address]:
             reported.discard(record)
             for kind in self._kinds:
-                kind.feed(Lost(topic, record.session_id, record.index))
+                kind.feed(SourceLost(topic, record.session_id, record.index))
 
     def ask_name(self, name: str) -> bool:
         """Find the store of a name; return False if no kind can find stores. Raises MisuseError."""

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 
-from stablecast.transports.resolution.srs.events import ResolutionInput
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
@@ -10,6 +9,7 @@ from stablecast.transports.resolution.udp.inputs import (
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
+    ResolutionInput,
     Resolved,
     Unresolved,
 )

@@ -17,8 +17,7 @@ from stablecast.runtime.interfaces import ANY, choose_device, interfaces
 from stablecast.runtime.multicast import MulticastSettings
 from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
-from stablecast.transports.resolution.srs.events import ResolutionInput
-from stablecast.transports.resolution.udp.carriers import Group
+from stablecast.transports.resolution.udp.carriers import MulticastGroup
 from stablecast.transports.resolution.udp.context import ResolutionContext
 from stablecast.transports.resolution.udp.effects import (
     ContextEffect,
@@ -30,7 +29,15 @@ from stablecast.transports.resolution.udp.effects import (
     Remark,
     Withdrawn,
 )
-from stablecast.transports.resolution.udp.inputs import AddName, AskName, ContextInput, ForgetName, RemoveName, Wake
+from stablecast.transports.resolution.udp.inputs import (
+    AddName,
+    AskName,
+    ContextInput,
+    ForgetName,
+    RemoveName,
+    ResolutionInput,
+    Wake,
+)
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
 
 LOCAL_PORTS = (14_402, 14_406)
@@ -120,7 +127,7 @@ class Resolver(Resolution):
             MisuseError: The address of the group is malformed.
         """
         outgoing = settings.outgoing or join(settings.group, settings.port)
-        resolver = cls(ResolutionContext.create(_name(instance), Group(outgoing), config), listeners)
+        resolver = cls(ResolutionContext.create(_name(instance), MulticastGroup(outgoing), config), listeners)
         interface = choose_device(settings.interface, interfaces())
         resolver._group = (settings, interface)
         resolver._endpoint.open(multicast.sending(interface, settings.ttl, settings.loop))

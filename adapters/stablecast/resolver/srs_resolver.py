@@ -12,17 +12,17 @@ from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.records import INSTANCE_BYTES, SourceRecord
 from stablecast.transports.resolution.srs.context import SrsContext
 from stablecast.transports.resolution.srs.events import (
-    Closed,
     Connect,
-    Cut,
-    ResolutionInput,
+    ConnectionClosed,
+    Disconnect,
+    SendBytes,
     ServiceChanged,
     SrsContextEffect,
     SrsContextInput,
-    Write,
 )
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
+from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 OnRecord = Callable[[str, SourceRecord], None]
 OnService = Callable[[str, bool, str], None]
@@ -108,19 +108,19 @@ class SrsResolver(Resolution):
         A source or a service that could not be reported is reported again when its receiver asks again.
         """
         report(f"{describe(effect)} of the resolver service failed", error)
-        if isinstance(effect, Write | Connect):
+        if isinstance(effect, SendBytes | Connect):
             self._channels.cut(effect.connection)
-            self._driver.feed(Closed(effect.connection, f"{type(error).__name__}: {error}"))
+            self._driver.feed(ConnectionClosed(effect.connection, f"{type(error).__name__}: {error}"))
 
     def _perform(self, effect: SrsContextEffect) -> None:
         if self._closed:
             return  # A callback of an earlier effect closed this resolver.
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._channels.write(connection, data)
             case Connect(connection, address):
                 self._channels.connect(connection, address)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._channels.cut(connection)
             case Discovered(topic, record):
                 self._on_found(topic, record)

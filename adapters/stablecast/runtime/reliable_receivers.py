@@ -14,7 +14,7 @@ from stablecast.runtime.effect_execution import guard, report
 from stablecast.runtime.source_strings import Where
 from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
+from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
 from stablecast.transports.reliable.lbtrm import LbtrmReceiver, by_name, name_of
 from stablecast.transports.reliable.lbtru import LbtruReceiver
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, LBTRU_RECEIVER, ReceiverSettings
@@ -91,7 +91,7 @@ class _JoinedSession:
 
     def arrived(self, found: list[memoryview]) -> None:
         """Feed the datagrams of one read."""
-        self._driver.feed(Arrived(tuple(found)))
+        self._driver.feed(SessionDatagrams(tuple(found)))
 
     def statistics(self) -> dict[str, int]:
         """Return the counters of the session, and the number of its listeners."""
@@ -108,7 +108,7 @@ class _JoinedSession:
         """End the session and release its sockets."""
         if not self._closed:
             self._closed = True
-            self._driver.feed(Leave())
+            self._driver.feed(LeaveSession())
             self._driver.close()
             self._on_closed()
 

@@ -17,8 +17,16 @@ from stablecast.runtime.ports import PortError
 from stablecast.runtime.source_strings import Where
 from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.reliable import effects as fx
-from stablecast.transports.reliable.batches import Mark
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
+from stablecast.transports.reliable.batches import BatchMark
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    SourceInput,
+    Submit,
+)
 from stablecast.transports.reliable.lbtrm import LbtrmSources
 from stablecast.transports.reliable.lbtru import LbtruSources
 from stablecast.transports.reliable.settings import SourceSettings
@@ -86,7 +94,7 @@ class ReliableSources:
 
         def heard(found: list[Sent]) -> None:
             came = [(bytes(octets), sender) for sender, those in found for octets in those]
-            self._driver.feed(Heard(number, tuple(came)))
+            self._driver.feed(DatagramsReceived(number, tuple(came)))
 
         if group:
             saying = DatagramSocket(multicast.sending(self.interface), heard, group)
@@ -97,7 +105,7 @@ class ReliableSources:
         where = Where(self.interface, hearing.port, session_id or secrets.randbelow(MAX_SESSION_ID) + 1, group)
         self._sessions[number] = _SourceSession(where, hearing, saying)
         address = group or where.address
-        self._driver.feed(Open(number, address, where.session_id, hearing.port, settings or SourceSettings()))
+        self._driver.feed(OpenSession(number, address, where.session_id, hearing.port, settings or SourceSettings()))
         return number
 
     def _nak_port(self, saying: DatagramSocket, ports: tuple[int, int]) -> socket.socket:
@@ -135,7 +143,7 @@ class ReliableSources:
         """Call `notify` once when the rate limit allows to send again, after the callers before this one."""
         self._wanting.append(notify)
 
-    def offer(self, number: int, block: bytes, mark: Mark = Mark.NONE) -> bool:
+    def offer(self, number: int, block: bytes, mark: BatchMark = BatchMark.NONE) -> bool:
         """Submit whole messages, back to back: data of one topic, or a control message; return whether it did.
 
         Only this method checks the rate limit and uses it: it submits the messages together with the control messages
@@ -157,7 +165,7 @@ class ReliableSources:
         So a thousand sources that announce themselves need few datagrams. The messages also wait while the rate limit
         is reached; beyond `MAX_SAID_BYTES` they are dropped, because sources repeat them.
         """
-        if self._gathering is None and self.offer(number, block, Mark.END):
+        if self._gathering is None and self.offer(number, block, BatchMark.END):
             self._gather()
             return
         if self._said_bytes + len(block) > MAX_SAID_BYTES:
@@ -183,7 +191,7 @@ class ReliableSources:
             self._leave(number)
 
     def _leave(self, number: int) -> None:
-        self.offer(number, b"", Mark.END)
+        self.offer(number, b"", BatchMark.END)
 
     def flush(self, number: int) -> None:
         """Send the batch of a session without waiting for it to fill."""
@@ -191,7 +199,7 @@ class ReliableSources:
 
     def forget(self, number: int, topic: int) -> None:
         """Forget a topic whose source is gone."""
-        self._driver.feed(Forget(number, topic))
+        self._driver.feed(ForgetTopic(number, topic))
 
     def statistics(self, number: int) -> dict[str, int]:
         """Return the counters of a session, and those of datagrams that its sockets refused."""
@@ -212,7 +220,7 @@ class ReliableSources:
     def retire(self, number: int) -> None:
         """End a session after its time to linger, without waiting for it."""
         self._say_no_more(number)
-        self._driver.feed(Close(number))
+        self._driver.feed(CloseSession(number))
 
     def _say_no_more(self, number: int) -> None:
         """Submit the gathered messages of a session; drop them if the rate limit is reached."""
@@ -226,7 +234,7 @@ class ReliableSources:
             self._gathering.cancel()
         for number in tuple(self._sessions):
             self._say_no_more(number)
-            self._driver.feed(Close(number, linger=False))
+            self._driver.feed(CloseSession(number, linger=False))
         self._driver.wake()
         self._driver.close()
         for number in tuple(self._sessions):

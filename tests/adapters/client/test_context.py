@@ -96,7 +96,7 @@ async def test_a_context_that_cannot_open_leaves_nothing(monkeypatch: pytest.Mon
     async def failing(*_: object, **__: object) -> None:
         raise PortError("no such interface")
 
-    monkeypatch.setattr("stablecast.client.resolution.Resolver.start", failing)
+    monkeypatch.setattr("stablecast.client.source_discovery.Resolver.start", failing)
     with pytest.raises(PortError):
         async with Context(resolver=[f"{LOCAL}:15380"]):
             pass

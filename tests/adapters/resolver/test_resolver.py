@@ -15,7 +15,7 @@ from stablecast.runtime.address import AddressError
 from stablecast.runtime.datagrams import bind_near
 from stablecast.runtime.ports import PortError
 from stablecast.transports.resolution.records import SourceRecord
-from stablecast.transports.resolution.udp.inputs import AddSource, Lost
+from stablecast.transports.resolution.udp.inputs import AddSource, SourceLost
 from stablecast.transports.resolution.udp.settings import SAFE, AdvertiseOptions, NameOptions, QueryOptions, RelayTimes
 from stablecast.transports.wire import lbmr
 from tests.support.network import until, unused_port
@@ -195,9 +195,9 @@ async def test_patterns_names_and_ends(domain: Domain) -> None:
     receiver.forget_name("store-A")
     source.remove_source(RECORD.session_id, 1)
     assert await told.get() == ("gone", "orders")
-    receiver.feed(Lost("nobody's", 1, 1))
+    receiver.feed(SourceLost("nobody's", 1, 1))
     receiver.wake(lbmr.ResolutionRequest.ADVERTISEMENTS)
-    assert receiver.why("nobody's").startswith("asked")
+    assert receiver.why("nobody's").endswith("queries, no source answered")
     receiver.remove_pattern("^ord")
     await relay.close()
     await until(lambda: f"unicast resolver {relay.address} went inactive" in remarks)

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from typing import Any
 
 import pytest
 
@@ -65,10 +66,10 @@ class Refusing(socket.socket):
             raise OSError(self.number, "refused")
         super().bind(address)
 
-    def setsockopt(self, level: int, *option: object) -> None:  # type: ignore[override]
-        if option[0] == socket.IP_MULTICAST_IF and level == socket.IPPROTO_IP:
+    def setsockopt(self, level: int, option: int, value: Any) -> None:  # type: ignore[override]
+        if (level, option) == (socket.IPPROTO_IP, socket.IP_MULTICAST_IF):
             raise OSError(self.number, "refused")
-        super().setsockopt(level, *option)  # type: ignore[call-overload]
+        super().setsockopt(level, option, value)
 
 
 @pytest.mark.parametrize(

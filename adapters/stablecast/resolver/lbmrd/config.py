@@ -15,7 +15,13 @@ from stablecast.config.xml_reader import load as load_xml
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.runtime.address import MAX_PORT, AddressError, check_ip
 from stablecast.runtime.interfaces import address_of
-from stablecast.transports.resolution.udp.address_translation import ANY_PORT, Domain, Rule, Transform, Translation
+from stablecast.transports.resolution.udp.address_translation import (
+    ANY_PORT,
+    AddressDomain,
+    AddressRule,
+    Transform,
+    Translation,
+)
 from stablecast.transports.resolution.udp.relay import RelayConfig
 
 OCTETS = 4
@@ -107,12 +113,12 @@ def load(path: Path) -> LbmrdConfig:
     return attrs.evolve(config, translation=Translation(domains, transforms))
 
 
-def _domain(element: Element, found: ConfigFindings) -> Domain:
+def _domain(element: Element, found: ConfigFindings) -> AddressDomain:
     networks = (
         found.attempt(place_of(one), None, lambda one=one: _network(text_of(one)))  # type: ignore[misc]
         for one in element.iterfind("network")
     )
-    return Domain(element.get("name", ""), tuple(network for network in networks if network is not None))
+    return AddressDomain(element.get("name", ""), tuple(network for network in networks if network is not None))
 
 
 def _network(text: str) -> ipaddress.IPv4Network:
@@ -132,9 +138,9 @@ def _transform(element: Element, found: ConfigFindings) -> Transform:
     return Transform(source, destination, tuple(_rule(rule, found) for rule in element.iterfind("rule")))
 
 
-def _rule(element: Element, found: ConfigFindings) -> Rule:
+def _rule(element: Element, found: ConfigFindings) -> AddressRule:
     (match,), (replace,) = element.findall("match"), element.findall("replace")
-    return Rule(*_endpoint(match, found), *_endpoint(replace, found))
+    return AddressRule(*_endpoint(match, found), *_endpoint(replace, found))
 
 
 def _endpoint(element: Element, found: ConfigFindings) -> tuple[str, int]:

@@ -15,16 +15,16 @@ from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.keepalive import keep_alive
 from stablecast.runtime.untraced_driver import UntracedDriver
 from stablecast.transports.resolution.srs.events import (
-    Accepted,
-    Closed,
-    Cut,
-    Note,
-    Received,
+    BytesReceived,
+    ConnectionAccepted,
+    ConnectionClosed,
+    Disconnect,
+    SendBytes,
     ServiceEffect,
     ServiceInput,
-    Write,
 )
-from stablecast.transports.resolution.srs.service import Service
+from stablecast.transports.resolution.srs.service import ResolutionService
+from stablecast.transports.resolution.udp.effects import Remark
 
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one slow client; beyond that it is disconnected and logged, and may connect again."""
@@ -45,7 +45,7 @@ class ServiceClient(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the bytes to the machine."""
-        self._daemon.feed(Received(self._number, data))
+        self._daemon.feed(BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end of the connection to the daemon."""
@@ -61,7 +61,7 @@ class SrsDaemon:
         self.config = config
         self.slow = 0
         self._log = log
-        self._machine = Service(secrets.randbelow((1 << 32) - 1) + 1, config.service())
+        self._machine = ResolutionService(secrets.randbelow((1 << 32) - 1) + 1, config.service())
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._peers: dict[int, asyncio.Transport] = {}
@@ -126,14 +126,14 @@ class SrsDaemon:
             transport.abort()  # A client that was accepted just before the end arrives here after it.
         self._peers[number] = transport
         self._empty.clear()
-        self.feed(Accepted(number, address))
+        self.feed(ConnectionAccepted(number, address))
 
     def on_lost(self, number: int) -> None:
         """Forget a connection that is over, and feed its end to the machine."""
         del self._peers[number]
         if not self._peers:
             self._empty.set()
-        self.feed(Closed(number))
+        self.feed(ConnectionClosed(number))
 
     def _report_later(self) -> None:
         """Log statistics at intervals (T-421): all counters the first time, then those that changed."""
@@ -149,11 +149,11 @@ class SrsDaemon:
 
     def _perform(self, effect: ServiceEffect) -> None:
         match effect:
-            case Write(connection, data):
+            case SendBytes(connection, data):
                 self._write(connection, data)
-            case Cut(connection):
+            case Disconnect(connection):
                 self._abort(connection)
-            case Note(text):
+            case Remark(text):
                 self._log(text)
             case _:
                 assert_never(effect)
@@ -161,7 +161,7 @@ class SrsDaemon:
     def _on_failed(self, effect: object, error: Exception) -> None:
         """Abort the connection of a failed write: the machine learns its end, and the client connects again."""
         report(f"{describe(effect)} of the service failed", error)
-        if isinstance(effect, Write):
+        if isinstance(effect, SendBytes):
             self._abort(effect.connection)
 
     def _write(self, connection: int, data: bytes) -> None:
