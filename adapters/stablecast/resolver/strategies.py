@@ -92,7 +92,7 @@ class Cost:
             self.slowest = max(self.slowest, now)
 
 
-def tell(story: Story) -> Cost:
+def measure(story: Story) -> Cost:
     """Play a story and return its cost; the same story always has the same cost."""
     config = PRESETS[story.preset].config
     return _Services(story).play() if config is None else _Datagrams(story, config).play()

@@ -137,7 +137,7 @@ class PeerLink:
         """Close the connection after it has sent everything that was written."""
         if self._transport is not None:
             self._end_turn()
-        if self._transport is not None:
+        if self._transport is not None:  # `_end_turn` may have failed and dropped it.
             self._transport.close()
 
     def abort(self) -> None:
@@ -264,7 +264,7 @@ class ConnectionPool:
                 break
             else:
                 return
-        if self._links.get(link.address) is link:
+        if self._links.get(link.address) is link:  # `_evict` may have replaced it during an attempt.
             del self._links[link.address]
             outcome(link.address)
 
@@ -291,6 +291,7 @@ class ConnectionPool:
         if self._links.get(link.address) is not link:
             return
         del self._links[link.address]
+        # A port that accepts and disconnects at once must not make this a tight loop.
         lived = asyncio.get_running_loop().time() - (link.made_at or 0.0)
         self._dial(link.address, 0.0 if lived >= PAUSE_SECONDS else PAUSE_SECONDS)
         self._on_reset(link.address)

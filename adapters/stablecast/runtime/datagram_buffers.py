@@ -72,6 +72,7 @@ class DatagramBuffers:
         step = ctypes.sizeof(_ReceivedMessage) // words.itemsize
         self._sizes = words[_ReceivedMessage.size.offset // words.itemsize :: step]
         at, names = (ctypes.addressof(ctypes.c_char.from_buffer(memory)) for memory in (octets, self._names))
+        # The kernel writes through these pointers, so the vectors must live as long as the buffers.
         self._parts = [_IoVector(at + start, MAX_DATAGRAM) for start in range(0, len(octets), _STRIDE)]
         for number, (part, message) in enumerate(zip(self._parts, self._messages, strict=True)):
             name = names + number * _ADDRESS

@@ -104,7 +104,7 @@ def _in_network(text: str, network: ipaddress.IPv4Network, devices: Sequence[Int
         if ipaddress.IPv4Address(device.address) in network:
             return device.address
     known = ", ".join(f"{device.name} ({device.address})" for device in devices)
-    raise InterfaceError(f"no interface of this host is in '{text}': it has {known or 'none with an IPv4 address'}")
+    raise InterfaceError(f"no interface of this host matches '{text}': it has {known or 'none with an IPv4 address'}")
 
 
 def _first_multicast(devices: Sequence[Interface]) -> str:

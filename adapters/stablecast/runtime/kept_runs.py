@@ -101,6 +101,7 @@ def _gathered(messages: Iterable[Recovered | RecoveredRun]) -> Iterator[list[Rec
 
 
 def _continues(before: Recovered, message: Recovered | RecoveredRun) -> bool:
+    # Messages with and without headers need different blocks, so they never share a run.
     return (
         isinstance(message, Recovered)
         and before.session == message.session

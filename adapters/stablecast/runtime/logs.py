@@ -54,7 +54,7 @@ _PART = ".part"
 
 @attrs.frozen
 class Rolling:
-    """When a file rolls, and which rolled files are kept.
+    """The policy of a rolling file: when it rolls, and which rolled files are kept.
 
     Attributes:
         frequency: Interval at which it rolls by the clock.
@@ -184,7 +184,7 @@ def _compress(path: Path, compression: Compression) -> None:
     else:
         with path.open("rb") as plain, gzip.open(part, "wb", GZIP_LEVEL) as packed:
             shutil.copyfileobj(plain, packed)
-    os.utime(part, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    os.utime(part, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # `rolled` sorts by this time to delete the oldest.
     part.replace(path.with_name(path.name + _SUFFIXES[compression]))
     path.unlink()
 

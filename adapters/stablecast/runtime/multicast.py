@@ -25,7 +25,7 @@ HOPS = 16
 
 @attrs.frozen
 class MulticastSettings:
-    """How a context resolves by multicast: it reads the group at `group:port` and sends to `outgoing`.
+    """Multicast resolution of a context: it reads the group at `group:port` and sends to `outgoing`.
 
     Attributes:
         group: Group to read; 0.0.0.0: none.

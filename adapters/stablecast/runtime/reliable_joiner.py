@@ -82,7 +82,7 @@ class ReliableJoiner:
                 self._on_lost(Lost(codec.join(self._where.session_id, topic), first, count))
             case fx.SessionEnded():
                 self._leave()
-                if self._patient:
+                if self._patient:  # Before `on_end`, which may abandon this joiner and cancel the timer.
                     self._again = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._join_again)
                 self._on_end(not self._patient)
             case _:  # Began, and lost datagrams: only lost messages concern the application.

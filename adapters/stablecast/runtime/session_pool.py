@@ -29,6 +29,7 @@ class SessionPool:
             if number is None:
                 number = self.named[name] = make(0)
         elif len(self.pool) < size:
+            # The first free place, because a session that ended has freed its group or port.
             place = next(place for place in range(size) if place not in self.pool)
             number = self.pool[place] = make(place)
         else:

@@ -56,7 +56,7 @@ class Subscriber(asyncio.Protocol):
             return
         if self._server.hold is not None:
             transport.set_write_buffer_limits(high=self._server.maximum)
-        transport.write(self._server.greet())
+        transport.write(self._server.greet())  # Before `add`: no block may come before the greeting.
         self._server.add(self)
 
     def pause_writing(self) -> None:
@@ -124,7 +124,7 @@ class StreamServer:
 
     def add(self, subscriber: Subscriber) -> None:
         """Add a joiner, which gets all blocks from now on."""
-        self._end_turn()
+        self._end_turn()  # The blocks of this turn are older than the joiner's greeting.
         self.subscribers.insert(0, subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:

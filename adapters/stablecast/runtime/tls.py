@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 VARIABLE = "STABLECAST_TLS"
 """The environment variable that names the directory."""
@@ -67,7 +68,7 @@ def _context(directory: str, purpose: ssl.Purpose) -> ssl.SSLContext | None:
         return None
     place = Path(directory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if purpose is ssl.Purpose.CLIENT_AUTH else ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.minimum_version = ssl.TLSVersion.TLSv1_3  # Earlier versions send certificates in the clear.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     try:
@@ -75,5 +76,5 @@ def _context(directory: str, purpose: ssl.Purpose) -> ssl.SSLContext | None:
         context.load_cert_chain(place / CERTIFICATE, place / KEY)
     except OSError as error:
         files = f"{CERTIFICATE}, {KEY} and {AUTHORITY}"
-        raise TlsError(f"TLS needs {directory} to hold {files}: {error.strerror or error}") from error
+        raise TlsError(f"TLS needs {directory} to hold {files}: {refusal(error)}") from error
     return context

@@ -144,7 +144,7 @@ def test_a_store_that_does_not_answer_is_told_within_the_timeout() -> None:
         (["send", "t", "--resolver", "nowhere:1"], "'nowhere' is not an IPv4 address"),
         (["send", "t", "--strategy", "loud"], "there is no resolution strategy 'loud': choose one of safe, default"),
         (["send", "t", "--interface", "eth"], "'eth' is not an interface: write an IPv4 address, or a range"),
-        (["receive", "t", "--multicast", "1.2.3.4"], "no interface of this machine is '1.2.3.4': it has lo"),
+        (["receive", "t", "--multicast", "1.2.3.4"], "no interface of this host matches '1.2.3.4': it has lo"),
         (
             ["send", "t", "-o", "resolver_datagram_max_size=1"],
             "option resolver_datagram_max_size must lie between 500 and 65535, not 1",

@@ -1,4 +1,4 @@
-"""Advice: each code has a configuration that earns it, and the safe one earns none."""
+"""Each code has a configuration that earns it, and the safe configuration earns none."""
 
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def test_an_election_lasts_longer_than_a_proxy_needs_to_register(
     assert ("election-short" in {one.code for one in found}) is told
 
 
-def test_nothing_is_said_of_what_is_as_it_should_be(tmp_path: Path) -> None:
+def test_a_sound_configuration_has_no_findings(tmp_path: Path) -> None:
     topics = [{"pattern": "t", "options": LASTING}, {"pattern": "t", "type": "PCRE", "options": LASTING}]
     daemon = {"web-monitor": {"address": "127.0.0.1:1", "permission": "read-write"}, "log": "l", "pidfile": "p"}
     proxies = {"options": {"allow-proxy-source": 1}, "context": {"resolver_service": "127.0.0.1:27000"}}
@@ -142,7 +142,7 @@ def test_relations_of_a_client(source: dict[str, Any], code: str, level: AdviceL
 
 
 @pytest.mark.parametrize(("length", "interval", "told"), [(2000, 5, True), (2000, 0, False), (1000, 5, False)])
-def test_a_batch_that_the_flight_has_no_room_for(length: int, interval: int, told: bool) -> None:
+def test_a_batch_above_the_flight_is_found(length: int, interval: int, told: bool) -> None:
     options: dict[str, Any] = {
         "implicit_batching_minimum_length": length,
         "implicit_batching_interval": interval,
@@ -205,7 +205,7 @@ def test_stores_of_one_quorum_that_one_fault_ends(stores: str, tmp_path: Path) -
     assert texts["quorum-in-one-daemon"].text.startswith('"s0" and "s1" and "s2" are stores of one daemon')
 
 
-def test_daemons_on_one_file_system_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemons_on_one_file_system_are_found_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = apply("source", attrs.evolve(profile("safe").source, topic="t"), {"ume_store": "127.0.0.1:1,127.0.0.1:2"})
     clients = [ClientOptions("c.cfg", source, profile("safe").receiver)]
     plans = three(tmp_path, apart=True)

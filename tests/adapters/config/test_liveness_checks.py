@@ -22,7 +22,7 @@ def test_five_options_that_fit_are_enough() -> None:
     assert liveness(SOURCE, RECEIVER) == ()
 
 
-def test_nobody_asks_for_it_unless_told() -> None:
+def test_defaults_need_no_liveness() -> None:
     assert liveness(SourceConfig("topic", 0, "", ""), ReceiverConfig("topic", 0, "")) == ()
 
 

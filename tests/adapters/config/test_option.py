@@ -1,4 +1,4 @@
-"""An option changes the field it is for, wherever that is."""
+"""An option changes its field, at any depth of a configuration."""
 
 import pytest
 

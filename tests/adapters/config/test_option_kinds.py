@@ -1,4 +1,4 @@
-"""Kinds of options read what they show, and refuse the rest in one sentence."""
+"""Each kind of option reads what it shows, and refuses other values in one sentence."""
 
 import re
 from typing import Any

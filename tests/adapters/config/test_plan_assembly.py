@@ -1,4 +1,4 @@
-"""What a daemon runs by: every option of a store's configuration in its place, and what is wrong told at once."""
+"""The plan of a daemon: every option of a configuration in its place, and all problems reported together."""
 
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ def test_options_of_a_topic_are_for_that_topic_and_those_of_the_disk_for_all() -
     assert store.disk.buffer_bytes == 1_024_000
 
 
-def test_what_is_documented_for_topics_and_one_for_a_store_is_the_smallest() -> None:
+def test_the_smallest_value_of_the_topics_holds_for_the_store() -> None:
     """P-835, P-836, P-838."""
     topics = [
         {"pattern": "a", "options": {"source-check-interval": 50, "keepalive-interval": 600}},
@@ -143,7 +143,7 @@ def test_the_option_file_of_the_daemon_comes_first_and_the_store_overrides_it(tm
     assert [one.text for one in whole.notices] == ["typo is not a documented context option; the store runs without it"]
 
 
-def test_options_of_resolution_are_followed_and_looked_at() -> None:
+def test_options_of_resolution_are_followed_and_checked() -> None:
     """P-845: as a context's; what has no effect anywhere has none here."""
     group = {"resolver_multicast_interface": "127.0.0.1", "resolver_multicast_ttl": "1"}
     plan = made({"context": {**group, "resolver_string_hash_function": "djb2"}})
@@ -159,7 +159,7 @@ def test_options_that_a_proxy_has_from_its_source_are_not_followed() -> None:
     ]
 
 
-def test_old_names_and_what_is_not_followed_are_told() -> None:
+def test_old_names_and_unfollowed_options_have_a_notice() -> None:
     """P-824, P-825."""
     assert notices(options={"repository-disk-max-async-cbs": 7, "repository-disk-max-write-async-cbs": 2}) == [
         "option repository-disk-max-async-cbs is an old name: write repository-disk-max-read-async-cbs",
@@ -200,12 +200,12 @@ def test_old_names_and_what_is_not_followed_are_told() -> None:
         ({"context": {"request_tcp_port_low": 9, "request_tcp_port_high": 8}}, "request_tcp_port_low 9 is above"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_store(store: dict[str, Any], told: str) -> None:
+def test_problems_of_a_store_are_reported(store: dict[str, Any], told: str) -> None:
     """P-810, P-815, P-817, P-827, P-829, P-845."""
     assert any(told in one for one in problems(store)), problems(store)
 
 
-def test_the_type_of_an_option_decides_where_it_may_stand() -> None:
+def test_the_type_of_an_option_decides_its_place() -> None:
     """P-845."""
     wrong = GUIDE.replace(
         'type="store" name="context-name" value="remote-store"', 'type="lbm-source" name="a" value="b"'
@@ -259,7 +259,7 @@ def test_entries_of_the_daemon() -> None:
     ]
 
 
-def test_of_a_repeated_entry_the_last_counts() -> None:
+def test_the_last_of_repeated_entries_counts() -> None:
     """P-855."""
     twice = GUIDE.replace("<log>stored.log</log>", "<log>a</log><log>b</log>")
     whole = build(xml_file.parse(twice.encode(), "f.xml"))
@@ -289,7 +289,7 @@ def test_a_log_is_required_but_in_the_newest_version() -> None:
         ({"web-monitor": {"address": "*:1", "permission": "all"}}, "is read-only or read-write, not 'all'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_daemon(daemon: dict[str, Any], told: str) -> None:
+def test_problems_of_the_daemon_are_reported(daemon: dict[str, Any], told: str) -> None:
     assert any(told in one for one in problems(**daemon))
 
 
@@ -297,17 +297,17 @@ def test_a_log_on_the_console() -> None:
     assert made(daemon={"log": {"type": "console"}}).daemon.log == LogConfig()
 
 
-def test_what_a_store_takes_at_most() -> None:
+def test_limits_of_a_store() -> None:
     limits = {"sources": 5, "disk-bytes": "1,000,000"}
     assert only({"limits": limits}).limits == plan.StoreLimits(sources=5, disk_bytes=1_000_000)
 
 
-def test_a_daemon_without_stores_and_a_store_without_topics_are_told() -> None:
+def test_a_daemon_without_stores_and_a_store_without_topics_have_a_notice() -> None:
     assert [one.text for one in build(outline({})).notices] == ["there are no stores: the daemon serves nothing"]
     assert notices({"topic": []}) == ["store 'a' has no topics: it will refuse every source"]
 
 
-def test_how_far_back_is_restored_by_topic() -> None:
+def test_each_topic_has_its_age_of_restoring() -> None:
     topics = [
         {"pattern": "a"},
         {"pattern": "b", "restore-last": 0},
@@ -320,8 +320,8 @@ def test_how_far_back_is_restored_by_topic() -> None:
     assert build(xml_file.parse(newest.encode(), "f.xml")).stores[0].restore_last_ns("test") == 0
 
 
-def test_what_is_not_followed_of_statistics_is_told() -> None:
-    """What asks for control is never passed over in silence; what asks for none is no news."""
+def test_unfollowed_options_of_statistics_have_a_notice() -> None:
+    """A request for remote control has a notice; one that is switched off has none."""
     asked = {"topic": "t", "default": 3, "remote-snapshot-request": 1, "remote-config-changes-request": 0}
     found = build(outline({"daemon": {"daemon-monitor": asked}, "store": []}))
     assert found.daemon.statistics == StatisticsConfig("t", {"default": 3})

@@ -71,7 +71,7 @@ async def endpoint() -> AsyncIterator[Driven]:
     await endpoint.close()
 
 
-async def test_feed_perform_wake(endpoint: Driven) -> None:
+async def test_inputs_effects_and_timeouts_of_the_machine(endpoint: Driven) -> None:
     sock = bind(LOCAL, 0)
     address = sock.getsockname()
     endpoint.open(sock)
@@ -93,7 +93,7 @@ async def test_feed_perform_wake(endpoint: Driven) -> None:
 
 
 async def test_a_full_socket_drops_and_counts(endpoint: Driven) -> None:
-    """What the kernel does not take is lost as if the network had lost it; errors of earlier datagrams end nothing."""
+    """A datagram that the kernel refuses is dropped; errors of earlier datagrams end nothing."""
     failing = Failing(socket.AF_INET, socket.SOCK_DGRAM)
     endpoint.open(failing)
     endpoint.feed(DatagramArrived(b"hello", "127.0.0.1:9"))

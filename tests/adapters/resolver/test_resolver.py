@@ -127,7 +127,7 @@ async def test_another_relay_takes_over(domain: Domain) -> None:
     assert (await found.get())[1].index == 2
 
 
-async def test_what_is_removed_is_found_no_more(domain: Domain) -> None:
+async def test_removed_sources_are_not_found(domain: Domain) -> None:
     relay = await domain.relay()
     both, found = await domain.context(relay)
     add(both)
@@ -252,7 +252,7 @@ async def test_misuse_reaches_the_caller(domain: Domain) -> None:
         add(resolver)
 
 
-async def test_wrong_addresses_are_told() -> None:
+async def test_wrong_addresses_are_refused() -> None:
     async def start(interface: str, *relays: str) -> None:
         await Resolver.start(interface, relays, Listeners(lambda _topic, _record: None))
 

@@ -1,4 +1,4 @@
-"""A relay between the ends of a UDP session that drops some of what it carries."""
+"""A relay between the ends of a UDP session that drops some datagrams."""
 
 from stablecast.core.machine.seeded import Seeded
 from stablecast.runtime import datagrams, multicast

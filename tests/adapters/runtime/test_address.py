@@ -10,7 +10,7 @@ from stablecast.runtime.address import MAX_PORT, AddressError, check_ip, join, p
 
 
 @given(st.ip_addresses(v=4), st.integers(0, MAX_PORT))
-def test_what_is_joined_is_parsed(host: object, port: int) -> None:
+def test_a_joined_address_is_parsed_back(host: object, port: int) -> None:
     assert parse(join(str(host), port)) == (str(host), port)
 
 

@@ -1,4 +1,4 @@
-"""Many datagrams by one call, and what a system without it does instead: the same."""
+"""Many datagrams are read by one call, with the same result as by one call each."""
 
 import socket
 from collections.abc import Iterator
@@ -62,9 +62,7 @@ def test_a_read_has_an_end_and_room_for_the_largest(buffers: DatagramBuffers, en
     assert read(buffers, reading) == [(place(sending), [largest])]
 
 
-def test_nothing_to_read_and_what_the_network_answered_are_told(
-    buffers: DatagramBuffers, ends: list[socket.socket]
-) -> None:
+def test_an_empty_socket_and_an_error_of_the_network_raise(buffers: DatagramBuffers, ends: list[socket.socket]) -> None:
     reading, gone, _ = ends
     with pytest.raises(BlockingIOError):
         buffers.read(reading)

@@ -35,7 +35,7 @@ from tests.transports.reliable.network import block
 
 
 class PlantedError(RuntimeError):
-    """What the planted fault raises: nothing that any program expects."""
+    """The exception of the planted fault, which no program expects."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
 
 @pytest.fixture
 async def reports() -> list[dict[str, Any]]:
-    """What the exception handler of the loop is given."""
+    """The arguments of the loop's exception handler."""
     found: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: found.append(context))
     return found
@@ -119,7 +119,7 @@ async def test_a_joiner_whose_connection_raises_costs_the_others_nothing(
     assert reports[0]["message"].startswith("a joiner is dropped")
 
 
-async def test_a_source_that_cannot_perform_an_effect_ends_and_says_why(
+async def test_a_source_that_cannot_perform_an_effect_ends_with_the_reason(
     net: Network, monkeypatch: pytest.MonkeyPatch, reports: list[dict[str, Any]]
 ) -> None:
     source = await (await net.context()).source("orders", stores=[await net.store()], options={"ume_flight_size": 1})
@@ -144,7 +144,7 @@ async def test_a_source_that_cannot_perform_an_effect_ends_and_says_why(
 
 
 @pytest.mark.parametrize("later", [False, True])
-async def test_a_source_whose_session_refuses_its_messages_ends_and_says_why(
+async def test_a_source_whose_session_refuses_its_messages_ends_with_the_reason(
     net: Network, reports: list[dict[str, Any]], later: bool
 ) -> None:
     """At once, or when it is let go on after the rate limit."""
@@ -169,7 +169,7 @@ async def test_a_source_whose_session_refuses_its_messages_ends_and_says_why(
         source.try_send(b"three")
 
 
-async def test_a_receiver_that_cannot_perform_an_effect_ends_and_says_why(
+async def test_a_receiver_that_cannot_perform_an_effect_ends_with_the_reason(
     net: Network, monkeypatch: pytest.MonkeyPatch, reports: list[dict[str, Any]]
 ) -> None:
     source = await (await net.context()).source("orders", stores=[await net.store()])

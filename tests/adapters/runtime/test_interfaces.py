@@ -34,7 +34,7 @@ def test_an_interface_by_address_network_or_name(wanted: str, address: str) -> N
     ("wanted", "devices", "text"),
     [
         ("", (LOOPBACK, DOWN, TUNNEL), "no interface of this host is up and can multicast"),
-        ("10.30.0.0/16", ALL, r"no interface of this host is in '10.30.0.0/16': it has lo \(127.0.0.1\), "),
+        ("10.30.0.0/16", ALL, r"no interface of this host matches '10.30.0.0/16': it has lo \(127.0.0.1\), "),
         ("10.30.0.1", (), "it has none with an IPv4 address"),
         ("10.0.0.0/99", ALL, "'10.0.0.0/99' is not an interface"),
         ("no such host.invalid", ALL, "is not an interface: write an address"),
@@ -57,7 +57,7 @@ def test_a_range_selects_the_first_address_in_it(monkeypatch: pytest.MonkeyPatch
     assert choose("10.29.3.16/25") == "10.29.3.41"
     assert announced("0.0.0.0") == "10.0.0.9"
     assert announced("10.29.3.18") == "10.29.3.18"
-    with pytest.raises(InterfaceError, match=r"no interface of this host is in '192\.0\.2\.0/24': it has lo \(127"):
+    with pytest.raises(InterfaceError, match=r"no interface of this host matches '192\.0\.2\.0/24': it has lo \(127"):
         choose("192.0.2.0/24")
 
 

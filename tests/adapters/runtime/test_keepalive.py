@@ -1,4 +1,4 @@
-"""A watched connection has the kernel's keepalive, with our spans."""
+"""A connection with keepalive has the intervals of this project."""
 
 import asyncio
 import socket
@@ -6,7 +6,7 @@ import socket
 from stablecast.runtime.keepalive import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, keep_alive
 
 
-async def test_the_kernel_is_told() -> None:
+async def test_the_kernel_sends_probes() -> None:
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         transport, _ = await loop.create_connection(asyncio.Protocol, *listening.getsockname())

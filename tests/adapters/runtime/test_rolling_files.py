@@ -1,4 +1,4 @@
-"""Logs that roll, by a clock of the test's own."""
+"""Logs that roll, by a clock that the test controls."""
 
 import errno
 import gzip
@@ -180,7 +180,7 @@ def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monke
     log.close()
 
 
-def test_what_cannot_be_tidied_up_stays_and_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_tidied_up_stays_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = PlainLog(tmp_path / "srs.log", Rolling(size=10, max_history=1), Clock())
 
     def refuse(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Which session a new source gets."""
+"""The session of a new source."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_the_pool_is_filled_first_and_then_taken_in_turn() -> None:
     assert opened.places == [0, 1, 2]
 
 
-def test_who_names_the_same_place_shares_a_session_that_is_not_of_the_pool() -> None:
+def test_sources_of_one_address_share_a_session_outside_the_pool() -> None:
     pool, opened = SessionPool(), Opened()
     taken = [pool.choose(name, 2, opened) for name in ("a", "b", "a", "", "")]
     assert taken == [101, 102, 101, 103, 104]

@@ -1,4 +1,4 @@
-"""Joining and staying joined: refusals, other lives, hang-ups, abandoning from inside every callback."""
+"""A joined stream: refusals, other lives, broken connections, and abandoning in every callback."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.support.network import unused_port
 
 
 class Told:
-    """What a joiner told, in order: ("items", session, count) and ("end", gone)."""
+    """The reports of a joiner, in order: ("items", session, count) and ("end", gone)."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []

@@ -1,4 +1,4 @@
-"""The loop of a machine without a trace."""
+"""The loop that drives a machine without a trace."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ def unexpected(effect: object, error: Exception) -> None:
     raise AssertionError(f"{effect} failed") from error
 
 
-async def test_what_is_due_is_done_and_what_comes_first_first() -> None:
+async def test_a_timeout_runs_when_it_is_due_and_inputs_run_in_order() -> None:
     done: list[str] = []
     clock = Clock()
     driver = UntracedDriver(clock, done.append, unexpected)

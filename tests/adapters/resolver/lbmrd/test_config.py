@@ -1,4 +1,4 @@
-"""The XML file of a relay: the documented example, and what is said of a wrong one."""
+"""The XML file of a relay: the documented example, and the problems of wrong files."""
 
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_the_documented_example(tmp_path: Path) -> None:
     assert relay.translation.transforms == (Transform("A", "B", rules),)
 
 
-def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+def test_omitted_elements_have_their_defaults(tmp_path: Path) -> None:
     text = NAT[: NAT.index("  <daemon>")] + NAT[NAT.index("  <domains>") :]
     config = load(write(tmp_path, text))
     assert (config.interface, config.port, config.ttl, config.log) == ("127.0.0.1", 15_380, 60_000, None)
@@ -93,16 +93,14 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
         ("<!-- two networks -->", "<!DOCTYPE lbmrd>", 1, "leave out <!DOCTYPE>"),
     ],
 )
-def test_line_and_element_of_what_is_wrong_are_named(
-    tmp_path: Path, old: str, new: str, line: int | None, text: str
-) -> None:
+def test_problems_have_line_and_element(tmp_path: Path, old: str, new: str, line: int | None, text: str) -> None:
     assert old in NAT
     with pytest.raises(ConfigFileError, match=text) as told:
         load(write(tmp_path, NAT.replace(old, new)))
     assert f"lbmrd.xml:{line or ''}" in str(told.value)
 
 
-def test_a_giant_file_is_no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_giant_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_reader, "MAX_BYTES", 100)
     with pytest.raises(ConfigFileError, match="more than 100 bytes"):
         load(write(tmp_path, NAT))

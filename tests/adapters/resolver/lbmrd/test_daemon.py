@@ -1,4 +1,4 @@
-"""The relay daemon: where it listens, what it says when it cannot."""
+"""The relay daemon: its address, its log, and its errors."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def test_it_answers_keepalives_until_it_is_closed() -> None:
     bind(LOCAL, daemon.port).close()
 
 
-async def test_a_port_in_use_is_told_with_the_remedy() -> None:
+async def test_a_port_in_use_is_reported_with_the_remedy() -> None:
     daemon = await RelayDaemon.start(LOCAL, 0)
     with pytest.raises(PortError) as told:
         await RelayDaemon.start(LOCAL, daemon.port)
@@ -39,7 +39,7 @@ async def test_a_port_in_use_is_told_with_the_remedy() -> None:
     await daemon.close()
 
 
-async def test_it_tells_who_comes_and_what_it_drops() -> None:
+async def test_it_logs_new_clients_and_dropped_datagrams() -> None:
     """T-213: the client table; statistics as JSON from time to time."""
     lines: asyncio.Queue[str] = asyncio.Queue()
     daemon = await RelayDaemon.start(LOCAL, 0, log=lines.put_nowait, report_every=0.01)
@@ -64,7 +64,7 @@ async def test_it_tells_who_comes_and_what_it_drops() -> None:
     await daemon.close()
 
 
-async def test_an_interface_of_another_machine_is_told() -> None:
+async def test_an_interface_of_another_machine_is_reported() -> None:
     with pytest.raises(PortError, match="not an address of this machine"):
         await RelayDaemon.start("192.0.2.1", 0)
     with pytest.raises(AddressError, match="not an IPv4 address"):

@@ -1,4 +1,4 @@
-"""The configuration of a service: what it means, and what is wrong with it in one sentence."""
+"""The configuration of a service: its values and its problems."""
 
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def test_a_file(tmp_path: Path) -> None:
         ("[srs", "is no TOML"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_problems_are_named(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "srs.toml"
     path.write_text(text)
     with pytest.raises(ConfigFileError, match=told) as error:

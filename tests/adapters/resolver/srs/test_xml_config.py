@@ -76,7 +76,7 @@ def test_nothing_but_defaults(tmp_path: Path) -> None:
         ("</um-srs>", "<srs/></um-srs>", 21, "srs"),
     ],
 )
-def test_line_and_element_of_what_is_wrong_are_named(tmp_path: Path, old: str, new: str, line: int, text: str) -> None:
+def test_problems_have_line_and_element(tmp_path: Path, old: str, new: str, line: int, text: str) -> None:
     assert old in EXAMPLE
     with pytest.raises(ConfigFileError, match=text) as told:
         load_xml(write(tmp_path, EXAMPLE.replace(old, new, 1)))
