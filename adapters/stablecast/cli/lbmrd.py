@@ -12,7 +12,7 @@ from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, load
 from stablecast.runtime import address
 from stablecast.runtime.event_loop import run_service, until_interrupted
 from stablecast.runtime.interfaces import address_of
-from stablecast.runtime.logs import ConsoleLog, Log, PlainLog, Rolling
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy
 from stablecast.text.console import note, say
 
 
@@ -74,7 +74,7 @@ def configured(job: LbmrdJob) -> LbmrdConfig:
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
     """Serve until interrupted; returns the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
-    log: Log = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, Rolling())
+    log: LineLog = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, RollingPolicy())
     interrupted = asyncio.create_task(until_interrupted())
     await asyncio.sleep(0)  # Signals are heard before anybody knows that we are ready.
     try:

@@ -22,7 +22,7 @@ from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.session_pool import SessionPool
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamServer
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.reliable.lbtrm import LbtrmSources
@@ -59,7 +59,7 @@ class Transports:
         self._sources: dict[Transport, tuple[ReliableSources, SessionPool]] = {}
         self._receivers: ReliableReceivers | None = None
         self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
-        self._joiners: WeakValueDictionary[str, Joiner] = WeakValueDictionary()
+        self._joiners: WeakValueDictionary[str, StreamJoiner] = WeakValueDictionary()
         self.unusable = 0
 
     def close(self) -> None:
@@ -140,10 +140,10 @@ class Transports:
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
-    ) -> Joiner | ReliableJoiner:
+    ) -> StreamJoiner | ReliableJoiner:
         """Joins what a source writes to: `ip:port`, or a source string. Raises PortError, AddressError."""
         if not is_source_string(transport):
-            joiner = self._joiners[transport] = Joiner(transport, session_id, on_items, on_end)
+            joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
             return joiner
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)

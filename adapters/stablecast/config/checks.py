@@ -73,7 +73,7 @@ class ClientOptions:
 
 
 Found = Iterator[tuple[str, AdviceLevel, str]]
-"""Code, level, text."""
+"""Code, level and sentence of each finding."""
 
 
 def check(plans: Sequence[Plan], clients: Sequence[ClientOptions]) -> list[Advice]:

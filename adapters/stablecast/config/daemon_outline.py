@@ -22,7 +22,7 @@ class Given:
 
 
 @attrs.frozen
-class Entry:
+class ConfigEntry:
     """An element with a text and attributes."""
 
     value: str
@@ -32,13 +32,13 @@ class Entry:
 
 @attrs.frozen
 class TopicOutline:
-    """The topics of a pattern."""
+    """The topics of a pattern, and their options."""
 
     pattern: str
     kind: str
     options: tuple[Given, ...]
     place: ConfigPlace
-    restore_last: Entry | None = None
+    restore_last: ConfigEntry | None = None
 
 
 @attrs.frozen
@@ -51,9 +51,9 @@ class StoreOutline:
     options: tuple[Given, ...]
     topics: tuple[TopicOutline, ...]
     place: ConfigPlace
-    restore_last: Entry | None = None
+    restore_last: ConfigEntry | None = None
     limits: tuple[Given, ...] = ()
-    publishing: Entry | None = None
+    publishing: ConfigEntry | None = None
 
 
 @attrs.frozen
@@ -66,6 +66,6 @@ class Outline:
     """
 
     path: str
-    daemon: tuple[tuple[str, Entry], ...]
+    daemon: tuple[tuple[str, ConfigEntry], ...]
     stores: tuple[StoreOutline, ...]
     log_required: bool = False

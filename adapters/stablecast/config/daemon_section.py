@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stablecast.config.daemon_outline import Entry, Outline
+from stablecast.config.daemon_outline import ConfigEntry, Outline
 from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.plan import GROUPS, DaemonPlan, LogConfig, MonitorConfig, StatisticsConfig
 from stablecast.runtime.address import MAX_PORT, check_ip
@@ -32,7 +32,7 @@ _FREQUENCIES = {one.value: one for one in Frequency}
 
 def daemon_plan(outline: Outline, found: ConfigFindings) -> DaemonPlan:
     """Return the plan of the daemon; the last one of repeated entries counts."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ConfigEntry] = {}
     for name, text in outline.daemon:
         if name in entries:
             found.notice(text.place, f"{name} is repeated: the last one counts")
@@ -43,18 +43,18 @@ def daemon_plan(outline: Outline, found: ConfigFindings) -> DaemonPlan:
         found.problem(ConfigPlace(0, "daemon"), "log is missing: name the file for log lines")
     monitor = entries.get("web-monitor")
     return DaemonPlan(
-        LogConfig() if "log" not in entries else _log(entries["log"], found),
-        _path(entries.get("pidfile")),
-        _id(entries.get("uid"), "uid", found),
-        _id(entries.get("gid"), "gid", found),
-        _path(entries.get("lbm-config")),
-        None if monitor is None else _monitor(monitor, found),
-        _path(entries.get("tls")),
-        _statistics(entries.get("daemon-monitor"), found),
+        log=LogConfig() if "log" not in entries else _log(entries["log"], found),
+        pidfile=_path(entries.get("pidfile")),
+        uid=_id(entries.get("uid"), "uid", found),
+        gid=_id(entries.get("gid"), "gid", found),
+        options=_path(entries.get("lbm-config")),
+        monitor=None if monitor is None else _monitor(monitor, found),
+        tls=_path(entries.get("tls")),
+        statistics=_statistics(entries.get("daemon-monitor"), found),
     )
 
 
-def intervals(text: Entry | None, found: ConfigFindings) -> dict[str, int]:
+def intervals(text: ConfigEntry | None, found: ConfigFindings) -> dict[str, int]:
     """Return the interval of each group of statistics, in seconds."""
     given = {} if text is None else dict(text.attributes)
     wrong = sorted(set(given) - {"default", *GROUPS})
@@ -68,7 +68,7 @@ def intervals(text: Entry | None, found: ConfigFindings) -> dict[str, int]:
     }
 
 
-def _statistics(text: Entry | None, found: ConfigFindings) -> StatisticsConfig | None:
+def _statistics(text: ConfigEntry | None, found: ConfigFindings) -> StatisticsConfig | None:
     if text is None:
         return None
     given = dict(text.attributes)
@@ -76,21 +76,21 @@ def _statistics(text: Entry | None, found: ConfigFindings) -> StatisticsConfig |
         if given.pop(name, "0").strip() not in ("", "0"):
             found.notice(text.place, f"{name} is read and not used: {why}")
     topic = given.pop("topic", StatisticsConfig().topic)
-    every = intervals(Entry("", text.place, given), found)
+    every = intervals(ConfigEntry("", text.place, given), found)
     if not every:
         found.notice(text.place, "daemon-monitor has no publishing-interval: only stores with their own are published")
     return StatisticsConfig(topic, every)
 
 
-def _path(text: Entry | None) -> Path | None:
+def _path(text: ConfigEntry | None) -> Path | None:
     return Path(text.value) if text is not None and text.value else None
 
 
-def _id(text: Entry | None, what: str, found: ConfigFindings) -> int | None:
+def _id(text: ConfigEntry | None, what: str, found: ConfigFindings) -> int | None:
     return None if text is None else found.number(text.value, 0, MAX_ID, text.place, what)
 
 
-def _log(text: Entry, found: ConfigFindings) -> LogConfig:
+def _log(text: ConfigEntry, found: ConfigFindings) -> LogConfig:
     kind = text.attributes.get("type", "file" if text.value else "console").lower()
     if kind not in ("file", "console") or (kind == "file" and not text.value):
         found.problem(text.place, "the type of a log is 'console', or 'file' with the name of the file")
@@ -103,7 +103,7 @@ def _log(text: Entry, found: ConfigFindings) -> LogConfig:
     return LogConfig(Path(text.value) if kind == "file" else None, _FREQUENCIES[frequency], size)
 
 
-def _monitor(text: Entry, found: ConfigFindings) -> MonitorConfig | None:
+def _monitor(text: ConfigEntry, found: ConfigFindings) -> MonitorConfig | None:
     host, _, port = text.value.rpartition(":")
     if not host:
         found.problem(text.place, f"the monitor listens at address:port, * for any address, not at '{text.value}'")

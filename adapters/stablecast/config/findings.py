@@ -53,11 +53,11 @@ class ConfigFindings:
     notices: list[ConfigProblem] = attrs.field(factory=list)
 
     def problem(self, place: ConfigPlace, text: str) -> None:
-        """Add a problem."""
+        """Add a problem, which makes the configuration unusable."""
         self.problems.append(ConfigProblem(place, text))
 
     def notice(self, place: ConfigPlace, text: str) -> None:
-        """Add a notice."""
+        """Add a notice, which only informs the user."""
         self.notices.append(ConfigProblem(place, text))
 
     def check(self, path: str) -> None:

@@ -60,7 +60,7 @@ class NumberKind:
 
     @property
     def allowed(self) -> str:
-        """Return the range."""
+        """Return the range of the number."""
         return f"{'0, ' if self.or_zero else ''}{self.low}..{self.high}"
 
     def merge(self, name: str, before: object, value: Value) -> object:
@@ -91,7 +91,7 @@ class ChoiceKind:
 
     @property
     def allowed(self) -> str:
-        """Return the words."""
+        """Return the words, separated by commas."""
         return ", ".join(word for word, _ in self.words)
 
     def merge(self, name: str, before: object, value: Value) -> Any:
@@ -119,7 +119,7 @@ def numbers(meanings: Sequence[object]) -> ChoiceKind:
 
 @attrs.frozen
 class FlagKind:
-    """A flag, 0 or 1."""
+    """A flag that is written as 0 or 1."""
 
     type: str = "flag"
     unit: str = ""
@@ -130,7 +130,7 @@ class FlagKind:
         return read_flag(name, value)
 
     def show(self, field: bool) -> str:
-        """Return 0 or 1."""
+        """Return 1 if the flag is set, else 0."""
         return str(int(field))
 
 
@@ -160,7 +160,7 @@ class AddressKind:
         return int(address) if self.numeric else str(address) if str(address) != self.empty else ""
 
     def show(self, field: str | int) -> str:
-        """Return the address."""
+        """Return the address as dotted text."""
         return str(ipaddress.IPv4Address(field or self.empty))
 
 
@@ -180,7 +180,7 @@ class TextKind:
         return self.make(value)
 
     def show(self, field: object) -> str:
-        """Return the text."""
+        """Return the field as its text."""
         return str(field)
 
 
@@ -223,7 +223,7 @@ class ConfirmationsKind:
         return attrs.evolve(before, confirmations=asked, confirmed_notification=level)
 
     def show(self, field: SourceConfig) -> str:
-        """Return the level."""
+        """Return the number of the level."""
         return LEVELS.show(field.confirmed_notification if field.confirmations else Notification.NONE)
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 SAFE: Final = "safe"
-"""The default profile."""
+"""The name of the default profile."""
 
 PROFILES: Final = (SAFE, "5.3", "6.17")
 """The names of the sets of defaults; `profiles` has their values."""

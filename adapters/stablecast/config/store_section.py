@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.config import library_options
-from stablecast.config.daemon_outline import Entry, Given, StoreOutline, TopicOutline
+from stablecast.config.daemon_outline import ConfigEntry, Given, StoreOutline, TopicOutline
 from stablecast.config.daemon_section import intervals
 from stablecast.config.disk_options import DISK_OPTIONS, DiskConfig, together
 from stablecast.config.findings import ConfigFindings, ConfigPlace
@@ -212,7 +212,7 @@ class StoreBuilder:
             number = min(number, int(before))
         self.wide[name] = number
 
-    def _hours(self, text: Entry | None) -> int:
+    def _hours(self, text: ConfigEntry | None) -> int:
         if text is None or text.attributes.get("behavior", "hours") == "none":
             return 0
         return self.found.number(text.attributes.get("value", "0"), 0, MAX_HOURS, text.place, "restore-last")

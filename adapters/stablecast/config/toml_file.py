@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stablecast.config.daemon_outline import Entry, Given, Outline, StoreOutline, TopicOutline
+from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
 from stablecast.config.findings import ConfigFileError, ConfigFindings, ConfigPlace, ConfigProblem
 
 # fmt: off
@@ -80,15 +80,15 @@ class _TomlFindings(ConfigFindings):
             for index, topic in enumerate(self.tables(table.get("topic", []), f"{where}.topic"))
         )
         return StoreOutline(
-            self.required(table, "name", where),
-            self.required(table, "port", where),
-            str(table.get("interface", "")),
-            self.options(table, where),
-            topics,
-            ConfigPlace(0, where),
-            self.restore_last(table, where),
-            self.given("limits", table, where),
-            self.publishing(table, where),
+            name=self.required(table, "name", where),
+            port=self.required(table, "port", where),
+            interface=str(table.get("interface", "")),
+            options=self.options(table, where),
+            topics=topics,
+            place=ConfigPlace(0, where),
+            restore_last=self.restore_last(table, where),
+            limits=self.given("limits", table, where),
+            publishing=self.publishing(table, where),
         )
 
     def topic(self, table: Mapping[str, Any], where: str) -> TopicOutline:
@@ -108,23 +108,27 @@ class _TomlFindings(ConfigFindings):
             for name, value in self.table(table.get(key, {}), f"{where}.{key}").items()
         )
 
-    def restore_last(self, table: Mapping[str, Any], where: str) -> Entry | None:
+    def restore_last(self, table: Mapping[str, Any], where: str) -> ConfigEntry | None:
         hours = table.get("restore-last")
-        return None if hours is None else Entry("", ConfigPlace(0, f"{where}.restore-last"), {"value": _plain(hours)})
+        return (
+            None
+            if hours is None
+            else ConfigEntry("", ConfigPlace(0, f"{where}.restore-last"), {"value": _plain(hours)})
+        )
 
-    def publishing(self, table: Mapping[str, Any], where: str) -> Entry | None:
+    def publishing(self, table: Mapping[str, Any], where: str) -> ConfigEntry | None:
         if "publishing-interval" not in table:
             return None
         where = f"{where}.publishing-interval"
         groups = self.table(table["publishing-interval"], where)
-        return Entry("", ConfigPlace(0, where), {name: _plain(value) for name, value in groups.items()})
+        return ConfigEntry("", ConfigPlace(0, where), {name: _plain(value) for name, value in groups.items()})
 
-    def entry(self, value: Any, where: str) -> Entry:
+    def entry(self, value: Any, where: str) -> ConfigEntry:
         if not isinstance(value, dict):
-            return Entry(_plain(value), ConfigPlace(0, where))
+            return ConfigEntry(_plain(value), ConfigPlace(0, where))
         attributes = {name: _plain(given) for name, given in value.items()}
         text = attributes.pop("path", attributes.pop("address", ""))
-        return Entry(text, ConfigPlace(0, where), attributes)
+        return ConfigEntry(text, ConfigPlace(0, where), attributes)
 
     def required(self, table: Mapping[str, Any], key: str, where: str) -> str:
         if key not in table:

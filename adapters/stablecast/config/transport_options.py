@@ -95,7 +95,7 @@ class Range:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """Return both ends."""
+        """Return both ends of the range."""
         return self.low, self.high
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from stablecast.config.daemon_outline import Entry, Given, Outline, StoreOutline, TopicOutline
+from stablecast.config.daemon_outline import ConfigEntry, Given, Outline, StoreOutline, TopicOutline
 from stablecast.config.findings import ConfigFileError, ConfigProblem
 from stablecast.config.schema import NEWEST, VERSIONS, dtd
 from stablecast.config.xml_reader import Element, attributes_of, place_of, read, validate
@@ -48,13 +48,13 @@ def _unsupported(root: Element) -> ConfigProblem | None:
 
 def _store(element: Element) -> StoreOutline:
     return StoreOutline(
-        element.get("name", ""),
-        element.get("port", ""),
-        element.get("interface", ""),
-        _options(element),
-        tuple(map(_topic, element.iterfind("topics/topic"))),
-        place_of(element),
-        _restore_last(element),
+        name=element.get("name", ""),
+        port=element.get("port", ""),
+        interface=element.get("interface", ""),
+        options=_options(element),
+        topics=tuple(map(_topic, element.iterfind("topics/topic"))),
+        place=place_of(element),
+        restore_last=_restore_last(element),
         publishing=_publishing(element),
     )
 
@@ -71,30 +71,32 @@ def _options(element: Element) -> tuple[Given, ...]:
     )
 
 
-def _restore_last(element: Element) -> Entry | None:
+def _restore_last(element: Element) -> ConfigEntry | None:
     found = element.find("restore-last")
     return None if found is None else _entry(found)
 
 
-def _daemon_entry(element: Element) -> Entry:
+def _daemon_entry(element: Element) -> ConfigEntry:
     """Return an entry of the daemon; the elements inside `daemon-monitor` become attributes."""
     publishing = _publishing(element)
     inside = {str(child.tag): child.get("allow", child.text or "") for child in element if not len(child)}
     inside.pop("publishing-interval", None)
     entry = _entry(element)
     own = publishing.attributes if publishing else {}
-    return Entry(entry.value, entry.place, {**entry.attributes, **inside, **own})
+    return ConfigEntry(entry.value, entry.place, {**entry.attributes, **inside, **own})
 
 
-def _publishing(element: Element) -> Entry | None:
+def _publishing(element: Element) -> ConfigEntry | None:
     found = element.find("publishing-interval")
     if found is None:
         return None
-    return Entry("", place_of(found), {one.get("name", ""): one.get("ivl", "") for one in found.iterfind("group")})
+    return ConfigEntry(
+        "", place_of(found), {one.get("name", ""): one.get("ivl", "") for one in found.iterfind("group")}
+    )
 
 
-def _entry(element: Element) -> Entry:
+def _entry(element: Element) -> ConfigEntry:
     text = element.text or ""
     value = text if element.get(_SPACE) == "preserve" else text.strip()
     attributes = {name: value for name, value in attributes_of(element).items() if name != _SPACE}
-    return Entry(value, place_of(element), attributes)
+    return ConfigEntry(value, place_of(element), attributes)

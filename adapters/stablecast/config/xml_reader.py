@@ -24,7 +24,7 @@ Element = etree._Element  # noqa: SLF001 - the library's stubs have no public na
 
 
 class Schema(Protocol):
-    """A DTD or an XML Schema."""
+    """A schema of a document: a DTD or an XML Schema."""
 
     @property
     def error_log(self) -> Any:

@@ -17,7 +17,7 @@ Happening = ConnectionOpened | BytesReceived | ConnectionClosed
 
 
 class Channel(asyncio.Protocol):
-    """One connection."""
+    """One connection of `Channels`."""
 
     def __init__(self, channels: "Channels", number: int) -> None:
         """Prepare connection `number` of `channels`."""
@@ -38,7 +38,7 @@ class Channel(asyncio.Protocol):
         self._channels.on_made(self._number, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Report the bytes."""
+        """Report the received bytes."""
         self._channels.report(BytesReceived(self._number, data))
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -109,7 +109,7 @@ class Combined(Resolution):
         return sorted(waits, key=lambda wait: -wait.seconds)
 
     async def close(self) -> None:
-        """Close all kinds."""
+        """Close all kinds of resolution."""
         self._alarm.set(None)
         for kind in self._kinds:
             await kind.close()

@@ -69,7 +69,7 @@ class Endpoint(Generic[InputT, EffectT]):
         self.read(sock)
 
     def read(self, sock: socket.socket) -> None:
-        """Read one more socket."""
+        """Read one more socket until `shut`."""
         self._reading.append(sock)
         self._loop.add_reader(sock, self._on_readable, sock)
 

@@ -57,7 +57,7 @@ class Story:
 
 
 @attrs.define
-class Cost:
+class StrategyCost:
     """The traffic of one measurement, and its result.
 
     Attributes:
@@ -92,7 +92,7 @@ class Cost:
             self.slowest = max(self.slowest, now)
 
 
-def measure(story: Story) -> Cost:
+def measure(story: Story) -> StrategyCost:
     """Play a story and return its cost; the same story always has the same cost."""
     config = PRESETS[story.preset].config
     return _Services(story).play() if config is None else _Datagrams(story, config).play()
@@ -120,7 +120,7 @@ class _Datagrams:
     """The story of two contexts in one group."""
 
     def __init__(self, story: Story, config: ResolutionConfig) -> None:
-        self.cost = Cost()
+        self.cost = StrategyCost()
         self._story = story
         self._chance = Seeded(story.loss)
         self._contexts = [
@@ -130,7 +130,7 @@ class _Datagrams:
         self._flying: list[tuple[int, int, int, bytes]] = []
         self._count = 0
 
-    def play(self) -> Cost:
+    def play(self) -> StrategyCost:
         """Play the story to its end."""
         events = sorted(_events(self._story), key=lambda event: event[0])
         while True:
@@ -170,7 +170,7 @@ class _Services:
     """The story of two contexts at one service. Loss only delays TCP, so it is left out; a partition is silence."""
 
     def __init__(self, story: Story) -> None:
-        self.cost = Cost()
+        self.cost = StrategyCost()
         self._story = story
         self._service = ResolutionService(1)
         names = (b"sender..", b"wanter..")
@@ -179,7 +179,7 @@ class _Services:
         self._flying: list[tuple[int, int, int, object]] = []
         self._count = 0
 
-    def play(self) -> Cost:
+    def play(self) -> StrategyCost:
         """Play the story to its end."""
         events = sorted(_events(self._story), key=lambda event: event[0])
         for now, at, event in events:
@@ -273,7 +273,7 @@ HEAD = (
 )
 
 
-def cells(story: Story, cost: Cost) -> tuple[str, ...]:
+def cells(story: Story, cost: StrategyCost) -> tuple[str, ...]:
     """Return the cells of one row of the table."""
     healed = "**deaf**" if cost.healed is None else f"found after {cost.healed / SECOND:.2f} s"
     return (

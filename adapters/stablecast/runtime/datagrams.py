@@ -76,7 +76,7 @@ class DatagramSocket:
     """
 
     def __init__(self, sock: socket.socket, on_read: Callable[[list[Sent]], None], peer: str = "") -> None:
-        """Start to read."""
+        """Start to read the socket on the running loop."""
         self.dropped = 0
         self.errors = 0
         self._sock = sock
@@ -94,7 +94,7 @@ class DatagramSocket:
 
     @property
     def port(self) -> int:
-        """Return the local port."""
+        """Return the local port of the socket."""
         port: int = self._sock.getsockname()[1]
         return port
 

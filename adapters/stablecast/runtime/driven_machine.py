@@ -18,7 +18,7 @@ class Machine(Protocol[AnyInput_contra, AnyEffect_co]):
     """The contract of an endpoint (`stablecast.core` package docs); times are ns of one monotonic clock."""
 
     def receive(self, event: AnyInput_contra, now: int) -> None:
-        """Process one input."""
+        """Process one input. Raises MisuseError."""
 
     def handle_timeout(self, now: int) -> None:
         """Do the work whose time has come."""
@@ -37,7 +37,7 @@ class InputRecorder(Protocol):
         """Record one step; the caller must not change the effects afterwards."""
 
     def close(self) -> None:
-        """End the record."""
+        """End the record; no step follows."""
 
 
 class Driven(Generic[InputT_contra, EffectT_co]):
@@ -66,6 +66,6 @@ class Driven(Generic[InputT_contra, EffectT_co]):
         return effects
 
     def close(self) -> None:
-        """End the trace."""
+        """End the trace, if there is one."""
         if self.recorder is not None:
             self.recorder.close()

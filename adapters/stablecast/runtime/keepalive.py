@@ -8,7 +8,7 @@ IDLE_SECONDS = 10
 """Silence before the kernel sends its first probe to the peer."""
 
 INTERVAL_SECONDS = 5
-"""Time between two probes."""
+"""Time between two probes of the kernel."""
 
 PROBES = 3
 """Unanswered probes after which the kernel breaks the connection."""

@@ -53,7 +53,7 @@ _PART = ".part"
 
 
 @attrs.frozen
-class Rolling:
+class RollingPolicy:
     """The policy of a rolling file: when it rolls, and which rolled files are kept.
 
     Attributes:
@@ -82,7 +82,7 @@ class RollingFile:
     def __init__(
         self,
         path: Path,
-        rolling: Rolling,
+        rolling: RollingPolicy,
         complaint: Callable[[datetime, str], str],
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
@@ -189,8 +189,8 @@ def _compress(path: Path, compression: Compression) -> None:
     path.unlink()
 
 
-class Log(Protocol):
-    """A place for log lines."""
+class LineLog(Protocol):
+    """A log that accepts lines of text."""
 
     def write(self, line: str) -> None:
         """Write one line, without its end."""
@@ -218,7 +218,7 @@ class ConsoleLog:
 class PlainLog:
     """Lines with their time in a file that rolls."""
 
-    def __init__(self, path: Path, rolling: Rolling, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, path: Path, rolling: RollingPolicy, clock: Callable[[], datetime] = utc_now) -> None:
         """Append to `path`. Raises OSError if the file cannot be opened."""
         self._file = RollingFile(path, rolling, _stamped, clock)
 

@@ -52,13 +52,13 @@ class ReliableJoiner:
             self._joined.pause()
 
     def resume(self) -> None:
-        """Continue to read."""
+        """Continue to read after `pause`."""
         self._paused = False
         if self._joined is not None:
             self._joined.resume()
 
     async def close(self) -> None:
-        """Leave the session."""
+        """Leave the session, like `abandon`."""
         self.abandon()
 
     def abandon(self) -> None:

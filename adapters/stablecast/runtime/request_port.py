@@ -37,7 +37,7 @@ class RequestPort:
         return len(self._peers)
 
     async def start(self) -> None:
-        """Begin to accept peers."""
+        """Begin to accept peers on the listening socket."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             self._accept,
@@ -91,7 +91,7 @@ class Peer(StreamReader):
         self._on_left = on_left
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as documented
-        """Report the connection."""
+        """Report that the connection is made."""
         super().connection_made(transport)
         self._on_made(self)
 

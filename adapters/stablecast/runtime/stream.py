@@ -107,7 +107,7 @@ class StreamServer:
         self.dropped = 0
 
     async def start(self) -> None:
-        """Begin to accept joiners."""
+        """Begin to accept joiners on the listening socket."""
         self._server = await self._loop.create_server(
             lambda: Subscriber(self),
             sock=self._listening,
@@ -128,7 +128,7 @@ class StreamServer:
         self.subscribers.insert(0, subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """Remove a joiner."""
+        """Remove a joiner, after the blocks of the turn."""
         self._end_turn()
         if subscriber in self.subscribers:
             self.subscribers.remove(subscriber)
@@ -256,7 +256,7 @@ class StreamReader(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Continue to read."""
+        """Continue to read after `pause`."""
         if self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 

@@ -19,7 +19,7 @@ RETRY_SECONDS = 0.2
 """Time from one attempt to join to the next."""
 
 
-class Joiner:
+class StreamJoiner:
     """One joined stream. `on_items` gets the items after the greeting, `on_end(gone)` each end of the connection.
 
     After `on_end(True)` the joiner has given up; otherwise it joins again by itself. All callbacks may call the joiner.
@@ -50,7 +50,7 @@ class Joiner:
             self._reader.pause()
 
     def resume(self) -> None:
-        """Continue to read."""
+        """Continue to read after `pause`."""
         self._paused = False
         if self._reader is not None:
             self._reader.resume()

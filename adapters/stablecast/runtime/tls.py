@@ -22,7 +22,7 @@ VARIABLE = "STABLECAST_TLS"
 """The environment variable that names the directory."""
 
 CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
-"""Files of the directory."""
+"""Names of the files in the directory."""
 
 HANDSHAKE_SECONDS = 10.0
 """Time limit of a TLS handshake."""

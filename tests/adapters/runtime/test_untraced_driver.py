@@ -70,6 +70,18 @@ async def test_effects_that_feed_the_machine_are_performed_in_turn() -> None:
     driver.close()
 
 
+async def test_the_inputs_of_one_read_are_fed_before_their_effects() -> None:
+    done: list[str] = []
+    clock = Clock()
+    driver = UntracedDriver(clock, lambda effect: done.append(f"{effect} of {len(clock.out)}"), unexpected)
+    fed = iter(("a", "b"))
+    driver.feed_all(fed)
+    assert done == ["a of 0", "b of 0"]
+    driver.close()
+    driver.feed_all(("late",))
+    assert len(done) == 2
+
+
 async def test_nothing_happens_once_closed() -> None:
     done: list[str] = []
     clock = Clock()

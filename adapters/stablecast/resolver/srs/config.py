@@ -37,7 +37,7 @@ from stablecast.config.findings import ConfigFindings, ConfigPlace
 from stablecast.config.option import Option
 from stablecast.config.option_kinds import PORT, ChoiceKind, NumberKind, TextKind
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.runtime.logs import Compression, Frequency, Rolling
+from stablecast.runtime.logs import Compression, Frequency, RollingPolicy
 from stablecast.transports.resolution.srs.settings import ServiceConfig
 
 DEFAULT_PORT = 27_000
@@ -99,10 +99,10 @@ class SrsLogConfig:
     total_size_cap: int = 1000
     compression: Compression = Compression.NONE
 
-    def rolling(self) -> Rolling:
+    def rolling(self) -> RollingPolicy:
         """Return the settings of the rolling file, in bytes."""
         size, total = (MILLION * millions for millions in (self.size, self.total_size_cap))
-        return Rolling(self.frequency, size, self.max_history, total, self.compression)
+        return RollingPolicy(self.frequency, size, self.max_history, total, self.compression)
 
 
 @attrs.frozen

@@ -30,7 +30,7 @@ MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that may wait for one slow client; beyond that it is disconnected and logged, and may connect again."""
 
 
-class ServiceClient(asyncio.Protocol):
+class SrsConnection(asyncio.Protocol):
     """The connection of one client."""
 
     def __init__(self, daemon: "SrsDaemon", number: int) -> None:
@@ -85,7 +85,7 @@ class SrsDaemon:
         daemon = cls(config, log)
         try:
             daemon._server = await daemon._loop.create_server(
-                lambda: ServiceClient(daemon, next(daemon._numbers)),
+                lambda: SrsConnection(daemon, next(daemon._numbers)),
                 config.interface,
                 config.port,
                 family=socket.AF_INET,
