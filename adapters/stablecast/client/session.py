@@ -41,7 +41,7 @@ from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe
@@ -64,7 +64,7 @@ class Session:
     """Drives one `ReceiverSession`; what it delivers goes to the receiver's queue."""
 
     def __init__(
-        self, receiver: "Receiver", config: ReceiverConfig, pool: Pool, trace: Path | None, transport: str
+        self, receiver: "Receiver", config: ReceiverConfig, pool: ConnectionPool, trace: Path | None, transport: str
     ) -> None:
         """A session that has not started."""
         self.config = config
