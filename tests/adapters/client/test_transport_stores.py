@@ -64,7 +64,7 @@ async def test_stores_and_receivers_that_lose_a_tenth_lose_nothing_and_each_may_
     assert counters["naks_sent"] > 0
     assert counters["unrecovered_tmo"] == counters["unrecovered_txw"] == 0
 
-    await receivers[0]._context.close()
+    await receivers[0]._context.close()  # type: ignore[attr-defined]  # a whole context here
     expected = await sent(source, 400, 600)
     receivers[0] = await listening(8)
     for receiver in receivers:
