@@ -34,9 +34,6 @@ class Log(Protocol):
     def forget(self, stream: int, ticket: int) -> None:
         """Forget a stream."""
 
-    def read(self, stream: int, number: int) -> Found | None:
-        """The run that holds a number."""
-
 
 @attrs.frozen
 class Piece:
@@ -110,16 +107,6 @@ class Shelf:
         """A source is gone, and its messages."""
         self._cache.forget(source_reg_id)
         self._log.forget(source_reg_id, ticket)
-
-    def stored(self, effect: fx.SendStored) -> bytes:
-        """The messages asked for as retransmissions, read here and now; what is not here is left out."""
-        read = self._log.read
-
-        def piece(source: int, number: int) -> Piece | None:
-            found = self.cached(source, number) or read(source, number)
-            return None if found is None else Piece(number, found[0] + found[1], found[0], found[2], found[3])
-
-        return encoded(effect.session, pieces_of(effect, piece))
 
     def cached(self, source_reg_id: int, number: int) -> Found | None:
         """The run in memory that holds a number."""

@@ -10,12 +10,12 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal import Journal
-from stablecast.store.message_storage import Shelf
+from stablecast.store.message_storage import Piece, Shelf, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from tests.adapters.runtime.peers import data
-from tests.adapters.store.journal.support import Owner, start
+from tests.adapters.store.journal.support import Owner, read, start
 
 LIFE, SOURCE = codec.join(5, 7), 3
 
@@ -40,11 +40,15 @@ class Bench:
         self.shelf.change(fx.CacheMessages(SOURCE, LIFE, token, skip, count, first, True))
 
     def served(self, first: int, last: int) -> list[bytes]:
-        stored = self.shelf.stored(fx.SendStored("a:1", 99, SOURCE, first, last))
+        stored = encoded(99, pieces_of(fx.SendStored("a:1", 99, SOURCE, first, last), self.piece))
         found = [codec.decode_recovered(item) for item in StreamDecoder().feed(stored) if not isinstance(item, Run)]
         assert all((one.session, one.incarnation, one.proactive) == (99, LIFE, False) for one in found)
         assert [one.payload for one in found] == [b"%d" % one.wire_number for one in found]
         return [one.payload for one in found]
+
+    def piece(self, source: int, number: int) -> Piece | None:
+        found = self.shelf.cached(source, number) or read(self.owner.journal, source, number)
+        return None if found is None else Piece(number, found[0] + found[1], found[0], found[2], found[3])
 
     def extents(self) -> list[tuple[int, int]]:
         return [(first, count) for first, count, _ in self.owner.journal.extents(SOURCE)]

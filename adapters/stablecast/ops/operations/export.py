@@ -26,7 +26,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Client
 from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
-from stablecast.store.journal.errors import JournalError
+from stablecast.store.journal import JournalError
 from stablecast.store.journal.segments import Place, SegmentReader
 from stablecast.transports.codec.fragments import Reassembly
 from stablecast.transports.codec.lbttcp import payloads

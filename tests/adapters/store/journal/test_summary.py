@@ -7,7 +7,7 @@ import pytest
 
 from stablecast.store.journal import Disk, Journal
 from stablecast.store.journal.summary import Summary, decoded
-from tests.adapters.store.journal.support import numbers, segments, start
+from tests.adapters.store.journal.support import numbers, read, segments, start
 
 UNVERIFIED = Disk(verify=False)
 HEADER_BYTES = 40
@@ -72,7 +72,7 @@ def full(directory: Path) -> list[str]:
 
 def shown(directory: Path, disk: Disk) -> tuple[object, ...]:
     journal = Journal.open(directory, disk)
-    blocks = {(stream, n): journal.read(stream, n) for stream in (1, 2) for n in numbers(journal, stream)}
+    blocks = {(stream, n): read(journal, stream, n) for stream in (1, 2) for n in numbers(journal, stream)}
     found = (blocks, journal.trail(1), journal.trail(2), journal.recovered_states, journal.reports, journal.whole)
     journal.abort()
     return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stablecast.store.journal.disk import Disk, Sync, Write
 from stablecast.store.journal.record_format import FILE_HEADER_BYTES, RECORD_HEADER_BYTES, Block, Entry, Kind, scan
 from stablecast.store.journal.segments import Record, Segment
-from stablecast.store.journal.writer import IOV_MAX, Writer, _behind
+from stablecast.store.journal.writer import IOV_MAX, Writer, _unwritten
 
 
 def call(callback: Callable[..., None], *args: object) -> None:
@@ -212,4 +212,4 @@ def test_abort_ends_after_the_call_under_way(tmp_path: Path) -> None:
 def test_behind_is_the_rest(buffers: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(buffers)
     written = data.draw(st.integers(0, len(whole)))
-    assert b"".join(_behind(list(buffers), written)) == whole[written:]
+    assert b"".join(_unwritten(list(buffers), written)) == whole[written:]
