@@ -10,7 +10,7 @@ import attrs
 from stablecast.client.succession import Succession
 from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Deliver
-from stablecast.transports.codec.fragments import Whole
+from stablecast.transports.codec.fragments import WholeMessage
 from stablecast.transports.codec.lbttcp import Run, payloads
 from stablecast.transports.wire import properties
 from stablecast.transports.wire.errors import WireError
@@ -196,7 +196,9 @@ class AssembledBatch(Batch):
 
     __slots__ = ("_wholes",)
 
-    def __init__(self, wholes: list[Whole], run: Run, delivered: Deliver, incarnation: int, owner: BatchOwner) -> None:
+    def __init__(
+        self, wholes: list[WholeMessage], run: Run, delivered: Deliver, incarnation: int, owner: BatchOwner
+    ) -> None:
         """Make a batch of the messages, at least one, that `run` completed."""
         recovered = any(whole.recovered for whole in wholes)
         super().__init__(run, 0, len(wholes), wholes[0].first, incarnation, owner, recovered, delivered.otr)

@@ -10,6 +10,7 @@ import attrs
 
 from stablecast.client.inbox import Inbox
 from stablecast.client.message import AssembledBatch, Batch
+from stablecast.client.precedence import outranks
 from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
@@ -46,7 +47,7 @@ from stablecast.runtime.effect_execution import describe
 from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.source_strings import is_source_string
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
 
@@ -102,7 +103,7 @@ class ClientSession:
         self._receiver = receiver
         self._pool = pool
         self._tokens = Tokens()
-        self._pieces = Reassembly()
+        self._pieces = FragmentReassembly()
         self._stream = None if is_source_string(transport) else Continuity()
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
@@ -159,6 +160,10 @@ class ClientSession:
             and machine.state is ReceiverState.ACTIVE
             and bool(machine.requests or machine.window.missing())
         )
+
+    def outranks(self, info: SourceInfo) -> bool:
+        """Return True if this session is with a later life of the source that announces itself."""
+        return self._machine.info is not None and outranks(self._machine.info, info)
 
     def stop(self) -> None:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""
@@ -359,7 +364,7 @@ class ClientSession:
             case fx.AskLow():
                 low = self._receiver.choose_low(effect)
                 if low is not None:
-                    self._driver.feed(LowChosen(low))
+                    self._driver.feed(LowChosen(self.succession.low(effect, low)))
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:

@@ -9,6 +9,9 @@ session acknowledges it.
 The stores cut messages of an earlier life whose numbers the new life uses again. If they still wait, the new session
 drops them.
 
+Stores that do not know the receiver offer all messages that they have. In order, messages below the first one that the
+application got in this run would come too late. So the new session begins no lower, unless the application wishes it.
+
 Pure, for the client and for simulators. Numbers are extended; lives are incarnations.
 """
 
@@ -22,7 +25,8 @@ from stablecast.client.inbox import FOREVER, Inbox, QueuedBatch
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.history import unfold
+from stablecast.core.protocol.effects import AskLow
+from stablecast.core.protocol.history import owner, unfold
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
 from stablecast.core.receiver import ReceiverSession
 
@@ -249,6 +253,14 @@ class Succession:
         """Return the ranges that the application loses of messages [first, stop), which the machine gives up."""
         return [(first, stop)] if self.inherited is None else self.inherited.skip(first, stop)
 
+    def low(self, question: AskLow, wish: int) -> int:
+        """Return the first number of the session: the application's wish, else no number before this run began."""
+        begun = self._begun()
+        if begun is None or wish != question.low:
+            return wish
+        begun = min(begun, question.high + 1)
+        return begun if begun > question.low_by_maximum else wish
+
     def begin(self, number: int) -> None:
         """Note that the machine delivers from `number` on."""
         if self.inherited is not None:
@@ -293,6 +305,21 @@ class Succession:
             if self.machine.window.delivered(first, stop):
                 self.inherited.claims.remove(first, stop)
                 self.feed(Acknowledge(stop - 1, first))
+
+    def _begun(self) -> int | None:
+        """Return the lowest number that the application consumed in this run or that waits for it; None without one.
+
+        Numbers count only while they still belong to the life that sent them. Out of order, lower ones may follow.
+        """
+        info = self.machine.info
+        if info is None or not self.machine.window.in_order:
+            return None
+        known = [*self.machine.lives.consumed.items()]
+        if self.inherited is not None:
+            known += self.inherited.delivered.items()
+        lives = unfold(info.lives, self.machine.arrivals.high)
+        firsts = [(life, ranges.first) for life, ranges in known]
+        return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=None)
 
     def _parting(self, life: int) -> int:
         """Return the number from which on messages of a life are dead: later lives used their numbers again."""

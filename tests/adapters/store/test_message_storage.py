@@ -67,7 +67,7 @@ async def test_what_is_written_is_served_from_memory_and_then_from_the_disk(
     bench.persist(2, 5, 5)
     await bench.owner.until(2)
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "read", lambda *_: pytest.fail("it is in memory"))
+        patch.setattr(Journal, "find", lambda *_: pytest.fail("it is in memory"))
         assert bench.served(3, 6) == [b"3", b"4", b"5", b"6"]
     bench.shelf.change(fx.Uncache(SOURCE, 7))
     assert bench.served(3, 8) == [b"3", b"4", b"5", b"6", b"7", b"8"]

@@ -19,7 +19,7 @@ _LAST = 0xFFFF_FFFF
 
 
 @attrs.frozen
-class Piece:
+class ChainedPiece:
     """A message of a chained run.
 
     Attributes:
@@ -65,7 +65,7 @@ def run(data: bytes, position: int) -> tuple[int, int, int]:
     return count, payload_bytes, position
 
 
-def pieces(block: bytes | memoryview, skip: int, count: int) -> list[Piece]:
+def pieces(block: bytes | memoryview, skip: int, count: int) -> list[ChainedPiece]:
     """The messages of a chained run from the `skip`th on."""
     octets, at, found = bytes(block), 0, []
     for place in range(skip + count):
@@ -76,7 +76,7 @@ def pieces(block: bytes | memoryview, skip: int, count: int) -> list[Piece]:
     return found
 
 
-def _piece(octets: bytes, at: int, end: int) -> Piece:
+def _piece(octets: bytes, at: int, end: int) -> ChainedPiece:
     code, at = octets[at + 1], at + lbmc.DATA_HEADER.size
     fragment, properties = None, 0
     while code != lbmc.PAYLOAD_FOLLOWS:
@@ -87,7 +87,7 @@ def _piece(octets: bytes, at: int, end: int) -> Piece:
         elif isinstance(header, ApplicationChain):
             properties = _properties_length(header)
         code, at = octets[at], behind
-    return Piece(octets[at:end], fragment, properties)
+    return ChainedPiece(octets[at:end], fragment, properties)
 
 
 def _properties_length(header: ApplicationChain) -> int:

@@ -28,9 +28,8 @@ from stablecast.core.protocol.messages import (
     StoreEntry,
 )
 from stablecast.transports.codec import places
+from stablecast.transports.codec.extended_options import decode_lives, decode_pace
 from stablecast.transports.codec.identity import INSTANCE, find, join, need
-from stablecast.transports.codec.pacing import decode_pace
-from stablecast.transports.codec.source_history import decode_lives
 from stablecast.transports.wire import common_messages, lbmc
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire.errors import WireError
@@ -43,7 +42,7 @@ _ROLES = {int(role): role for role in Role}
 
 def decode(message: lbmc.Message) -> Message:
     """The core message in a control message. Raises WireError for any other."""
-    if isinstance(message, common_messages.Shaped):
+    if isinstance(message, common_messages.ShapedMessage):
         return _SHAPED[message.size](message.values)
     if message.kind != lbmc.MessageKind.CONTROL:
         raise WireError(f"a message of kind {message.kind} is not a control message")

@@ -29,9 +29,8 @@ from stablecast.core.protocol.messages import (
     Wishes,
 )
 from stablecast.transports.codec import places
+from stablecast.transports.codec.extended_options import encode_lives, encode_pace
 from stablecast.transports.codec.identity import INSTANCE, control, split
-from stablecast.transports.codec.pacing import encode_pace
-from stablecast.transports.codec.source_history import encode_lives
 from stablecast.transports.wire import common_messages
 from stablecast.transports.wire import headers as h
 

@@ -13,7 +13,7 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.transports.codec.chained_messages import FRAGMENT_LENGTH, Piece, pieces
+from stablecast.transports.codec.chained_messages import FRAGMENT_LENGTH, ChainedPiece, pieces
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import ApplicationChain, Fragment
 
@@ -80,7 +80,7 @@ def cut(topic: int, number: int, payload: bytes, room: int, properties: int = 0)
 
 
 @attrs.frozen
-class Whole:
+class WholeMessage:
     """A message that is complete.
 
     Attributes:
@@ -98,14 +98,14 @@ class Whole:
     recovered: bool = False
 
     @classmethod
-    def of(cls, first: int, last: int, payload: bytes, properties: int, recovered: bool) -> "Whole":
+    def of(cls, first: int, last: int, payload: bytes, properties: int, recovered: bool) -> "WholeMessage":
         """With what is properties cut off; a message that cannot have so many has none."""
         at = len(payload) - properties if properties <= len(payload) else len(payload)
         return cls(first, last, payload[:at], payload[at:], recovered)
 
 
 @attrs.define
-class Partial:
+class PartialMessage:
     """A message of which pieces are missing: its bytes, and how many pieces it has.
 
     Attributes:
@@ -125,7 +125,7 @@ class Partial:
         """Bytes that it takes."""
         return self.held + PIECE_BYTES * len(self.pieces)
 
-    def whole(self, first: int) -> Whole | None:
+    def whole(self, first: int) -> WholeMessage | None:
         """All the pieces, joined; None if they do not join, in the order of their numbers."""
         at = 0
         parts = []
@@ -134,11 +134,11 @@ class Partial:
                 return None
             parts.append(payload)
             at += len(payload)
-        return Whole.of(first, first + len(parts) - 1, b"".join(parts), self.properties, self.recovered)
+        return WholeMessage.of(first, first + len(parts) - 1, b"".join(parts), self.properties, self.recovered)
 
 
 @attrs.define
-class Reassembly:
+class FragmentReassembly:
     """The incomplete messages of one topic, by the extended number of the first piece.
 
     Attributes:
@@ -154,7 +154,7 @@ class Reassembly:
 
     floor: int = 0
     owed: bool = False
-    partials: dict[int, Partial] = attrs.field(factory=dict)
+    partials: dict[int, PartialMessage] = attrs.field(factory=dict)
     held: int = 0
     dead: RangeSet = attrs.field(factory=RangeSet)
     missing: RangeSet = attrs.field(factory=RangeSet)
@@ -163,7 +163,7 @@ class Reassembly:
 
     def take(
         self, block: bytes | memoryview, skip: int, count: int, first: int, recovered: bool = False
-    ) -> list[Whole]:
+    ) -> list[WholeMessage]:
         """Takes `count` messages of a chained run from the `skip`th on, with extended number `first`.
 
         Returns the messages that they complete.
@@ -171,11 +171,11 @@ class Reassembly:
         found = (self.add(number, piece, recovered) for number, piece in enumerate(pieces(block, skip, count), first))
         return [whole for whole in found if whole is not None]
 
-    def add(self, number: int, piece: Piece, recovered: bool = False) -> Whole | None:
+    def add(self, number: int, piece: ChainedPiece, recovered: bool = False) -> WholeMessage | None:
         """Takes a message of a chained run with its extended number; returns the message that it completes."""
         if piece.fragment is None:
             self.settle(number, number + 1)
-            return Whole.of(number, number, piece.payload, piece.properties, recovered)
+            return WholeMessage.of(number, number, piece.payload, piece.properties, recovered)
         fragment = piece.fragment
         first = serial.extend(fragment.first_sqn, number)
         count = _count(number - first, fragment, piece.payload)
@@ -187,7 +187,7 @@ class Reassembly:
             count = 0  # Its first pieces are gone.
         if partial is None and count and first not in self.dead and not self.missing.within(first, first + count):
             self.settle(first, first + count)
-            partial = self.partials[first] = Partial(fragment.len, count, properties=piece.properties)
+            partial = self.partials[first] = PartialMessage(fragment.len, count, properties=piece.properties)
         if partial is None or not count or partial.size != fragment.len or fragment.offset in partial.pieces:
             self._pass(number, number + 1)
             return None
@@ -226,8 +226,8 @@ class Reassembly:
             assert not self.missing.within(first, first + partial.count)
 
     def _take(
-        self, first: int, partial: Partial, number: int, piece: Piece, offset: int, recovered: bool
-    ) -> Whole | None:
+        self, first: int, partial: PartialMessage, number: int, piece: ChainedPiece, offset: int, recovered: bool
+    ) -> WholeMessage | None:
         self.held -= partial.cost
         partial.pieces[offset] = (number, piece.payload)
         partial.held += len(piece.payload)
@@ -254,7 +254,7 @@ class Reassembly:
         self.passed.add(first, stop)
         self.lost.add(first, stop)
 
-    def _forget(self, first: int) -> Partial:
+    def _forget(self, first: int) -> PartialMessage:
         partial = self.partials.pop(first)
         self.held -= partial.cost
         return partial

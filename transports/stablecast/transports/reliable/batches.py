@@ -16,7 +16,7 @@ from stablecast.transports.wire import uniform_runs
 from stablecast.transports.wire.lbmc import DATA_HEADER, PREFIX
 
 
-class Mark(IntEnum):
+class BatchMark(IntEnum):
     """How a submission stands to an explicit batch."""
 
     NONE = 0
@@ -46,14 +46,14 @@ class Batcher:
     explicit: bool = False
     last_at: int = 0
 
-    def add(self, block: bytes, now: int, mark: Mark = Mark.NONE) -> list[bytes | memoryview]:
+    def add(self, block: bytes, now: int, mark: BatchMark = BatchMark.NONE) -> list[bytes | memoryview]:
         """Takes whole messages, back to back; returns the datagrams that are complete with them: parts of the block.
 
         Raises:
             MisuseError: If one of them does not fit a datagram, or the block does not end with a message. Nothing is
                 taken then.
         """
-        if mark is Mark.BEGIN:
+        if mark is BatchMark.BEGIN:
             self.explicit = True
         cuts = self._cuts(block)
         full: list[bytes | memoryview] = []
@@ -71,7 +71,7 @@ class Batcher:
                 self.since = now
             self.pending.append(block[start:])
             self.size += len(block) - start
-        if mark is Mark.END:
+        if mark is BatchMark.END:
             self.explicit = False
             full += self.flush()
         return full

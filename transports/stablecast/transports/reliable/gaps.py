@@ -27,7 +27,7 @@ STALE_DEADLINES = 64
 
 
 @attrs.define
-class Gap:
+class DatagramGap:
     """A missing datagram: since when, when it is asked for next (ns; None: never), how often it was."""
 
     found_at: int
@@ -51,7 +51,7 @@ class Gaps:
     statistics: ReceiverStatistics
     high: int | None = None
     trail: int = 0
-    missing: dict[int, Gap] = attrs.field(factory=dict)
+    missing: dict[int, DatagramGap] = attrs.field(factory=dict)
     deadlines: list[tuple[int, int]] = attrs.field(factory=list)
 
     def begin(self, high: int) -> None:
@@ -92,7 +92,7 @@ class Gaps:
         settings = self.settings
         due = now + self._varied(settings.initial_backoff_ns) if settings.send_naks and start < stop else None
         for number in range(start, stop):
-            self.missing[number] = Gap(now, due)
+            self.missing[number] = DatagramGap(now, due)
             if due is not None:
                 heapq.heappush(self.deadlines, (due, number))
 

@@ -17,7 +17,7 @@ from stablecast.transports.wire.headers import Tsni
 
 
 @attrs.define
-class Mark:
+class TopicMark:
     """The newest number of a topic, when its turn comes, and when it is told no more (0: never)."""
 
     high: int
@@ -26,13 +26,13 @@ class Mark:
 
 
 @attrs.define
-class Marks:
+class TopicMarks:
     """The topics of a session, by index. `next` is no later than the first turn; `most` have room in a message."""
 
     interval: int
     active: int
     most: int
-    topics: dict[int, Mark] = attrs.field(factory=dict)
+    topics: dict[int, TopicMark] = attrs.field(factory=dict)
     next: int | None = None
 
     def on_data(self, topic: int, high: int, now: int) -> None:
@@ -43,7 +43,7 @@ class Marks:
         if mark is not None:
             mark.high, mark.due, mark.until = high, due, until
         elif len(self.topics) < MAX_TOPICS:
-            self.topics[topic] = Mark(high, due, until)
+            self.topics[topic] = TopicMark(high, due, until)
         else:
             raise MisuseError(f"a session has at most {MAX_TOPICS} topics: use another session")
         if self.interval and self.next is None:

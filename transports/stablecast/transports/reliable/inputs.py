@@ -2,12 +2,12 @@
 
 import attrs
 
-from stablecast.transports.reliable.batches import Mark
+from stablecast.transports.reliable.batches import BatchMark
 from stablecast.transports.reliable.settings import SourceSettings
 
 
 @attrs.frozen
-class Open:
+class OpenSession:
     """A new source session.
 
     Attributes:
@@ -29,7 +29,7 @@ class Submit:
 
     session: int
     block: bytes
-    mark: Mark = Mark.NONE
+    mark: BatchMark = BatchMark.NONE
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Flush:
 
 
 @attrs.frozen
-class Forget:
+class ForgetTopic:
     """A topic's source is gone; others go on."""
 
     session: int
@@ -48,7 +48,7 @@ class Forget:
 
 
 @attrs.frozen
-class Close:
+class CloseSession:
     """The last source of a session is gone; without `linger` it answers nobody any more."""
 
     session: int
@@ -56,26 +56,26 @@ class Close:
 
 
 @attrs.define
-class Heard:
+class DatagramsReceived:
     """Datagrams came to the source's socket, each with its sender."""
 
     session: int
     datagrams: tuple[tuple[bytes, str], ...]
 
 
-SourceInput = Open | Submit | Flush | Forget | Close | Heard
+SourceInput = OpenSession | Submit | Flush | ForgetTopic | CloseSession | DatagramsReceived
 
 
 @attrs.define
-class Arrived:
+class SessionDatagrams:
     """Datagrams of the session came, in one read. They need be there only until the machine has taken them."""
 
     datagrams: tuple[bytes | memoryview, ...]
 
 
 @attrs.frozen
-class Leave:
+class LeaveSession:
     """Nobody listens any more."""
 
 
-ReceiverInput = Arrived | Leave
+ReceiverInput = SessionDatagrams | LeaveSession

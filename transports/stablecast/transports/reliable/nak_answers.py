@@ -10,7 +10,7 @@ from enum import IntEnum
 import attrs
 
 
-class Lately(IntEnum):
+class RecentAnswer(IntEnum):
     """What was done about a datagram lately."""
 
     NOTHING = 0
@@ -23,7 +23,7 @@ class Lately(IntEnum):
 
 
 @attrs.define
-class Answers:
+class NakAnswers:
     """Retransmissions of the last ignore interval.
 
     Attributes:
@@ -37,17 +37,17 @@ class Answers:
     refused: dict[int, None] = attrs.field(factory=dict)
     queued: dict[int, None] = attrs.field(factory=dict)
 
-    def lately(self, number: int, now: int) -> Lately:
+    def lately(self, number: int, now: int) -> RecentAnswer:
         """What was done about it; being asked counts."""
         self._forget(now)
         if number in self.queued:
-            return Lately.QUEUED
+            return RecentAnswer.QUEUED
         if number not in self.sent:
-            return Lately.NOTHING
+            return RecentAnswer.NOTHING
         if number in self.refused:
-            return Lately.REFUSED
+            return RecentAnswer.REFUSED
         self.refused[number] = None
-        return Lately.SENT
+        return RecentAnswer.SENT
 
     def queue(self, number: int) -> None:
         """It waits for the rate limit."""

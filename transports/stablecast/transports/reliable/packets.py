@@ -4,7 +4,7 @@ import attrs
 
 
 @attrs.define
-class Data:
+class Datagram:
     """A datagram of messages; `trail` is the oldest one that the source has. `again`: it is sent again."""
 
     number: int
@@ -14,7 +14,7 @@ class Data:
 
 
 @attrs.define
-class Series:
+class DatagramSeries:
     """Datagrams of messages, sent for the first time: `number` is that of the first, the trail that of all."""
 
     number: int
@@ -23,7 +23,7 @@ class Series:
 
 
 @attrs.define
-class Standing:
+class SessionStatus:
     """A session message: its own number, the newest datagram, the oldest one. `opening`: it accepts a connection."""
 
     number: int
@@ -33,7 +33,7 @@ class Standing:
 
 
 @attrs.define
-class Refused:
+class NakRefusal:
     """An NCF: datagrams that are not sent again now, and why."""
 
     trail: int
@@ -41,5 +41,5 @@ class Refused:
     numbers: tuple[int, ...]
 
 
-Told = Data | Series | Standing | Refused
+SourcePacket = Datagram | DatagramSeries | SessionStatus | NakRefusal
 """What a source says."""

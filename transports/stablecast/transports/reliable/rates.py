@@ -18,7 +18,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.transports.reliable.settings import MAX_QUEUED_REPAIRS, RateSettings
 
 
-class Verdict(IntEnum):
+class RepairVerdict(IntEnum):
     """What became of a retransmission."""
 
     SENT = 0
@@ -27,7 +27,7 @@ class Verdict(IntEnum):
 
 
 @attrs.define
-class Queued:
+class QueuedDatagram:
     """A datagram of a session that waits: its number and size in bytes.
 
     `to`: who asked for it, if it is not for all.
@@ -58,8 +58,8 @@ class RateLimiter:
     repairs_left: int = 0
     data_went: bool = False
     starved: bool = False
-    data: deque[Queued] = attrs.field(factory=deque)
-    repairs: deque[Queued] = attrs.field(factory=deque)
+    data: deque[QueuedDatagram] = attrs.field(factory=deque)
+    repairs: deque[QueuedDatagram] = attrs.field(factory=deque)
 
     @property
     def blocked(self) -> bool:
@@ -75,7 +75,7 @@ class RateLimiter:
         self.data_went = True
         return True
 
-    def admit(self, item: Queued, now: int) -> bool:
+    def admit(self, item: QueuedDatagram, now: int) -> bool:
         """Data: returns whether it leaves now; otherwise it is queued."""
         self._refill(now)
         if not self.data and self._takes_data(item.size):
@@ -83,27 +83,27 @@ class RateLimiter:
         self.data.append(item)
         return False
 
-    def repair(self, item: Queued, now: int) -> Verdict:
+    def repair(self, item: QueuedDatagram, now: int) -> RepairVerdict:
         """A retransmission."""
         self._refill(now)
         if not self.repairs and self._takes_repair(item.size):
-            return Verdict.SENT
+            return RepairVerdict.SENT
         if len(self.repairs) >= MAX_QUEUED_REPAIRS:
-            return Verdict.SHED
+            return RepairVerdict.SHED
         self.repairs.append(item)
-        return Verdict.QUEUED
+        return RepairVerdict.QUEUED
 
-    def release(self, now: int) -> tuple[list[Queued], list[Queued]]:
+    def release(self, now: int) -> tuple[list[QueuedDatagram], list[QueuedDatagram]]:
         """Retransmissions and data that may leave now."""
         self._refill(now)
-        repairs: list[Queued] = []
+        repairs: list[QueuedDatagram] = []
         data = self._released_data() if self.starved else []
         while self.repairs and self._takes_repair(self.repairs[0].size):
             repairs.append(self.repairs.popleft())
         return repairs, data + self._released_data()
 
-    def _released_data(self) -> list[Queued]:
-        released: list[Queued] = []
+    def _released_data(self) -> list[QueuedDatagram]:
+        released: list[QueuedDatagram] = []
         while self.data and self._takes_data(self.data[0].size):
             released.append(self.data.popleft())
         return released

@@ -1,7 +1,8 @@
 """A receiver's session with one source: what LBT-RM and LBT-RU have in common.
 
-Datagrams are read into what they say (`packets`), that goes to `Receiving`, and NAKs come back. How a datagram is read
-and a NAK is written, and how a session begins and ends, each transport does in its own way: that is its chart.
+Datagrams are read into what they say (`packets`), that goes to `SessionReception`, and NAKs come back. How a datagram
+is read and a NAK is written, and how a session begins and ends, each transport does in its own way: that is its
+chart.
 """
 
 from abc import ABC, abstractmethod
@@ -11,17 +12,17 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.transports.reliable.deadlines import soonest
-from stablecast.transports.reliable.effects import ReceiverEffect, SendDatagrams
-from stablecast.transports.reliable.inputs import Arrived, Leave, ReceiverInput
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.session_receiver import Receiving
+from stablecast.core.machine.timers import soonest
+from stablecast.transports.reliable.effects import Began, ReceiverEffect, SendDatagrams, SessionEnded
+from stablecast.transports.reliable.inputs import LeaveSession, ReceiverInput, SessionDatagrams
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.session_receiver import SessionReception
 from stablecast.transports.reliable.settings import ReceiverSettings
 from stablecast.transports.reliable.statistics import ReceiverStatistics
 from stablecast.transports.wire.errors import WireError
 
 
-class Aside(IntEnum):
+class OtherDatagram(IntEnum):
     """What a datagram is that says nothing about the session: another session's, not for receivers, the end."""
 
     FOREIGN = 0
@@ -45,19 +46,15 @@ class ReceiverMachine(ABC):
     seed: int
     joined_at: int
     settings: ReceiverSettings
+    state: IntEnum = attrs.field(init=False)
     heard_at: int = attrs.field(init=False)
-    session: Receiving = attrs.field(init=False)
+    session: SessionReception = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.heard_at = self.joined_at
-        self.session = Receiving.of(self.settings, self.seed)
+        self.session = SessionReception.of(self.settings, self.seed)
 
     # What each transport does in its own way.
-
-    @property
-    @abstractmethod
-    def phase(self) -> IntEnum:
-        """The state of its chart."""
 
     @property
     @abstractmethod
@@ -65,7 +62,7 @@ class ReceiverMachine(ABC):
         """Whether nothing is taken any more."""
 
     @abstractmethod
-    def read(self, octets: bytes) -> Told | Aside:
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """What a datagram says. Raises WireError."""
 
     @abstractmethod
@@ -109,13 +106,13 @@ class ReceiverMachine(ABC):
     def receive(self, event: ReceiverInput, now: int) -> None:
         """Feeds one input; what comes after the end is passed over."""
         match event:
-            case Arrived(datagrams):
+            case SessionDatagrams(datagrams):
                 for octets in datagrams[self._take_series(datagrams, now) :]:
                     if not self.over:
                         self._on_datagram(octets, now)
                 if not self.over:
                     self._settle(now)
-            case Leave():
+            case LeaveSession():
                 self.on_leave(now)
             case _:
                 assert_never(event)
@@ -143,11 +140,31 @@ class ReceiverMachine(ABC):
 
     def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
         """State, newest number known, what is missing."""
-        return (self.phase.name, self.session.gaps.high, tuple(self.session.gaps.missing))
+        return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))
 
     def send(self, *datagrams: bytes) -> None:
         """Says something to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
+
+    # Actions of the charts.
+
+    def report_began(self, _: int) -> None:
+        """Report the first sign of life."""
+        self.session.out.append(Began())
+
+    def report_silence(self, _: int) -> None:
+        """Report that the session has ended because its source is silent."""
+        self.report_end("the source was silent for too long")
+
+    def report_end(self, reason: str) -> None:
+        """Report that the session has ended, with what its topics still miss."""
+        self.session.end()
+        self.session.out.append(SessionEnded(reason))
+
+    def drop_all(self, _: int) -> None:
+        """End the session without a report, because the application has left it."""
+        self.session.end()
+        self.session.out.clear()
 
     def _take_series(self, datagrams: tuple[bytes | memoryview, ...], now: int) -> int:
         """The usual case, all at once: datagrams that follow what was heard last. Returns how many those are."""
@@ -182,16 +199,16 @@ class ReceiverMachine(ABC):
             statistics.malformed(bytes(octets))
             return
         match heard:
-            case Data():
+            case Datagram():
                 session.on_data(heard.number, heard.trail, heard.payload, heard.again, now)
-            case Standing():
+            case SessionStatus():
                 session.on_standing(heard.lead, heard.trail, now)
-            case Refused():
+            case NakRefusal():
                 session.on_refused(heard.trail, heard.reason, heard.numbers, now)
-            case Aside.FOREIGN:
+            case OtherDatagram.FOREIGN:
                 statistics.dgrams_dropped_sid += 1
                 return
-            case Aside.OTHER:
+            case OtherDatagram.OTHER:
                 statistics.dgrams_dropped_other += 1
                 return
             case _:

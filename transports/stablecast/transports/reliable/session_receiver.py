@@ -9,8 +9,8 @@ import attrs
 
 from stablecast.core.machine import serial
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
-from stablecast.transports.reliable.deadlines import soonest
 from stablecast.transports.reliable.effects import Received, ReceiverEffect
 from stablecast.transports.reliable.gaps import Gaps
 from stablecast.transports.reliable.high_water_marks import marks
@@ -25,7 +25,7 @@ PERMILLE = 1_000
 
 
 @attrs.define
-class Receiving:
+class SessionReception:
     """One session.
 
     Attributes:
@@ -43,7 +43,7 @@ class Receiving:
     arrived: list[bytes | memoryview] = attrs.field(factory=list)
 
     @classmethod
-    def of(cls, settings: ReceiverSettings, seed: int) -> "Receiving":
+    def of(cls, settings: ReceiverSettings, seed: int) -> "SessionReception":
         """Nothing was heard yet."""
         statistics = ReceiverStatistics()
         seeded = Seeded(seed)

@@ -21,14 +21,13 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.chart import Chart, States, fire, lower
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.batches import Batcher
-from stablecast.transports.reliable.deadlines import soonest
-from stablecast.transports.reliable.heartbeat import Heartbeat
-from stablecast.transports.reliable.high_water_marks import Marks, room_for
+from stablecast.transports.reliable.high_water_marks import TopicMarks, room_for
 from stablecast.transports.reliable.inputs import Submit
-from stablecast.transports.reliable.nak_answers import Answers, Lately
-from stablecast.transports.reliable.packets import Data, Refused, Series, Standing, Told
-from stablecast.transports.reliable.rates import Queued, RateLimiter, Verdict
+from stablecast.transports.reliable.nak_answers import NakAnswers, RecentAnswer
+from stablecast.transports.reliable.packets import Datagram, DatagramSeries, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.rates import QueuedDatagram, RateLimiter, RepairVerdict
 from stablecast.transports.reliable.settings import (
     MAX_DATAGRAM,
     MAX_NUMBERS,
@@ -37,21 +36,62 @@ from stablecast.transports.reliable.settings import (
     SourceSettings,
 )
 from stablecast.transports.reliable.statistics import SourceStatistics
-from stablecast.transports.reliable.transmission_window import Window
+from stablecast.transports.reliable.transmission_window import TransmissionWindow
 from stablecast.transports.wire.lbmc import DATA_HEADER, MessageKind
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 
 EVERYBODY = ""
 """Whom a retransmission is for where all of the session hear it."""
 
 
 @attrs.define
-class Say:
+class Addressed:
     """Something to be said on a session, to everybody or to one."""
 
     session: int
-    packet: Told
+    packet: SourcePacket
     to: str = EVERYBODY
+
+
+@attrs.define
+class Heartbeat:
+    """The schedule of session messages, which state the limits of the session while there is no data.
+
+    The first comes the shortest interval after the last data. Each further wait is twice the wait before, up to the
+    longest interval. Only new data resets the wait, retransmissions do not; there are none before the first data (6.14
+    as observed).
+
+    Attributes:
+        shortest, longest: Intervals in nanoseconds.
+        number: The number of the next session message.
+        due: When it is due (ns); None: never.
+    """
+
+    shortest: int
+    longest: int
+    number: int = 0
+    interval: int = 0
+    due: int | None = None
+
+    def on_data(self, now: int) -> None:
+        """Data left."""
+        self.interval = self.shortest
+        self.due = now + self.shortest
+
+    def is_due(self, now: int) -> bool:
+        """Whether a session message is to be sent."""
+        return self.due is not None and self.due <= now
+
+    def advance(self, now: int) -> None:
+        """It is sent: the next one waits twice as long."""
+        self.interval = min(2 * self.interval, self.longest)
+        self.due = now + self.interval
+
+    def next_number(self) -> int:
+        """The number of a session message, in turn or out of turn."""
+        number = self.number
+        self.number += 1
+        return number
 
 
 class SessionState(IntEnum):
@@ -97,20 +137,20 @@ class SourceSession:
     settings: SourceSettings
     header: int
     limiter: RateLimiter
-    out: list[Say]
-    window: Window
+    out: list[Addressed]
+    window: TransmissionWindow
     batcher: Batcher
     heartbeat: Heartbeat
-    marks: Marks
+    marks: TopicMarks
     state: SessionState = SessionState.OPEN
     lapses_at: int = 0
     copies: int = 1
-    answers: dict[str, Answers] = attrs.field(factory=dict)
+    answers: dict[str, NakAnswers] = attrs.field(factory=dict)
     statistics: SourceStatistics = attrs.field(factory=SourceStatistics)
 
     @classmethod
     def of(
-        cls, number: int, settings: SourceSettings, header: int, limiter: RateLimiter, out: list[Say]
+        cls, number: int, settings: SourceSettings, header: int, limiter: RateLimiter, out: list[Addressed]
     ) -> "SourceSession":
         """Nothing was sent yet. Raises MisuseError for a datagram maximum out of range."""
         if not MIN_DATAGRAM <= settings.datagram_max <= MAX_DATAGRAM:
@@ -123,10 +163,10 @@ class SourceSession:
             header,
             limiter,
             out,
-            Window(settings.window_bytes, settings.window_limit, settings.window_age_ns),
+            TransmissionWindow(settings.window_bytes, settings.window_limit, settings.window_age_ns),
             Batcher(room, settings.batch_bytes, settings.batch_ns),
             Heartbeat(settings.sm_min_ns, settings.sm_max_ns),
-            Marks(settings.tsni_ns, settings.tsni_active_ns, room_for(room)),
+            TopicMarks(settings.tsni_ns, settings.tsni_active_ns, room_for(room)),
         )
 
     def submit(self, event: Submit, now: int) -> None:
@@ -166,7 +206,7 @@ class SourceSession:
         if payload is None:
             return
         answers.on_sent(number, now)
-        self._say(Data(serial.wire(number), serial.wire(self.window.trail), payload, again=True), to)
+        self._say(Datagram(serial.wire(number), serial.wire(self.window.trail), payload, again=True), to)
         self.statistics.rxs_sent += 1
         self.statistics.rx_bytes_sent += self.header + len(payload)
 
@@ -175,7 +215,7 @@ class SourceSession:
         self.statistics.nak_pckts_rcved += 1
         self.statistics.naks_rcved += len(numbers)
         self.window.trim(now)
-        answers = self.answers.setdefault(to, Answers(self.settings.ignore_ns))
+        answers = self.answers.setdefault(to, NakAnswers(self.settings.ignore_ns))
         refused: dict[Reason, list[int]] = {}
         for wanted in numbers:
             number = serial.extend(wanted, self.window.sent)
@@ -186,13 +226,13 @@ class SourceSession:
         for reason, those in refused.items():
             for start in range(0, len(those), MAX_NUMBERS):
                 part = tuple(those[start : start + MAX_NUMBERS])
-                self._say(Refused(serial.wire(self.window.trail), reason, part), to)
+                self._say(NakRefusal(serial.wire(self.window.trail), reason, part), to)
                 self.statistics.ncfs_sent += 1
 
-    def standing(self, opening: bool = False) -> Standing:
+    def standing(self, opening: bool = False) -> SessionStatus:
         """A session message."""
         lead, trail = self.window.sent, self.window.trail
-        return Standing(self.heartbeat.next_number(), serial.wire(lead), serial.wire(trail), opening)
+        return SessionStatus(self.heartbeat.next_number(), serial.wire(lead), serial.wire(trail), opening)
 
     def handle_timeout(self, now: int, marks: bool = True) -> None:
         """Does what is due; without `marks` idle topics are told at the next call, which is due at once."""
@@ -257,40 +297,40 @@ class SourceSession:
             self._leave(number, datagrams, now)
             return
         for payload in datagrams:
-            if self.limiter.admit(Queued(self.number, number, (self.header + len(payload)) * copies), now):
+            if self.limiter.admit(QueuedDatagram(self.number, number, (self.header + len(payload)) * copies), now):
                 self._leave(number, [payload], now)
             number += 1
 
     def _leave(self, number: int, payloads: list[bytes | memoryview], now: int) -> None:
         """The next datagrams leave for the first time."""
         trail = self.window.leave(len(payloads), now)
-        self._say(Series(serial.wire(number), serial.wire(trail), payloads))
+        self._say(DatagramSeries(serial.wire(number), serial.wire(trail), payloads))
         self.heartbeat.on_data(now)
         self.statistics.msgs_sent += len(payloads)
         self.statistics.bytes_sent += len(payloads) * self.header + sum(map(len, payloads))
 
-    def _answer(self, number: int, size: int, answers: Answers, to: str, now: int) -> Reason | None:
+    def _answer(self, number: int, size: int, answers: NakAnswers, to: str, now: int) -> Reason | None:
         """Sends a datagram again, or says why not; None: nothing is to be said."""
         statistics = self.statistics
         lately = answers.lately(number, now)
-        if lately in (Lately.SENT, Lately.REFUSED):
+        if lately in (RecentAnswer.SENT, RecentAnswer.REFUSED):
             statistics.naks_ignored += 1
-            return Reason.IGNORED if lately is Lately.SENT else None
-        verdict = Verdict.QUEUED
-        if lately is Lately.NOTHING:
-            verdict = self.limiter.repair(Queued(self.number, number, self.header + size, to), now)
-        if verdict is Verdict.SENT:
+            return Reason.IGNORED if lately is RecentAnswer.SENT else None
+        verdict = RepairVerdict.QUEUED
+        if lately is RecentAnswer.NOTHING:
+            verdict = self.limiter.repair(QueuedDatagram(self.number, number, self.header + size, to), now)
+        if verdict is RepairVerdict.SENT:
             self.resend(number, to, now)
             return None
-        if verdict is Verdict.SHED:
+        if verdict is RepairVerdict.SHED:
             statistics.naks_shed += 1
             return Reason.SHED
         answers.queue(number)
         statistics.naks_rx_delay_ignored += 1
         return Reason.DELAYED
 
-    def _say(self, packet: Told, to: str = EVERYBODY) -> None:
-        self.out.append(Say(self.number, packet, to))
+    def _say(self, packet: SourcePacket, to: str = EVERYBODY) -> None:
+        self.out.append(Addressed(self.number, packet, to))
 
 
 _S = SessionState

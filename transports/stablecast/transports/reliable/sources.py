@@ -15,26 +15,34 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.reliable.deadlines import soonest
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.reliable.effects import SendDatagrams, SourceClosed, SourceEffect, Unblocked
-from stablecast.transports.reliable.inputs import Close, Flush, Forget, Heard, Open, SourceInput, Submit
-from stablecast.transports.reliable.packets import Told
+from stablecast.transports.reliable.inputs import (
+    CloseSession,
+    DatagramsReceived,
+    Flush,
+    ForgetTopic,
+    OpenSession,
+    SourceInput,
+    Submit,
+)
+from stablecast.transports.reliable.packets import SourcePacket
 from stablecast.transports.reliable.rates import RateLimiter
 from stablecast.transports.reliable.settings import MAX_SESSIONS, RateSettings
-from stablecast.transports.reliable.source_session import Say, SessionState, SourceSession
+from stablecast.transports.reliable.source_session import Addressed, SessionState, SourceSession
 
 HEADER_BYTES = 20
 """Bytes of a data datagram before its messages; of LBT-RU with the session ID."""
 
 
 @attrs.define
-class Sources(ABC):
+class SourceSessions(ABC):
     """Sessions by the driver's number, a machine; `said` is what they say, `out` what else is to be done."""
 
     rates: RateSettings
     limiter: RateLimiter = attrs.field(init=False)
     sessions: dict[int, SourceSession] = attrs.field(factory=dict, init=False)
-    said: list[Say] = attrs.field(factory=list, init=False)
+    said: list[Addressed] = attrs.field(factory=list, init=False)
     out: list[SourceEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -43,7 +51,7 @@ class Sources(ABC):
     # What each transport does in its own way.
 
     @abstractmethod
-    def begin(self, event: Open) -> None:
+    def begin(self, event: OpenSession) -> None:
         """A session was opened: note where it is."""
 
     @abstractmethod
@@ -51,7 +59,7 @@ class Sources(ABC):
         """A datagram came to a session."""
 
     @abstractmethod
-    def encode(self, number: int, packet: Told) -> list[bytes]:
+    def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
         """The datagrams of what a session says."""
 
     @abstractmethod
@@ -79,17 +87,17 @@ class Sources(ABC):
         match event:
             case Submit():
                 self.get(event.session).submit(event, now)
-            case Heard(number, datagrams):
+            case DatagramsReceived(number, datagrams):
                 session = self.get(number)
                 for octets, sender in datagrams:
                     self.hear(session, octets, sender, now)
-            case Open():
+            case OpenSession():
                 self._open(event)
             case Flush(number):
                 self.get(number).flush(now)
-            case Forget(number, topic):
+            case ForgetTopic(number, topic):
                 self.get(number).marks.forget(topic)
-            case Close(number, linger):
+            case CloseSession(number, linger):
                 self.get(number).close(linger, now)
             case _:
                 assert_never(event)
@@ -149,7 +157,7 @@ class Sources(ABC):
             raise MisuseError(f"there is no session {number}: open it first")
         return session
 
-    def _open(self, event: Open) -> None:
+    def _open(self, event: OpenSession) -> None:
         number = event.session
         if number in self.sessions:
             raise MisuseError(f"there is a session {number} already: give it another number")
@@ -170,5 +178,5 @@ class Sources(ABC):
                 self.out.append(SendDatagrams(number, address, datagrams))
 
 
-def _whom(said: Say) -> tuple[int, str]:
+def _whom(said: Addressed) -> tuple[int, str]:
     return said.session, said.to

@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.core.machine.units import milliseconds
-from stablecast.transports.wire.sequence_lists import Reason
+from stablecast.transports.wire.reliable_packets import Reason
 
 SHORTEST = 4
 """Bytes of the shortest packet."""

@@ -20,7 +20,7 @@ from stablecast.transports.reliable.settings import MAX_TOPIC_GAPS, MAX_TOPICS
 
 
 @attrs.define
-class Topic:
+class SessionTopic:
     """The newest number that is known to have been sent, and what is missing of those below."""
 
     high: int
@@ -50,7 +50,7 @@ class Topics:
 
     generation_ns: int
     check_ns: int
-    topics: dict[int, Topic] = attrs.field(factory=dict)
+    topics: dict[int, SessionTopic] = attrs.field(factory=dict)
     gaps: deque[TopicGap] = attrs.field(factory=deque)
     look_at: int | None = None
 
@@ -96,10 +96,10 @@ class Topics:
     def _begin(self, index: int, high: int) -> bool:
         if len(self.topics) >= MAX_TOPICS:
             return False
-        self.topics[index] = Topic(high)
+        self.topics[index] = SessionTopic(high)
         return True
 
-    def _miss(self, index: int, topic: Topic, first: int, stop: int, now: int) -> None:
+    def _miss(self, index: int, topic: SessionTopic, first: int, stop: int, now: int) -> None:
         if first < stop:
             topic.missing.add(first, stop)
             self.gaps.append(TopicGap(now, index, first, stop))

@@ -13,7 +13,7 @@ OVERHEAD = 160
 
 
 @attrs.define
-class Window:
+class TransmissionWindow:
     """Datagrams `trail` to `lead`.
 
     Attributes:

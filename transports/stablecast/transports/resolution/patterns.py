@@ -1,12 +1,15 @@
 """Patterns of topics: searched, not anchored (C-13), in the languages of PCRE and of POSIX extended expressions.
 
-Python's expressions read nearly all of both; the POSIX classes are translated.
+Python's expressions read nearly all of both; `translated` replaces the POSIX classes.
+
+Patterns also come from other hosts, and matching backtracks. A hostile pattern could keep a service busy forever.
+So a foreign pattern is matched only if it offers few choices. Any other pattern, and any malformed one, matches every
+topic here: the context that sent it receives more records than it wants, and matches them itself, in its own time.
 """
 
 import re
 
 from stablecast.core.errors import MisuseError
-from stablecast.transports.resolution.pattern_index import compiled
 from stablecast.transports.wire import lbmr
 
 MAX_PATTERN_BYTES = 254
@@ -24,6 +27,18 @@ _CLASSES = {
     "xdigit": "0-9A-Fa-f",
 }
 _CLASS = re.compile(r"\[:(\w+):\]")
+
+MAX_REPEATS = 2
+"""Repetitions (`*`, `+`, `?`, `{`) in a pattern that is matched: with two, cost grows with the cube of the topic."""
+
+MAX_BRANCHES = 8
+"""Alternatives (`|`) in a pattern that is matched: each may double the cost."""
+
+_REPEAT = re.compile(r"(?<!\\)[*+?{]")
+_DEAR = re.compile(r"\)[*+?{]|\(\?|\(\*|\\[^\W_]|\[\[|\[:|--|&&|~~|\|\|")
+"""Repeated groups, lookaround and verbs, escapes that are more than a literal, and what only one dialect knows."""
+
+_PLAIN_ESCAPES = re.compile(r"\\[dwsDWSbB]")
 
 LANGUAGES = (lbmr.PatternType.PCRE, lbmr.PatternType.REGEX)
 
@@ -57,3 +72,15 @@ def translated(pattern: str) -> str:
     '^[A-Z_]+$'
     """
     return _CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), pattern)
+
+
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """The expression to match topics with; None: it matches every topic here."""
+    reduced = _PLAIN_ESCAPES.sub("", pattern)
+    repeats, branches = len(_REPEAT.findall(pattern)), pattern.count("|")
+    if repeats > MAX_REPEATS or branches > MAX_BRANCHES or _DEAR.search(reduced):
+        return None
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError):
+        return None

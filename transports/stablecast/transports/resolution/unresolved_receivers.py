@@ -15,7 +15,7 @@ PATIENCE = 10 * SECOND
 
 
 @attrs.define
-class Waiting:
+class UnresolvedTopics:
     """The unresolved topics of one context; times in nanoseconds.
 
     Attributes:

@@ -11,12 +11,11 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.reliable.effects import Began, SessionEnded
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRM_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtrm
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 _NAME = slice(2, lbtrm.HEADER.size)
 """Where a datagram names its session."""
@@ -81,36 +80,31 @@ class LbtrmReceiver(ReceiverMachine):
         self.name = name_of(self.nak_port, self.session_id)
 
     @property
-    def phase(self) -> ListeningState:
-        """The state of the chart."""
-        return self.state
-
-    @property
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
         return self.state is ListeningState.OVER
 
-    def read(self, octets: bytes) -> Told | Aside:
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """What a datagram says. Raises WireError."""
         plain = lbtrm.read_data(octets)
         if plain is not None:
             nak_port, session_id, sqn, trail, flags, payload = plain
             if session_id != self.session_id or nak_port != self.nak_port:
-                return Aside.FOREIGN
-            return Data(sqn, trail, payload, bool(flags & lbtrm.Data.RETRANSMISSION))
+                return OtherDatagram.FOREIGN
+            return Datagram(sqn, trail, payload, bool(flags & lbtrm.Data.RETRANSMISSION))
         packet = lbtrm.decode(octets)
         if packet.session_id != self.session_id or packet.nak_port != self.nak_port:
-            return Aside.FOREIGN
+            return OtherDatagram.FOREIGN
         match packet:
             case lbtrm.Data():
                 again = bool(packet.flags & lbtrm.Data.RETRANSMISSION)
-                return Data(packet.sqn, packet.trail, packet.payload, again)
+                return Datagram(packet.sqn, packet.trail, packet.payload, again)
             case lbtrm.SessionMessage():
-                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
             case lbtrm.Ncf(format=Format.SELECTIVE):
-                return Refused(packet.trail, packet.reason, packet.sqns)
+                return NakRefusal(packet.trail, packet.reason, packet.sqns)
             case _:  # NAKs of others, where those are multicast; parity, which nobody here asked for
-                return Aside.OTHER
+                return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
@@ -142,22 +136,6 @@ class LbtrmReceiver(ReceiverMachine):
         settings = self.settings
         before = settings.preactivity_ns or settings.activity_ns
         return self.heard_at + (before if self.state is ListeningState.WAITING else settings.activity_ns)
-
-    # Actions of the chart.
-
-    def report_began(self, _: int) -> None:
-        """The first sign of life."""
-        self.session.out.append(Began())
-
-    def report_silence(self, _: int) -> None:
-        """The source is gone, as far as can be told."""
-        self.session.end()
-        self.session.out.append(SessionEnded("the source was silent for too long"))
-
-    def drop_all(self, _: int) -> None:
-        """Nobody wants to hear of it any more."""
-        self.session.end()
-        self.session.out.clear()
 
 
 _S = ListeningState

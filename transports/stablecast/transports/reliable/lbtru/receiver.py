@@ -16,12 +16,11 @@ import attrs
 from stablecast.core.machine import serial
 from stablecast.core.machine.chart import Chart, States, fire, lower
 from stablecast.core.machine.timers import TimerTable
-from stablecast.transports.reliable.effects import Began, SessionEnded
-from stablecast.transports.reliable.packets import Data, Refused, Standing, Told
-from stablecast.transports.reliable.receiver import Aside, ReceiverMachine
+from stablecast.transports.reliable.packets import Datagram, NakRefusal, SessionStatus, SourcePacket
+from stablecast.transports.reliable.receiver import OtherDatagram, ReceiverMachine
 from stablecast.transports.reliable.settings import LBTRU_RECEIVER, ReceiverSettings
 from stablecast.transports.wire import lbtru
-from stablecast.transports.wire.sequence_lists import Format
+from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):
@@ -80,38 +79,33 @@ class LbtruReceiver(ReceiverMachine):
         self.timers.set(ConnectionTimer.REQUEST, self.joined_at)
 
     @property
-    def phase(self) -> ConnectionState:
-        """The state of the chart."""
-        return self.state
-
-    @property
     def over(self) -> bool:
-        """Whether nothing is taken any more."""
+        """Return whether the session has ended."""
         return self.state is ConnectionState.OVER
 
-    def read(self, octets: bytes) -> Told | Aside:
+    def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
         """What a datagram says. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:
             session_id, flags, sqn, trail, payload = plain
             if self.session_id not in (session_id, 0):
-                return Aside.FOREIGN
-            return Data(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
+                return OtherDatagram.FOREIGN
+            return Datagram(sqn, trail, payload, bool(flags & lbtru.Data.RETRANSMISSION))
         packet = lbtru.decode(octets)
         if isinstance(packet, lbtru.Reset):
-            return Aside.RESET
+            return OtherDatagram.RESET
         if self.session_id and lbtru.session_of(packet) != self.session_id:
-            return Aside.FOREIGN
+            return OtherDatagram.FOREIGN
         match packet:
             case lbtru.Data():
                 again = bool(packet.flags & lbtru.Data.RETRANSMISSION)
-                return Data(packet.sqn, packet.trail, packet.payload, again)
+                return Datagram(packet.sqn, packet.trail, packet.payload, again)
             case lbtru.SessionMessage():
-                return Standing(packet.sm_sqn, packet.lead, packet.trail)
+                return SessionStatus(packet.sm_sqn, packet.lead, packet.trail)
             case lbtru.Ncf(format=Format.SELECTIVE):
-                return Refused(packet.trail, packet.reason, packet.sqns)
+                return NakRefusal(packet.trail, packet.reason, packet.sqns)
             case _:
-                return Aside.OTHER
+                return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
         """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
@@ -160,10 +154,6 @@ class LbtruReceiver(ReceiverMachine):
 
     # Actions of the chart.
 
-    def report_began(self, _: int) -> None:
-        """The first sign of life."""
-        self.session.out.append(Began())
-
     def be_alive(self, now: int) -> None:
         """Tell the source now and then that we are there, and watch for its silence."""
         self.timers.stop(ConnectionTimer.REQUEST)
@@ -172,24 +162,11 @@ class LbtruReceiver(ReceiverMachine):
 
     def report_unanswered(self, _: int) -> None:
         """Nobody answers there."""
-        self._end(f"{self.source} did not answer {self.attempts} requests for a connection")
+        self.report_end(f"{self.source} did not answer {self.attempts} requests for a connection")
 
     def report_reset(self, _: int) -> None:
         """The source does not know us, or ended."""
-        self._end("the source reset the connection")
-
-    def report_silence(self, _: int) -> None:
-        """The source is gone, as far as can be told."""
-        self._end("the source was silent for too long")
-
-    def drop_all(self, _: int) -> None:
-        """Nobody wants to hear of it any more."""
-        self.session.end()
-        self.session.out.clear()
-
-    def _end(self, reason: str) -> None:
-        self.session.end()
-        self.session.out.append(SessionEnded(reason))
+        self.report_end("the source reset the connection")
 
     def _complete(self) -> int:
         """The wire number up to which nothing is missing."""

@@ -64,7 +64,7 @@ class Dropped:
 
 
 @attrs.define
-class Client:
+class ServiceClient:
     """One client.
 
     Attributes:
@@ -176,7 +176,7 @@ _S = ClientState
 _E = ClientEvent
 CLIENT = lower(
     ClientChart,
-    Client,
+    ServiceClient,
     ClientState,
     ClientEvent,
     ignore={_S.CURRENT: (_E.COMPLETE,)},

@@ -17,35 +17,35 @@ import attrs
 
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.core.machine.units import SECOND
 from stablecast.transports.resolution.patterns import expression
-from stablecast.transports.resolution.records import SourceRecord, check_instance, check_topic
+from stablecast.transports.resolution.records import check_instance, check_topic
 from stablecast.transports.resolution.srs.directory import Interest
 from stablecast.transports.resolution.srs.events import (
-    Closed,
-    Opened,
-    Received,
+    BytesReceived,
+    ConnectionClosed,
+    ConnectionOpened,
     SrsContextEffect,
     SrsContextInput,
 )
-from stablecast.transports.resolution.srs.known_sources import OWN, Entry, Known
-from stablecast.transports.resolution.srs.service_link import Link, LinkState, LinkTimer
+from stablecast.transports.resolution.srs.known_sources import OWN, KnownSource, KnownSources
+from stablecast.transports.resolution.srs.service_link import LinkState, LinkTimer, ServiceLink
 from stablecast.transports.resolution.srs.settings import CLIENT_DEFAULTS, ClientConfig
 from stablecast.transports.resolution.srs.source_records import source_info, source_record
-from stablecast.transports.resolution.udp.advertiser import U32
 from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
     AddSource,
-    Lost,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
 )
-from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_SOURCES, MAX_TOPICS
+from stablecast.transports.resolution.udp.settings import MAX_PATTERNS, MAX_TOPICS
 from stablecast.transports.wire import srs
 
 MAX_SERVICES = 5
@@ -76,7 +76,7 @@ class SrsCounters:
 
 
 @attrs.frozen
-class Own:
+class OwnSource:
     """One of the context's own sources: its name, what announces it, and what withdraws it."""
 
     otid: bytes
@@ -90,13 +90,13 @@ class SrsContext:
 
     instance: bytes
     config: ClientConfig
-    links: list[Link]
+    links: list[ServiceLink]
     outbox: list[SrsContextEffect]
     number: int = 0
-    sources: dict[int, Own] = attrs.field(factory=dict, init=False)
+    sources: dict[int, OwnSource] = attrs.field(factory=dict, init=False)
     topics: dict[Interest, None] = attrs.field(factory=dict, init=False)
     patterns: dict[Interest, re.Pattern[str]] = attrs.field(factory=dict, init=False)
-    known: Known = attrs.field(factory=Known, init=False)
+    known: KnownSources = attrs.field(factory=KnownSources, init=False)
     again: dict[str, int] = attrs.field(factory=dict, init=False)
     counted: SrsCounters = attrs.field(factory=SrsCounters, init=False)
 
@@ -115,7 +115,7 @@ class SrsContext:
             raise MisuseError(f"a context uses 1 to {MAX_SERVICES} services, not {len(addresses)} (T-401)")
         outbox: list[SrsContextEffect] = []
         seeded = Seeded(seed)
-        links = [Link(address, instance, config, seeded, outbox) for address in addresses]
+        links = [ServiceLink(address, instance, config, seeded, outbox) for address in addresses]
         return cls(instance, config, links, outbox)
 
     def receive(self, event: SrsContextInput, now: int) -> None:
@@ -128,8 +128,8 @@ class SrsContext:
         match event:
             case AddSource():
                 self._add_source(event)
-            case RemoveSource(session_id, index):
-                self._remove_source(session_id << 32 | index)
+            case RemoveSource():
+                self._remove_source(event.key)
             case AddReceiver(topic):
                 self._want_topic(topic)
             case AddPattern(pattern):
@@ -138,18 +138,18 @@ class SrsContext:
                 self._unwant_topic(topic)
             case RemovePattern(pattern):
                 self._unwant_pattern(pattern)
-            case Unresolved() | Lost():
+            case Unresolved() | SourceLost():
                 self._on_unresolved(event, now)
             case Resolved():
                 pass  # Services are not asked, so there is nothing to stop.
-            case Opened(connection, local):
+            case ConnectionOpened(connection, local):
                 for _, link in self._on(connection):
                     link.on_opened(local, now)
-            case Received(connection, data):
+            case BytesReceived(connection, data):
                 for holder, link in self._on(connection):
                     for message in link.on_data(data, now):
                         self._on_message(holder, link, message)
-            case Closed(connection, reason):
+            case ConnectionClosed(connection, reason):
                 for _, link in self._on(connection):
                     link.on_lost(reason, now)
             case _:
@@ -168,8 +168,7 @@ class SrsContext:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = [*(link.timers.next() for link in self.links), *self.again.values()]
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        return soonest(*(link.timers.next() for link in self.links), *self.again.values())
 
     def take_effects(self) -> list[SrsContextEffect]:
         """What to do, in order."""
@@ -192,11 +191,11 @@ class SrsContext:
 
     # What services say.
 
-    def _on(self, connection: int) -> list[tuple[int, Link]]:
+    def _on(self, connection: int) -> list[tuple[int, ServiceLink]]:
         """The link that is on a connection, if any; whatever comes from another one is late."""
         return [(index, link) for index, link in enumerate(self.links) if link.is_on(connection)]
 
-    def _on_message(self, holder: int, link: Link, message: srs.Message) -> None:
+    def _on_message(self, holder: int, link: ServiceLink, message: srs.Message) -> None:
         match message:
             case srs.RegistrationResponse():
                 link.tell(self._everything())
@@ -213,7 +212,7 @@ class SrsContext:
             case _:
                 pass  # Interest is for routers, and withdrawn interest for the link.
 
-    def _on_source(self, holder: int, link: Link, info: srs.SourceInfo) -> None:
+    def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)
         if record is None:
             self.counted.unusable += 1
@@ -222,9 +221,9 @@ class SrsContext:
         elif len(self.known.entries) == MAX_KNOWN and info.otid not in self.known.entries:
             self.counted.dropped += 1
         else:
-            self._put(Entry(info.otid, info.topic, info.source, record), holder, link.connection)
+            self._put(KnownSource(info.otid, info.topic, info.source, record), holder, link.connection)
 
-    def _put(self, entry: Entry, holder: int, connection: int) -> None:
+    def _put(self, entry: KnownSource, holder: int, connection: int) -> None:
         if self.known.put(entry, holder, connection) and self._is_wanted(entry.topic):
             self._report([entry])
 
@@ -232,10 +231,10 @@ class SrsContext:
         links = {index: link.connection for index, link in enumerate(self.links) if link.told}
         return {OWN: 0, **links}
 
-    def _report(self, entries: Iterable[Entry]) -> None:
+    def _report(self, entries: Iterable[KnownSource]) -> None:
         self.outbox += (Discovered(entry.topic, entry.record) for entry in entries)
 
-    def _withdraw(self, entries: Iterable[Entry]) -> None:
+    def _withdraw(self, entries: Iterable[KnownSource]) -> None:
         self.outbox += (Withdrawn(entry.topic, entry.record) for entry in entries if self._is_wanted(entry.topic))
 
     # What the context wants and has.
@@ -248,7 +247,7 @@ class SrsContext:
             if link.told:
                 link.tell((octets,))
 
-    def _is_wanted(self, topic: str, link: Link | None = None) -> bool:
+    def _is_wanted(self, topic: str, link: ServiceLink | None = None) -> bool:
         """Whether receivers want a topic; with a link, whether they have wanted it since before what it says now."""
         late = {} if link is None else link.unanswered
         exact = Interest(topic)
@@ -297,17 +296,17 @@ class SrsContext:
             if link.told:
                 link.withdraw(interest, octets)
 
-    def _forget(self, entries: Iterable[Entry]) -> None:
+    def _forget(self, entries: Iterable[KnownSource]) -> None:
         """Services say no more of what is not wanted, so it is not known any more."""
         if not self.config.flood:
             unwanted = [e.otid for e in entries if OWN not in e.holders and not self._is_wanted(e.topic)]
             for otid in unwanted:
                 self.known.drop(otid)
 
-    def _on_unresolved(self, event: Unresolved | Lost, now: int) -> None:
+    def _on_unresolved(self, event: Unresolved | SourceLost, now: int) -> None:
         """A receiver lost all sources of a topic, or one of them."""
         topic = event.topic
-        only = (event.session_id, event.index) if isinstance(event, Lost) else None
+        only = (event.session_id, event.index) if isinstance(event, SourceLost) else None
         if not self._is_wanted(topic):
             return
         for entry in self.known.of(topic):
@@ -317,22 +316,13 @@ class SrsContext:
         self.again.setdefault(topic, now + REPORT_AGAIN)
 
     def _add_source(self, event: AddSource) -> None:
-        check_topic(event.topic)
-        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
-            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
-        key = event.session_id << 32 | event.index
-        if key in self.sources:
-            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
-        if len(self.sources) == MAX_SOURCES:
-            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
-        record = SourceRecord(
-            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
-        )
+        event.check(self.sources)
+        record = event.record(self.instance)
         info = source_info(event.topic, record)
-        own = Own(info.otid, srs.encode(info), srs.encode(srs.SourceDelete(otid=info.otid, topic=event.topic)))
-        self.sources[key] = own
+        own = OwnSource(info.otid, srs.encode(info), srs.encode(srs.SourceDelete(otid=info.otid, topic=event.topic)))
+        self.sources[event.key] = own
         self._tell(own.announced)
-        self._put(Entry(info.otid, event.topic, info.source, record), OWN, 0)
+        self._put(KnownSource(info.otid, event.topic, info.source, record), OWN, 0)
 
     def _remove_source(self, key: int) -> None:
         own = self.sources.pop(key, None)

@@ -22,7 +22,7 @@ Item = tuple[Matter, int | bytes]
 
 
 @attrs.define
-class Agenda:
+class ServiceDeadlines:
     """Deadlines in nanoseconds, by matter and the key of whom it is about."""
 
     deadlines: dict[Item, int] = attrs.field(factory=dict)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from stablecast.transports.resolution.pattern_index import compiled
+from stablecast.transports.resolution.patterns import compiled
 
 
 @attrs.frozen
@@ -21,7 +21,7 @@ class Interest:
 
 
 @attrs.frozen
-class Announced:
+class AnnouncedSource:
     """A source.
 
     Attributes:
@@ -38,7 +38,7 @@ class Announced:
 
 
 @attrs.define
-class Watched:
+class WatchedPattern:
     """A pattern that some want; `expression` None: it matches every topic."""
 
     expression: re.Pattern[str] | None
@@ -53,13 +53,13 @@ class Watched:
 class Directory:
     """Sources and interest of all clients; everything in the order in which it came."""
 
-    sources: dict[bytes, Announced] = attrs.field(factory=dict)
+    sources: dict[bytes, AnnouncedSource] = attrs.field(factory=dict)
     topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
     wanted: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
-    patterns: dict[str, Watched] = attrs.field(factory=dict)
+    patterns: dict[str, WatchedPattern] = attrs.field(factory=dict)
     flooded: dict[bytes, None] = attrs.field(factory=dict)
 
-    def put(self, source: Announced) -> bool:
+    def put(self, source: AnnouncedSource) -> bool:
         """Adds or replaces a source; returns whether that is news."""
         present = self.sources.get(source.otid)
         if present == source:
@@ -70,7 +70,7 @@ class Directory:
         self.topics.setdefault(source.topic, {})[source.otid] = None
         return True
 
-    def remove(self, otid: bytes) -> Announced:
+    def remove(self, otid: bytes) -> AnnouncedSource:
         """Removes a source that is there."""
         source = self.sources.pop(otid)
         del self.topics[source.topic][otid]
@@ -85,7 +85,7 @@ class Directory:
             return
         watched = self.patterns.get(interest.name)
         if watched is None:
-            watched = self.patterns[interest.name] = Watched(compiled(interest.name))
+            watched = self.patterns[interest.name] = WatchedPattern(compiled(interest.name))
         watched.clients[client] = None
 
     def unwant(self, client: bytes, interest: Interest) -> None:
@@ -102,7 +102,7 @@ class Directory:
         else:
             self.flooded.pop(client, None)
 
-    def audience(self, source: Announced) -> list[bytes]:
+    def audience(self, source: AnnouncedSource) -> list[bytes]:
         """Whom to tell of a source."""
         told = {**self.flooded, **self.wanted.get(source.topic, {})}
         for watched in self.patterns.values():
@@ -111,7 +111,7 @@ class Directory:
         told.pop(source.owner, None)
         return list(told)
 
-    def meant(self, client: bytes, interests: Iterable[Interest]) -> list[Announced]:
+    def meant(self, client: bytes, interests: Iterable[Interest]) -> list[AnnouncedSource]:
         """The sources to tell a client of that has these interests; all if it wants everything."""
         if client in self.flooded:
             return [source for source in self.sources.values() if source.owner != client]

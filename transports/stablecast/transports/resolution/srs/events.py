@@ -6,22 +6,12 @@ successor. At a context it is also the number of its hello.
 
 import attrs
 
-from stablecast.transports.resolution.udp.effects import Discovered, Withdrawn
-from stablecast.transports.resolution.udp.inputs import (
-    AddPattern,
-    AddReceiver,
-    AddSource,
-    Lost,
-    RemovePattern,
-    RemoveReceiver,
-    RemoveSource,
-    Resolved,
-    Unresolved,
-)
+from stablecast.transports.resolution.udp.effects import Discovered, Remark, Withdrawn
+from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 
 @attrs.frozen
-class Accepted:
+class ConnectionAccepted:
     """A client connected; `peer` is `ip:port`."""
 
     connection: int
@@ -29,7 +19,7 @@ class Accepted:
 
 
 @attrs.frozen
-class Opened:
+class ConnectionOpened:
     """The connection that was asked for is there; `local` is our end of it, `ip:port`."""
 
     connection: int
@@ -37,7 +27,7 @@ class Opened:
 
 
 @attrs.frozen
-class Received:
+class BytesReceived:
     """The next bytes of a connection."""
 
     connection: int
@@ -45,7 +35,7 @@ class Received:
 
 
 @attrs.frozen
-class Closed:
+class ConnectionClosed:
     """The connection is over, or was never made; not said after `Cut`."""
 
     connection: int
@@ -54,14 +44,14 @@ class Closed:
 
 @attrs.frozen
 class Connect:
-    """Connect to `address` (`host:port`, looked up anew each time), then say `Opened` or `Closed`."""
+    """Connect to `host:port`, resolved for each attempt. Then feed `ConnectionOpened` or `ConnectionClosed`."""
 
     connection: int
     address: str
 
 
 @attrs.frozen
-class Write:
+class SendBytes:
     """Send bytes; if too many wait to be sent, break the connection."""
 
     connection: int
@@ -69,17 +59,10 @@ class Write:
 
 
 @attrs.frozen
-class Cut:
+class Disconnect:
     """Break the connection, or give up making it; the machine knows it no more."""
 
     connection: int
-
-
-@attrs.frozen
-class Note:
-    """A line for the log."""
-
-    text: str
 
 
 @attrs.frozen
@@ -91,10 +74,7 @@ class ServiceChanged:
     reason: str = ""
 
 
-ServiceInput = Accepted | Received | Closed
-ServiceEffect = Write | Cut | Note
-ResolutionInput = (
-    AddSource | RemoveSource | AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
-)
-SrsContextInput = ResolutionInput | Opened | Received | Closed
-SrsContextEffect = Connect | Write | Cut | Discovered | Withdrawn | ServiceChanged
+ServiceInput = ConnectionAccepted | BytesReceived | ConnectionClosed
+ServiceEffect = SendBytes | Disconnect | Remark
+SrsContextInput = ResolutionInput | ConnectionOpened | BytesReceived | ConnectionClosed
+SrsContextEffect = Connect | SendBytes | Disconnect | Discovered | Withdrawn | ServiceChanged

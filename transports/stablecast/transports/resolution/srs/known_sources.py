@@ -19,7 +19,7 @@ Live = Mapping[int, int]
 
 
 @attrs.define
-class Entry:
+class KnownSource:
     """One source; `source` is its source string, `holders` tells on which connection each holder named it last."""
 
     otid: bytes
@@ -30,13 +30,13 @@ class Entry:
 
 
 @attrs.define
-class Known:
+class KnownSources:
     """All sources that a context knows."""
 
-    entries: dict[bytes, Entry] = attrs.field(factory=dict)
+    entries: dict[bytes, KnownSource] = attrs.field(factory=dict)
     topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
 
-    def put(self, entry: Entry, holder: int, connection: int) -> bool:
+    def put(self, entry: KnownSource, holder: int, connection: int) -> bool:
         """A holder tells of a source; returns whether that is news."""
         present = self.entries.get(entry.otid)
         news = present is None or (present.topic, present.record) != (entry.topic, entry.record)
@@ -49,14 +49,14 @@ class Known:
         present.holders[holder] = connection
         return news
 
-    def release(self, otid: bytes, holder: int, live: Live) -> Entry | None:
+    def release(self, otid: bytes, holder: int, live: Live) -> KnownSource | None:
         """A holder says that a source is no more; returns it if that is so."""
         entry = self.entries.get(otid)
         if entry is None or entry.holders.pop(holder, None) is None:
             return None
         return self._check(entry, live)
 
-    def sweep(self, holder: int, live: Live) -> list[Entry]:
+    def sweep(self, holder: int, live: Live) -> list[KnownSource]:
         """A holder has told all on its connection: it lets go of what it did not name. Returns what is no more."""
         older = [entry for entry in self.entries.values() if entry.holders.get(holder, live[holder]) != live[holder]]
         for entry in older:
@@ -70,11 +70,11 @@ class Known:
         if not self.topics[entry.topic]:
             del self.topics[entry.topic]
 
-    def of(self, topic: str) -> Iterator[Entry]:
+    def of(self, topic: str) -> Iterator[KnownSource]:
         """The sources of a topic."""
         return (self.entries[otid] for otid in self.topics.get(topic, {}))
 
-    def _check(self, entry: Entry, live: Live) -> Entry | None:
+    def _check(self, entry: KnownSource, live: Live) -> KnownSource | None:
         if any(live.get(holder) == connection for holder, connection in entry.holders.items()):
             return None
         self.drop(entry.otid)

@@ -22,13 +22,13 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.machine.timers import TimerTable
 from stablecast.core.machine.units import milliseconds
 from stablecast.transports.resolution.srs.directory import Interest
-from stablecast.transports.resolution.srs.events import Connect, Cut, ServiceChanged, SrsContextEffect, Write
+from stablecast.transports.resolution.srs.events import Connect, Disconnect, SendBytes, ServiceChanged, SrsContextEffect
 from stablecast.transports.resolution.srs.session import MAX_PAYLOAD
 from stablecast.transports.resolution.srs.settings import ClientConfig
 from stablecast.transports.wire import rsocket, srs
 from stablecast.transports.wire.errors import WireError
 from stablecast.transports.wire.fields import text_of
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 
 class LinkState(IntEnum):
@@ -82,7 +82,7 @@ REGISTRATION_STREAM = 1
 
 
 @attrs.define
-class Link:
+class ServiceLink:
     """One service, seen from a context.
 
     Attributes:
@@ -111,7 +111,7 @@ class Link:
     unanswered: dict[Interest, int] = attrs.field(factory=dict)
     wait_ns: int = 0
     timers: TimerTable = attrs.field(factory=TimerTable)
-    decoder: rsocket.Decoder = attrs.field(factory=rsocket.Decoder)
+    decoder: rsocket.FrameDecoder = attrs.field(factory=rsocket.FrameDecoder)
 
     def __attrs_post_init__(self) -> None:
         self.timers.set(LinkTimer.RETRY, 0)
@@ -144,7 +144,7 @@ class Link:
 
     def give_up(self, reason: str, now: int) -> None:
         """Breaks the connection."""
-        self.out.append(Cut(self.connection))
+        self.out.append(Disconnect(self.connection))
         self.on_lost(reason, now)
 
     def handle_timeout(self, now: int, number: int) -> list[int]:
@@ -158,7 +158,7 @@ class Link:
             self.give_up(f"it was silent for {milliseconds(self.config.lifetime_ns)} ms", now)
         elif LinkTimer.KEEPALIVE in due:
             self.timers.set(LinkTimer.KEEPALIVE, now + self.config.keepalive_ns)
-            self._send(Frame(FrameKind.KEEPALIVE, flags=Flag.RESPOND))
+            self._send(Frame(FrameKind.KEEPALIVE, flags=FrameFlag.RESPOND))
         return due
 
     def tell(self, records: Iterable[bytes]) -> None:
@@ -194,7 +194,7 @@ class Link:
     def connect(self, now: int, number: int) -> None:
         """Ask for a connection; nothing is left of the one before."""
         self.connection, self.stream, self.numbered = number, REGISTRATION_STREAM, False
-        self.decoder = rsocket.Decoder()
+        self.decoder = rsocket.FrameDecoder()
         self.unanswered.clear()
         self.timers.set(LinkTimer.SILENCE, now + self.config.lifetime_ns)
         self.out.append(Connect(number, self.address))
@@ -208,7 +208,7 @@ class Link:
             address=host, port=int(port), session_id=session_id, host_id=host_id, interest_mode=mode
         )
         hello = srs.hello(self.connection)
-        setup = rsocket.Setup(milliseconds(self.config.keepalive_ns), milliseconds(self.config.lifetime_ns))
+        setup = rsocket.RsocketSetup(milliseconds(self.config.keepalive_ns), milliseconds(self.config.lifetime_ns))
         self._send(
             rsocket.setup_frame(setup),
             Frame(FrameKind.REQUEST_RESPONSE, REGISTRATION_STREAM, metadata=hello, payload=srs.encode(request)),
@@ -247,12 +247,12 @@ class Link:
                     self._on_message(message, frame, now)
                     yield message
             case FrameKind.KEEPALIVE:
-                if frame.flags & Flag.RESPOND:
+                if frame.flags & FrameFlag.RESPOND:
                     self._send(Frame(FrameKind.KEEPALIVE))
             case FrameKind.ERROR:
                 raise WireError(f"the service refused: error {frame.number:#x} {text_of(frame.payload)}".rstrip())
             case _:
-                if not frame.flags & Flag.IGNORE:
+                if not frame.flags & FrameFlag.IGNORE:
                     raise WireError(f"a frame {frame.kind.name} is out of place")
 
     def _on_message(self, message: srs.Message, frame: Frame, now: int) -> None:
@@ -282,14 +282,14 @@ class Link:
     def _send(self, *frames: Frame) -> None:
         data = b"".join(map(rsocket.encode, frames))
         if data:
-            self.out.append(Write(self.connection, data))
+            self.out.append(SendBytes(self.connection, data))
 
 
 _S = LinkState
 _E = LinkEvent
 LINK = lower(
     LinkChart,
-    Link,
+    ServiceLink,
     LinkState,
     LinkEvent,
     ignore={_S.CURRENT: (_E.TOLD_ALL,)},

@@ -6,9 +6,9 @@ What is said to a client within one input travels in as few frames as its size a
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
-from stablecast.transports.resolution.srs.client import Client
+from stablecast.transports.resolution.srs.client import ServiceClient
 from stablecast.transports.wire import rsocket, srs
-from stablecast.transports.wire.rsocket import Flag, Frame, FrameKind
+from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 MAX_PAYLOAD = 16 * 1024
 """Bytes of records that share a frame."""
@@ -21,7 +21,7 @@ MIN_LIFETIME, MAX_LIFETIME = SECOND, 600 * SECOND
 
 
 @attrs.define
-class Session:
+class ServiceSession:
     """One connection.
 
     Attributes:
@@ -40,9 +40,9 @@ class Session:
     heard_at: int
     lifetime: int = GREETING_TIMEOUT
     set_up: bool = False
-    client: Client | None = None
+    client: ServiceClient | None = None
     stream: int = 0
-    decoder: rsocket.Decoder = attrs.field(factory=rsocket.Decoder)
+    decoder: rsocket.FrameDecoder = attrs.field(factory=rsocket.FrameDecoder)
     records: list[bytes] = attrs.field(factory=list)
     size: int = 0
     spent: int = 0
@@ -79,7 +79,7 @@ class Session:
     def answer(self, message: srs.Message) -> None:
         """Sends a message back on the stream: what stands before it was said before it came."""
         if self.stream:
-            self.send(Frame(FrameKind.PAYLOAD, self.stream, Flag.NEXT, payload=srs.encode(message)))
+            self.send(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=srs.encode(message)))
 
     def take(self) -> bytes:
         """What there is to send."""
@@ -90,4 +90,4 @@ class Session:
     def _pack(self) -> None:
         if self.records:
             payload, self.records, self.size = b"".join(self.records), [], 0
-            self.frames.append(rsocket.encode(Frame(FrameKind.PAYLOAD, self.stream, Flag.NEXT, payload=payload)))
+            self.frames.append(rsocket.encode(Frame(FrameKind.PAYLOAD, self.stream, FrameFlag.NEXT, payload=payload)))

@@ -17,7 +17,7 @@ ANY_PORT = 0
 
 
 @attrs.frozen
-class Domain:
+class AddressDomain:
     """Networks (`10.1.0.0/16`) in which addresses mean the same."""
 
     name: str
@@ -29,7 +29,7 @@ class Domain:
 
 
 @attrs.frozen
-class Rule:
+class AddressRule:
     """One address, and what becomes of it; ports may be `ANY_PORT`."""
 
     address: str
@@ -52,14 +52,14 @@ class Transform:
 
     source: str
     destination: str
-    rules: tuple[Rule, ...]
+    rules: tuple[AddressRule, ...]
 
 
 @attrs.frozen
 class Translation:
     """All domains and rules of a relay; without any, nothing is rewritten."""
 
-    domains: tuple[Domain, ...] = ()
+    domains: tuple[AddressDomain, ...] = ()
     transforms: tuple[Transform, ...] = ()
 
     def domain_of(self, client: str) -> str:
@@ -67,20 +67,20 @@ class Translation:
         address = ipaddress.IPv4Address(client.rpartition(":")[0])
         return next((domain.name for domain in self.domains if domain.holds(address)), "")
 
-    def rules(self, source: str, destination: str) -> tuple[Rule, ...]:
+    def rules(self, source: str, destination: str) -> tuple[AddressRule, ...]:
         """The rules for what goes from one domain to another."""
         transforms = (t for t in self.transforms if (t.source, t.destination) == (source, destination))
         return tuple(rule for transform in transforms for rule in transform.rules)
 
 
-def rewritten(packet: lbmr.Packet, rules: Iterable[Rule]) -> lbmr.Packet:
+def rewritten(packet: lbmr.Packet, rules: Iterable[AddressRule]) -> lbmr.Packet:
     """The packet as the rules have it."""
     rules = tuple(rules)
     tirs = tuple(_rewritten(tir, rules) for tir in packet.advertisements)
     return packet if tirs == packet.advertisements else attrs.evolve(packet, advertisements=tirs)
 
 
-def _rewritten(tir: lbmr.Advertisement, rules: tuple[Rule, ...]) -> lbmr.Advertisement:
+def _rewritten(tir: lbmr.Advertisement, rules: tuple[AddressRule, ...]) -> lbmr.Advertisement:
     transport = tir.transport
     if isinstance(transport, lbmr.TcpTransport | lbmr.LbtruTransport):
         address, port = _translated(transport.address, transport.port, rules)
@@ -88,13 +88,13 @@ def _rewritten(tir: lbmr.Advertisement, rules: tuple[Rule, ...]) -> lbmr.Adverti
     return attrs.evolve(tir, transport=transport, options=tuple(_option(option, rules) for option in tir.options))
 
 
-def _option(option: lbmr.TirOption, rules: tuple[Rule, ...]) -> lbmr.TirOption:
+def _option(option: lbmr.TirOption, rules: tuple[AddressRule, ...]) -> lbmr.TirOption:
     if not isinstance(option, lbmr.ExtendedFunctionality):
         return option
     address, port = _translated(option.source_address, option.source_port, rules)
     return attrs.evolve(option, source_address=address, source_port=port)
 
 
-def _translated(address: str, port: int, rules: tuple[Rule, ...]) -> tuple[str, int]:
+def _translated(address: str, port: int, rules: tuple[AddressRule, ...]) -> tuple[str, int]:
     found = next((rule for rule in rules if rule.matches(address, port)), None)
     return (address, port) if found is None else found.apply(port)

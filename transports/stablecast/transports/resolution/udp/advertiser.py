@@ -15,19 +15,17 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import foreign
-from stablecast.transports.resolution.records import ENDED_TTL, SourceRecord, advertisement, check_topic
+from stablecast.transports.resolution.records import ENDED_TTL, advertisement
 from stablecast.transports.resolution.udp.effects import Transmit
-from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, Heard, RemoveSource
+from stablecast.transports.resolution.udp.inputs import AddSource, AdvertiserInput, RecordsReceived, RemoveSource
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share, size
-from stablecast.transports.resolution.udp.schedule import Rounds
-from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, Limits
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.settings import MAX_SOURCES, ONE_FRAME, AdvertiseOptions, ResolutionLimits
 from stablecast.transports.wire import lbmr
-
-U32 = 1 << 32
 
 FIRST_TTL = 16
 LATER_TTL = 60
@@ -41,7 +39,7 @@ MAX_PATTERNS_REMEMBERED = 64
 
 
 @attrs.frozen
-class Source:
+class AdvertisedSource:
     """A source: its advertisement, its bytes on the wire, and how it is advertised."""
 
     tir: lbmr.Advertisement
@@ -62,18 +60,18 @@ class Advertiser:
 
     instance: bytes
     options: AdvertiseOptions = AdvertiseOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     most_bytes: int = ONE_FRAME
-    sources: dict[int, Source] = attrs.field(factory=dict, init=False)
+    sources: dict[int, AdvertisedSource] = attrs.field(factory=dict, init=False)
     topics: dict[str, list[int]] = attrs.field(factory=dict, init=False)
-    rounds: Rounds[int] = attrs.field(init=False)
+    rounds: TurnSchedule[int] = attrs.field(init=False)
     singles: deque[tuple[lbmr.Advertisement, int]] = attrs.field(factory=lambda: deque(maxlen=MAX_SOURCES), init=False)
     meant: dict[lbmr.WildcardQuery, list[int] | None] = attrs.field(factory=dict, init=False)
     outbox: list[Transmit] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.limits
-        self.rounds = Rounds(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
+        self.rounds = TurnSchedule(Limiter(limits.initial_advertisements), Limiter(limits.sustaining_advertisements))
 
     def __bool__(self) -> bool:
         return bool(self.sources)
@@ -88,8 +86,8 @@ class Advertiser:
             case AddSource():
                 self._add(event, now)
             case RemoveSource():
-                self._remove(_key(event.session_id, event.index), now)
-            case Heard(packet):
+                self._remove(event.key, now)
+            case RecordsReceived(packet):
                 for query in dict.fromkeys(packet.queries):
                     self._answer(query, now)
             case _:
@@ -102,11 +100,7 @@ class Advertiser:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = self.rounds.next()
-        if not self.singles:
-            return due
-        opens = self.rounds.initial.opens()
-        return opens if due is None else min(due, opens)
+        return soonest(self.rounds.next(), self.rounds.initial.opens() if self.singles else None)
 
     def take_effects(self) -> list[Transmit]:
         """What to do, in order."""
@@ -125,23 +119,13 @@ class Advertiser:
 
     def find(self, event: RemoveSource) -> lbmr.Advertisement | None:
         """The advertisement of a source."""
-        source = self.sources.get(_key(event.session_id, event.index))
+        source = self.sources.get(event.key)
         return None if source is None else source.tir
 
     def _add(self, event: AddSource, now: int) -> None:
-        check_topic(event.topic)
-        if not (0 <= event.session_id < U32 and 0 <= event.index < U32):
-            raise MisuseError(f"session ID {event.session_id} and index {event.index} must be 32-bit numbers")
-        key = _key(event.session_id, event.index)
-        if key in self.sources:
-            raise MisuseError(f"session {event.session_id:#x} has a source with index {event.index} already")
-        if len(self.sources) == MAX_SOURCES:
-            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
-        record = SourceRecord(
-            event.address, event.session_id, event.index, event.request_address, event.persistent, self.instance
-        )
-        tir = advertisement(event.topic, record, LATER_TTL)
-        source = self.sources[key] = Source(tir, size(tir), event.options or self.options)
+        event.check(self.sources)
+        key, tir = event.key, advertisement(event.topic, event.record(self.instance), LATER_TTL)
+        source = self.sources[key] = AdvertisedSource(tir, size(tir), event.options or self.options)
         self.topics.setdefault(event.topic, []).append(key)
         self.meant.clear()
         if source.options.at_creation:
@@ -196,7 +180,3 @@ class Advertiser:
     def _transmit(self, keys: Iterable[int]) -> None:
         records = ((source.tir, source.octets) for source in map(self.sources.__getitem__, keys))
         self.outbox += (Transmit(advertisements=group) for group in share(records, self.most_bytes))
-
-
-def _key(session_id: int, index: int) -> int:
-    return session_id << 32 | index

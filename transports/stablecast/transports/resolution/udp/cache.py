@@ -17,7 +17,7 @@ Key = tuple[str, str, int, int]
 
 
 @attrs.define
-class Cache:
+class SourceCache:
     """Sources by topic; the one not heard of for the longest time first.
 
     Attributes:

@@ -11,9 +11,10 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.machine.seeded import Seeded
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.records import ENDED_TTL, check_instance
 from stablecast.transports.resolution.udp.advertiser import Advertiser
-from stablecast.transports.resolution.udp.carriers import Carrier
+from stablecast.transports.resolution.udp.carriers import Carrier, Relays
 from stablecast.transports.resolution.udp.effects import (
     ContextEffect,
     Listen,
@@ -33,22 +34,21 @@ from stablecast.transports.resolution.udp.inputs import (
     ContextInput,
     DatagramArrived,
     ForgetName,
-    Heard,
-    Lost,
     NameAlive,
+    RecordsReceived,
     RemoveName,
     RemovePattern,
     RemoveReceiver,
     RemoveSource,
     Resolved,
+    SourceLost,
     Unresolved,
     Wake,
 )
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.querier import Interest, Querier
-from stablecast.transports.resolution.udp.relay_choice import Relays
+from stablecast.transports.resolution.udp.querier import Querier, WantedTopic
 from stablecast.transports.resolution.udp.settings import SAFE, ResolutionConfig
-from stablecast.transports.resolution.udp.store_names import Names
+from stablecast.transports.resolution.udp.store_names import StoreNames
 from stablecast.transports.wire import lbmr
 from stablecast.transports.wire.errors import WireError
 
@@ -94,7 +94,7 @@ class ResolutionContext:
     config: ResolutionConfig
     advertiser: Advertiser
     querier: Querier
-    names: Names
+    names: StoreNames
     domain: int = attrs.field(default=0, init=False)
     trailer: tuple[lbmr.PacketOption, ...] = attrs.field(init=False)
     wakes: list[tuple[int, int, Wake]] = attrs.field(factory=list, init=False)
@@ -114,7 +114,7 @@ class ResolutionContext:
             config,
             Advertiser(instance, config.advertise, config.limits, config.datagrams.most_sent),
             Querier(config.query, config.patterns, config.limits, config.cache, config.datagrams.most_sent),
-            Names(instance, config.names),
+            StoreNames(instance, config.names),
         )
 
     @classmethod
@@ -144,7 +144,15 @@ class ResolutionContext:
                 self.advertiser.receive(event, now)
             case RemoveSource():
                 self._remove_source(event, now)
-            case AddReceiver() | RemoveReceiver() | AddPattern() | RemovePattern() | Resolved() | Unresolved() | Lost():
+            case (
+                AddReceiver()
+                | RemoveReceiver()
+                | AddPattern()
+                | RemovePattern()
+                | Resolved()
+                | Unresolved()
+                | SourceLost()
+            ):
                 self.querier.receive(event, now)
             case AddName() | RemoveName() | AskName() | ForgetName() | NameAlive():
                 self.names.receive(event, now)
@@ -169,12 +177,8 @@ class ResolutionContext:
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
         machines = (self.advertiser, self.querier, self.names)
-        due = [
-            self.carrier.next(),
-            *(machine.next_timeout() for machine in machines),
-            *(due for due, _, _ in self.wakes),
-        ]
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        wakes = (due for due, _, _ in self.wakes)
+        return soonest(self.carrier.next(), *(machine.next_timeout() for machine in machines), *wakes)
 
     def take_effects(self) -> list[ContextEffect]:
         """What to do, in order."""
@@ -197,7 +201,7 @@ class ResolutionContext:
         interest = self.querier.interests.get(topic)
         return "nobody wants it" if interest is None else self._why(topic, interest)
 
-    def _why(self, topic: str, interest: Interest) -> str:
+    def _why(self, topic: str, interest: WantedTopic) -> str:
         if interest.known:
             return f"{len(interest.known)} sources are known, none could be joined"
         if complaint := self.carrier.complaint():
@@ -236,8 +240,8 @@ class ResolutionContext:
         domain = self._learn_domain(packet.options)
         match packet:
             case lbmr.Packet():
-                self.advertiser.receive(Heard(packet), now)
-                self.querier.receive(Heard(packet), now)
+                self.advertiser.receive(RecordsReceived(packet), now)
+                self.querier.receive(RecordsReceived(packet), now)
             case lbmr.ContextInfo():
                 self.names.heard(packet, domain, now)
             case lbmr.ResolutionRequest(flags=flags):
@@ -330,7 +334,7 @@ class ResolutionContext:
 
     def _hear_ourselves(self, tirs: tuple[lbmr.Advertisement, ...], now: int) -> None:
         packet = lbmr.Packet(lbmr.PacketKind.NORMAL, (), tirs, self.trailer)
-        self.querier.receive(Heard(packet), now)
+        self.querier.receive(RecordsReceived(packet), now)
 
     def _transmit(self, said: Transmit, now: int) -> None:
         pattern = said.queries and isinstance(said.queries[0], lbmr.WildcardQuery)

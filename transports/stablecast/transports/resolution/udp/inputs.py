@@ -1,9 +1,15 @@
 """Inputs of the resolution machines. Addresses are `ip:port`, times nanoseconds."""
 
+from collections.abc import Collection
+
 import attrs
 
-from stablecast.transports.resolution.udp.settings import AdvertiseOptions, PatternOptions, QueryOptions
+from stablecast.core.errors import MisuseError
+from stablecast.transports.resolution.records import SourceRecord, check_topic
+from stablecast.transports.resolution.udp.settings import MAX_SOURCES, AdvertiseOptions, PatternOptions, QueryOptions
 from stablecast.transports.wire import lbmr
+
+U32_END = 1 << 32
 
 
 @attrs.frozen
@@ -23,13 +29,37 @@ class AddSource:
     persistent: bool
     options: AdvertiseOptions | None = None
 
+    @property
+    def key(self) -> int:
+        """The session ID and the index in one number."""
+        return self.session_id << 32 | self.index
+
+    def check(self, sources: Collection[int]) -> None:
+        """Raise MisuseError if a context with these sources, by key, cannot have this one as well."""
+        check_topic(self.topic)
+        if not (0 <= self.session_id < U32_END and 0 <= self.index < U32_END):
+            raise MisuseError(f"session ID {self.session_id} and index {self.index} must be 32-bit numbers")
+        if self.key in sources:
+            raise MisuseError(f"session {self.session_id:#x} has a source with index {self.index} already")
+        if len(sources) == MAX_SOURCES:
+            raise MisuseError(f"a context has at most {MAX_SOURCES} sources: remove one or use another context")
+
+    def record(self, instance: bytes) -> SourceRecord:
+        """Return the record of this source in the context `instance`."""
+        return SourceRecord(self.address, self.session_id, self.index, self.request_address, self.persistent, instance)
+
 
 @attrs.frozen
 class RemoveSource:
-    """A source is gone; unknown ones are ignored."""
+    """A source of the context is closed. An unknown source is ignored."""
 
     session_id: int
     index: int
+
+    @property
+    def key(self) -> int:
+        """The session ID and the index in one number, as in `AddSource`."""
+        return self.session_id << 32 | self.index
 
 
 @attrs.frozen
@@ -87,7 +117,7 @@ class Unresolved:
 
 
 @attrs.frozen
-class Lost:
+class SourceLost:
     """The session of one source of `topic` is over: it does not count as known any more."""
 
     topic: str
@@ -145,7 +175,7 @@ class Wake:
 
 
 @attrs.frozen
-class Heard:
+class RecordsReceived:
     """Records from the resolution domain, for the two halves of a context."""
 
     packet: lbmr.Packet
@@ -160,7 +190,8 @@ class DatagramArrived:
 
 
 NameInput = AddName | RemoveName | AskName | ForgetName | NameAlive
-TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | Lost
-AdvertiserInput = AddSource | RemoveSource | Heard
-QuerierInput = TopicInput | Heard
-ContextInput = AddSource | RemoveSource | TopicInput | NameInput | Wake | DatagramArrived
+TopicInput = AddReceiver | RemoveReceiver | AddPattern | RemovePattern | Resolved | Unresolved | SourceLost
+AdvertiserInput = AddSource | RemoveSource | RecordsReceived
+QuerierInput = TopicInput | RecordsReceived
+ResolutionInput = AddSource | RemoveSource | TopicInput
+ContextInput = ResolutionInput | NameInput | Wake | DatagramArrived

@@ -8,7 +8,7 @@ first record in it, so that what waits goes out in ten bursts a second and no se
 import attrs
 
 from stablecast.core.machine.units import MILLISECOND
-from stablecast.transports.resolution.udp.settings import Limit
+from stablecast.transports.resolution.udp.settings import RateLimit
 
 INTERVAL = 100 * MILLISECOND
 """The share of a second that is looked at."""
@@ -20,7 +20,7 @@ PER_SECOND = 10
 class Limiter:
     """The use of one limit; times in nanoseconds."""
 
-    limit: Limit
+    limit: RateLimit
     ends: int = attrs.field(default=0, init=False)
     records: int = attrs.field(default=0, init=False)
     bits: int = attrs.field(default=0, init=False)

@@ -14,7 +14,7 @@ from enum import IntEnum
 import attrs
 
 from stablecast.core.machine.chart import Chart, States, fire, lower
-from stablecast.transports.resolution.udp.settings import Pace
+from stablecast.transports.resolution.udp.settings import PhasePace
 
 
 class Phase(IntEnum):
@@ -71,7 +71,7 @@ def on_grid(instant: int, tick: int) -> int:
 
 
 @attrs.define
-class Topic:
+class TopicTurns:
     """The turns of one topic; times in nanoseconds.
 
     Attributes:
@@ -84,7 +84,7 @@ class Topic:
         seen: When its turn was first found due, while it waits for its limit; else NEVER.
     """
 
-    pace: Pace
+    pace: PhasePace
     octets: int
     state: Phase = Phase.QUIESCENT
     due: int = NEVER
@@ -179,7 +179,7 @@ _P = Phase
 _E = PhaseEvent
 PHASES = lower(
     PhaseChart,
-    Topic,
+    TopicTurns,
     Phase,
     PhaseEvent,
     ignore={_P.QUIESCENT: (_E.ENOUGH,)},

@@ -15,6 +15,7 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.resolution.patterns import expression
 from stablecast.transports.resolution.records import (
     ENDED_TTL,
@@ -23,31 +24,31 @@ from stablecast.transports.resolution.records import (
     source_record,
     topic_bytes,
 )
-from stablecast.transports.resolution.udp.cache import Cache
+from stablecast.transports.resolution.udp.cache import SourceCache
 from stablecast.transports.resolution.udp.effects import Discovered, NoSource, QuerierEffect, Transmit, Withdrawn
 from stablecast.transports.resolution.udp.inputs import (
     AddPattern,
     AddReceiver,
-    Heard,
-    Lost,
     QuerierInput,
+    RecordsReceived,
     RemovePattern,
     RemoveReceiver,
     Resolved,
+    SourceLost,
     Unresolved,
 )
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
 from stablecast.transports.resolution.udp.record_batches import share
-from stablecast.transports.resolution.udp.schedule import Rounds
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
 from stablecast.transports.resolution.udp.settings import (
     MAX_PATTERNS,
     MAX_TOPICS,
     ONE_FRAME,
     CacheOptions,
-    Limits,
     PatternOptions,
     QueryOptions,
+    ResolutionLimits,
 )
 from stablecast.transports.wire import lbmr
 
@@ -59,7 +60,7 @@ Known = tuple[str, int, int]
 
 
 @attrs.define
-class Interest:
+class WantedTopic:
     """One wanted topic.
 
     Attributes:
@@ -79,7 +80,7 @@ class Interest:
 
 
 @attrs.define
-class Pattern:
+class WantedPattern:
     """One wanted pattern."""
 
     query: lbmr.WildcardQuery
@@ -93,24 +94,24 @@ class Querier:
 
     options: QueryOptions = QueryOptions()
     pattern_options: PatternOptions = PatternOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     cache_options: CacheOptions = CacheOptions()
     most_bytes: int = ONE_FRAME
-    interests: dict[str, Interest] = attrs.field(factory=dict, init=False)
-    patterns: dict[str, Pattern] = attrs.field(factory=dict, init=False)
+    interests: dict[str, WantedTopic] = attrs.field(factory=dict, init=False)
+    patterns: dict[str, WantedPattern] = attrs.field(factory=dict, init=False)
     leaving: dict[str, None] = attrs.field(factory=dict, init=False)
-    cache: Cache = attrs.field(init=False)
-    rounds: Rounds[str] = attrs.field(init=False)
-    pattern_rounds: Rounds[str] = attrs.field(init=False)
+    cache: SourceCache = attrs.field(init=False)
+    rounds: TurnSchedule[str] = attrs.field(init=False)
+    pattern_rounds: TurnSchedule[str] = attrs.field(init=False)
     outbox: list[QuerierEffect] = attrs.field(factory=list, init=False)
     unusable: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.limits
-        self.cache = Cache(self.cache_options)
-        self.rounds = Rounds(Limiter(limits.initial_queries), Limiter(limits.sustaining_queries))
+        self.cache = SourceCache(self.cache_options)
+        self.rounds = TurnSchedule(Limiter(limits.initial_queries), Limiter(limits.sustaining_queries))
         patterns = Limiter(limits.pattern_queries)
-        self.pattern_rounds = Rounds(patterns, patterns)
+        self.pattern_rounds = TurnSchedule(patterns, patterns)
 
     def __bool__(self) -> bool:
         return bool(self.interests or self.patterns)
@@ -134,9 +135,9 @@ class Querier:
                 self._on_resolved(topic)
             case Unresolved(topic):
                 self._on_unresolved(topic, now)
-            case Lost():
+            case SourceLost():
                 self._on_lost(event, now)
-            case Heard(packet):
+            case RecordsReceived(packet):
                 for tir in packet.advertisements:
                     self._on_advertisement(tir, packet, now)
             case _:
@@ -155,8 +156,7 @@ class Querier:
 
     def next_timeout(self) -> int | None:
         """When `handle_timeout` is due, in nanoseconds."""
-        due = (self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
 
     def take_effects(self) -> list[QuerierEffect]:
         """What to do, in order."""
@@ -187,7 +187,7 @@ class Querier:
         if topic not in self.interests and len(self.interests) == MAX_TOPICS:
             raise MisuseError(f"a context receives at most {MAX_TOPICS} topics: remove one or use another context")
         self.leaving.pop(topic, None)
-        interest = self.interests[topic] = Interest(event.options or self.options, wanted=True, since=now)
+        interest = self.interests[topic] = WantedTopic(event.options or self.options, wanted=True, since=now)
         self.rounds.begin(topic, interest.options.pace, len(topic_bytes(topic)) + 1, now)
         self._report_known(topic, interest)
 
@@ -203,7 +203,7 @@ class Querier:
             raise MisuseError(f"a context receives at most {MAX_PATTERNS} patterns: remove one or use another context")
         query = lbmr.WildcardQuery(event.kind, event.pattern)
         options = event.options or self.pattern_options
-        self.patterns[event.pattern] = Pattern(query, found, options)
+        self.patterns[event.pattern] = WantedPattern(query, found, options)
         self.pattern_rounds.begin(event.pattern, options.pace, len(topic_bytes(event.pattern)) + 2, now)
         for topic in self.cache.matching(found):
             interest = self.interests.get(topic) or self._adopt(topic, now)
@@ -217,11 +217,11 @@ class Querier:
                 if not self._is_matched(topic):
                     self._drop(topic)
 
-    def _adopt(self, topic: str, now: int) -> Interest:
+    def _adopt(self, topic: str, now: int) -> WantedTopic:
         """A pattern means the topic: it is wanted, and not asked for as long as it has sources."""
         options = next(pattern.options for pattern in self.patterns.values() if pattern.expression.search(topic))
         query = attrs.evolve(self.options, report_after=options.report_after)
-        interest = self.interests[topic] = Interest(query, wanted=False, since=now)
+        interest = self.interests[topic] = WantedTopic(query, wanted=False, since=now)
         self.rounds.begin(topic, query.pace, len(topic_bytes(topic)) + 1, now)
         self.rounds.enough(topic)
         return interest
@@ -250,7 +250,7 @@ class Querier:
             self.cache.forget_topic(topic)
             self.rounds.asked(topic, now, answered=False)
 
-    def _on_lost(self, event: Lost, now: int) -> None:
+    def _on_lost(self, event: SourceLost, now: int) -> None:
         interest = self.interests.get(event.topic)
         if interest is None:
             return
@@ -258,7 +258,7 @@ class Querier:
             if (session_id, index) == (event.session_id, event.index):
                 self._lose(event.topic, interest, SourceRecord(address, session_id, index), now)
 
-    def _lose(self, topic: str, interest: Interest, record: SourceRecord, now: int) -> None:
+    def _lose(self, topic: str, interest: WantedTopic, record: SourceRecord, now: int) -> None:
         """A source is known no more: ask for others, as after every end of a source."""
         del interest.known[record.address, record.session_id, record.index]
         self.cache.forget(topic, record)
@@ -274,7 +274,7 @@ class Querier:
                 self.leaving[topic] = None
         self._rest(topic, interest)
 
-    def _rest(self, topic: str, interest: Interest) -> None:
+    def _rest(self, topic: str, interest: WantedTopic) -> None:
         """A topic that is resolved as far as was asked for is not asked for."""
         resolved = interest.options.until_resolved and interest.since is None
         if resolved and self.rounds.phase(topic) is Phase.SUSTAINING:
@@ -311,11 +311,11 @@ class Querier:
             self._lose(topic, interest, record, now)
             self.outbox.append(Withdrawn(topic, record))
 
-    def _report_known(self, topic: str, interest: Interest) -> None:
+    def _report_known(self, topic: str, interest: WantedTopic) -> None:
         for record in self.cache.of(topic):
             self._report(topic, interest, record)
 
-    def _report(self, topic: str, interest: Interest, record: SourceRecord) -> None:
+    def _report(self, topic: str, interest: WantedTopic, record: SourceRecord) -> None:
         known = (record.address, record.session_id, record.index)
         if known in interest.known:
             return

@@ -10,7 +10,7 @@ dropped, and makes nobody a client.
 import attrs
 
 from stablecast.core.machine.units import SECOND
-from stablecast.transports.resolution.udp.address_translation import Rule, Translation, rewritten
+from stablecast.transports.resolution.udp.address_translation import AddressRule, Translation, rewritten
 from stablecast.transports.resolution.udp.effects import RelayEffect, Remark, SendCopies, SendDatagram
 from stablecast.transports.resolution.udp.inputs import DatagramArrived
 from stablecast.transports.resolution.udp.phases import on_grid
@@ -151,7 +151,7 @@ class RelayMachine:
                 self.counted.copies += len(others)
                 self.outbox.append(SendCopies(others, data))
 
-    def _translated(self, data: bytes, packet: lbmr.AnyPacket | None, rules: tuple[Rule, ...]) -> bytes:
+    def _translated(self, data: bytes, packet: lbmr.AnyPacket | None, rules: tuple[AddressRule, ...]) -> bytes:
         if not rules or not isinstance(packet, lbmr.Packet):
             return data
         changed = rewritten(packet, rules)

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 import attrs
 
 from stablecast.transports.resolution.udp.limiter import Limiter
-from stablecast.transports.resolution.udp.phases import NEVER, Phase, Topic
-from stablecast.transports.resolution.udp.settings import Pace
+from stablecast.transports.resolution.udp.phases import NEVER, Phase, TopicTurns
+from stablecast.transports.resolution.udp.settings import PhasePace
 
 KeyT = TypeVar("KeyT", int, str)
 
@@ -22,7 +22,7 @@ STALE_TURNS = 64
 
 
 @attrs.define
-class Rounds(Generic[KeyT]):
+class TurnSchedule(Generic[KeyT]):
     """The turns of all topics of one kind.
 
     Attributes:
@@ -34,7 +34,7 @@ class Rounds(Generic[KeyT]):
 
     initial: Limiter
     sustaining: Limiter
-    topics: dict[KeyT, Topic] = attrs.field(factory=dict, init=False)
+    topics: dict[KeyT, TopicTurns] = attrs.field(factory=dict, init=False)
     calendar: dict[int, list[KeyT]] = attrs.field(factory=dict, init=False)
     instants: list[int] = attrs.field(factory=list, init=False)
     waiting: dict[Phase, deque[KeyT]] = attrs.field(init=False)
@@ -43,9 +43,9 @@ class Rounds(Generic[KeyT]):
     def __attrs_post_init__(self) -> None:
         self.waiting = {Phase.INITIAL: deque(), Phase.SUSTAINING: deque()}
 
-    def begin(self, key: KeyT, pace: Pace, octets: int, now: int) -> None:
+    def begin(self, key: KeyT, pace: PhasePace, octets: int, now: int) -> None:
         """`key` is new, or anew: it enters its first phase, its first turn comes at the next tick."""
-        topic = self.topics[key] = Topic(pace, octets)
+        topic = self.topics[key] = TopicTurns(pace, octets)
         topic.begin(now)
         self._plan(key, topic)
 
@@ -122,7 +122,7 @@ class Rounds(Generic[KeyT]):
                     topic.seen = now
                     self.waiting[topic.state].append(key)
 
-    def _plan(self, key: KeyT, topic: Topic) -> None:
+    def _plan(self, key: KeyT, topic: TopicTurns) -> None:
         if topic.due != NEVER:
             keys = self.calendar.get(topic.due)
             if keys is None:

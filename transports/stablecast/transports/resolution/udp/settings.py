@@ -1,6 +1,6 @@
 """What can be set about resolution over UDP; times in nanoseconds. The documented strategies are in `presets`.
 
-Values that differ per topic are given with the source or the receiver (T-003); `Limits` is of the context.
+Values that differ per topic are given with the source or the receiver (T-003); `ResolutionLimits` is of the context.
 """
 
 import attrs
@@ -29,7 +29,7 @@ DOCUMENTED_DATAGRAM = 8_192
 
 
 @attrs.frozen
-class Pace:
+class PhasePace:
     """The phases of one topic.
 
     Attributes:
@@ -51,18 +51,18 @@ class Pace:
     sustaining: int = 0
 
 
-ADVERTISING = Pace(tick=10 * MILLISECOND, shortest=10 * MILLISECOND, longest=500 * MILLISECOND)
+ADVERTISING = PhasePace(tick=10 * MILLISECOND, shortest=10 * MILLISECOND, longest=500 * MILLISECOND)
 """0, 10, 30, 70, 150, 310, 630, 1130 ms, then every 500 ms to 5130 ms; then every second (T-102, T-103, T-109)."""
 
-QUERYING = Pace(tick=20 * MILLISECOND, shortest=20 * MILLISECOND, longest=200 * MILLISECOND)
+QUERYING = PhasePace(tick=20 * MILLISECOND, shortest=20 * MILLISECOND, longest=200 * MILLISECOND)
 """0, 20, 60, 140, 300, 500 ms, then every 200 ms to 5100 ms; then every second (T-107, T-112)."""
 
-PATTERN_QUERYING = Pace(
+PATTERN_QUERYING = PhasePace(
     tick=30 * MILLISECOND, shortest=50 * MILLISECOND, longest=SECOND, initial=60 * SECOND, sustain=0
 )
 """0, 50, 150, 350, 750, 1550 ms on a grid of 30 ms, then every second; there is no sustaining phase (T-032)."""
 
-NAMING = Pace(tick=100 * MILLISECOND, shortest=100 * MILLISECOND, longest=SECOND, initial=0, sustain=0)
+NAMING = PhasePace(tick=100 * MILLISECOND, shortest=100 * MILLISECOND, longest=SECOND, initial=0, sustain=0)
 """0, 100, 300, 700, 1500 ms, then every second until the name is resolved (T-205)."""
 
 
@@ -76,7 +76,7 @@ class AdvertiseOptions:
         at_end: Say it when the source is no more (best effort; T-015).
     """
 
-    pace: Pace = ADVERTISING
+    pace: PhasePace = ADVERTISING
     at_creation: bool = True
     at_once: bool = True
     at_end: bool = False
@@ -92,7 +92,7 @@ class QueryOptions:
         report_after: Unanswered queries after which `NoSource` is reported; 0: never.
     """
 
-    pace: Pace = QUERYING
+    pace: PhasePace = QUERYING
     enough: int = 10_000_000
     until_resolved: bool = True
     report_after: int = 0
@@ -107,13 +107,13 @@ class PatternOptions:
         linger: How long it stays then.
     """
 
-    pace: Pace = attrs.field(default=attrs.evolve(PATTERN_QUERYING, initial=0))
+    pace: PhasePace = attrs.field(default=attrs.evolve(PATTERN_QUERYING, initial=0))
     report_after: int = 10
     linger: int = SECOND
 
 
 @attrs.frozen
-class Limit:
+class RateLimit:
     """How much may be said of one kind in a second, by the whole context; 0: no limit."""
 
     records: int = 0
@@ -121,14 +121,14 @@ class Limit:
 
 
 @attrs.frozen
-class Limits:
+class ResolutionLimits:
     """The limits of a context, as documented (T-104, T-108, T-111, T-114)."""
 
-    initial_advertisements: Limit = Limit(records=1_000)
-    sustaining_advertisements: Limit = Limit()
-    initial_queries: Limit = Limit(records=1_000)
-    sustaining_queries: Limit = Limit()
-    pattern_queries: Limit = Limit()
+    initial_advertisements: RateLimit = RateLimit(records=1_000)
+    sustaining_advertisements: RateLimit = RateLimit()
+    initial_queries: RateLimit = RateLimit(records=1_000)
+    sustaining_queries: RateLimit = RateLimit()
+    pattern_queries: RateLimit = RateLimit()
 
 
 @attrs.frozen
@@ -179,7 +179,7 @@ class NameOptions:
         activity_timeout: Silence of a resolved name after which it is asked for again.
     """
 
-    pace: Pace = NAMING
+    pace: PhasePace = NAMING
     activity_timeout: int = 60 * SECOND
 
 
@@ -211,7 +211,7 @@ class ResolutionConfig:
     advertise: AdvertiseOptions = AdvertiseOptions()
     query: QueryOptions = QueryOptions()
     patterns: PatternOptions = PatternOptions()
-    limits: Limits = Limits()
+    limits: ResolutionLimits = ResolutionLimits()
     cache: CacheOptions = CacheOptions()
     names: NameOptions = NameOptions()
     relays: RelayTimes = RelayTimes()

@@ -11,14 +11,15 @@ from typing import assert_never
 import attrs
 
 from stablecast.core.errors import MisuseError
+from stablecast.core.machine.timers import soonest
 from stablecast.transports.codec.places import split
 from stablecast.transports.resolution.records import check_topic
 from stablecast.transports.resolution.udp.effects import NameEffect, NameFound, NameLost, Remark, Tell
 from stablecast.transports.resolution.udp.inputs import AddName, AskName, ForgetName, NameAlive, NameInput, RemoveName
 from stablecast.transports.resolution.udp.limiter import Limiter
 from stablecast.transports.resolution.udp.phases import Phase
-from stablecast.transports.resolution.udp.schedule import Rounds
-from stablecast.transports.resolution.udp.settings import Limit, NameOptions
+from stablecast.transports.resolution.udp.schedule import TurnSchedule
+from stablecast.transports.resolution.udp.settings import NameOptions, RateLimit
 from stablecast.transports.wire import lbmr
 
 MAX_NAMES = 1_024
@@ -27,12 +28,12 @@ MAX_NAMES = 1_024
 MAX_NAME_BYTES = 230
 """Length of the name of a store: its packet tells its own length in one byte."""
 
-UNLIMITED = Limit(records=0, bits=0)
+UNLIMITED = RateLimit(records=0, bits=0)
 _INFO = lbmr.ContextInfo
 
 
 @attrs.define
-class Asked:
+class NameSearch:
     """A name that is looked for.
 
     Attributes:
@@ -49,7 +50,7 @@ class Asked:
 
 
 @attrs.define
-class Names:
+class StoreNames:
     """The names that one context has and looks for.
 
     Attributes:
@@ -60,13 +61,13 @@ class Names:
     instance: bytes
     options: NameOptions = NameOptions()
     own: dict[str, str] = attrs.field(factory=dict, init=False)
-    asked: dict[str, Asked] = attrs.field(factory=dict, init=False)
-    rounds: Rounds[str] = attrs.field(init=False)
+    asked: dict[str, NameSearch] = attrs.field(factory=dict, init=False)
+    rounds: TurnSchedule[str] = attrs.field(init=False)
     outbox: list[NameEffect] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         limiter = Limiter(UNLIMITED)
-        self.rounds = Rounds(limiter, limiter)
+        self.rounds = TurnSchedule(limiter, limiter)
 
     def __bool__(self) -> bool:
         return bool(self.own or self.asked)
@@ -87,7 +88,7 @@ class Names:
                 self.own.pop(name, None)
             case AskName(name):
                 self._check(name, self.asked)
-                self.asked[name] = Asked()
+                self.asked[name] = NameSearch()
                 self.rounds.begin(name, self.options.pace, 0, now)
             case ForgetName(name):
                 self.asked.pop(name, None)
@@ -127,8 +128,7 @@ class Names:
         """When `handle_timeout` is due, in nanoseconds."""
         timeout = self.options.activity_timeout
         due = [asked.heard_at + timeout for asked in self.asked.values() if asked.instance]
-        turn = self.rounds.next()
-        return min(due if turn is None else [*due, turn], default=None)
+        return soonest(self.rounds.next(), *due)
 
     def wake(self, now: int, *, queries: bool, names: bool) -> None:
         """Somebody asks to speak again of what went quiet (T26)."""
@@ -145,7 +145,7 @@ class Names:
         effects, self.outbox = self.outbox, []
         return effects
 
-    def _on_told(self, name: str, asked: Asked, info: lbmr.ContextInfo, domain: int, now: int) -> None:
+    def _on_told(self, name: str, asked: NameSearch, info: lbmr.ContextInfo, domain: int, now: int) -> None:
         address = f"{info.address}:{info.port}"
         if info.instance == asked.before and now < asked.before_until:
             where = f"at {asked.address} and at {address}"
@@ -169,7 +169,7 @@ class Names:
     def _remark(self, text: str, *, warning: bool) -> None:
         self.outbox.append(Remark(text, warning))
 
-    def _check(self, name: str, among: dict[str, str] | dict[str, Asked]) -> None:
+    def _check(self, name: str, among: dict[str, str] | dict[str, NameSearch]) -> None:
         check_topic(name)
         if len(name.encode()) > MAX_NAME_BYTES:
             raise MisuseError(f"the name of a store has at most {MAX_NAME_BYTES} bytes, not as many as {name!r}")
