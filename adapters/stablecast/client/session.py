@@ -108,7 +108,7 @@ class ClientSession:
         self._left = asyncio.Event()
         self._consumed: tuple[int, int] | None = None
         self._machine = ReceiverSession.create(config)
-        self._goes_on = self._machine.arrivals.goes_on
+        self._goes_on = self._machine.advance
         self._driver = self._drive(self._machine, trace)
         self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
 
@@ -155,11 +155,7 @@ class ClientSession:
     def recovering(self) -> bool:
         """Return True while the stores may still deliver messages."""
         machine = self._machine
-        return (
-            not self._stopped
-            and machine.state is ReceiverState.ACTIVE
-            and bool(machine.requests or machine.window.missing())
-        )
+        return not self._stopped and machine.state is ReceiverState.ACTIVE and machine.recovering
 
     def outranks(self, info: SourceInfo) -> bool:
         """Return True if this session is with a later life of the source that announces itself."""
@@ -270,7 +266,7 @@ class ClientSession:
         while self._consumed is not None:
             (first, last), self._consumed = self._consumed, None
             if self._closed:
-                self._machine.lives.on_consumed(first, last + 1)
+                self._machine.record_consumed(first, last + 1)
             else:
                 self._driver.feed(Consumed(first, last))
 
@@ -394,7 +390,7 @@ class ClientSession:
 
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver the messages that a run of pieces completes."""
-        self._pieces.floor = self._machine.window.start
+        self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_where_stores_said
         wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._drop_useless()

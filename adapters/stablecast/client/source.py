@@ -540,7 +540,7 @@ class Source:
             return (0, self._credit_bytes)
         if not self._blocking:
             return (NO_LIMIT, NO_LIMIT)
-        reported = machine.window.next
+        reported = machine.next_number
         room = machine.credit_bytes
         size = NO_LIMIT if room is None else room - self._out.bytes_from(reported)
         return (machine.credit_messages - (self._out.next - reported), size)
@@ -564,7 +564,7 @@ class Source:
         stores always raises Closed.
         """
         self.flush()
-        for piece in range(self._machine.window.large.first_of(number), number + 1):
+        for piece in range(self._machine.first_piece(number), number + 1):
             await self._stability.wait(piece)
 
     @property

@@ -62,12 +62,12 @@ def test_one_to_five_services(count: int) -> None:
         (source(index=-1), "32-bit"),
         (AddSource("orders", "here", 1, 1, "", persistent=False), "ip:port"),
         (AddReceiver("x" * 247), "topic name"),
-        (AddPattern("("), "is none"),
+        (AddPattern("("), "is malformed"),
         (AddPattern(""), "1 to 254 bytes"),
         (AddPattern("x" * 255), "1 to 254 bytes"),
         (AddPattern("a\0"), "without NUL"),
-        (AddPattern("\udcff"), "is none"),
-        (AddPattern("a{99999999999}"), "is none"),
+        (AddPattern("\udcff"), "is malformed"),
+        (AddPattern("a{99999999999}"), "is malformed"),
     ],
 )
 def test_what_cannot_be_written_is_the_callers_mistake(event: Any, told: str) -> None:
@@ -159,7 +159,7 @@ def test_why_a_receiver_has_no_session() -> None:
     played = SrsDomain()
     context = played.context("context")
     context.receive(AddReceiver("orders"), 0)
-    assert context.why("orders") == f"no service keeps us informed at {SRS}"
+    assert context.why("orders") == f"no service is connected and current at {SRS}"
     played = domain()
     context = played.context("context")
     played.feed("context", AddReceiver("orders"))

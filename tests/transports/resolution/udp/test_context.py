@@ -264,7 +264,7 @@ def test_a_group_is_joined_when_there_is_something_to_resolve() -> None:
 
 def test_a_group_that_nobody_else_is_in() -> None:
     context = ResolutionContext.create(b"instance", MulticastGroup())
-    assert context.why("orders") == "nobody wants it"
+    assert context.why("orders") == "no receiver wants it"
     context.receive(AddReceiver("orders"), 0)
     assert context.why("orders") == f"no other context was heard in the group {DEFAULT_GROUP}"
 

@@ -36,27 +36,27 @@ FLAGS = h.ExtendedOption.IGNORE | h.ExtendedOption.IGNORE_SUBTYPE
 
 
 def encode_option(subtype: int, data: bytes) -> tuple[h.Header, ...]:
-    """The headers of an option; none without data."""
+    """Return the headers of an option; none if there are no data."""
     size = h.ExtendedOption.MAX_DATA
     pieces = (data[offset : offset + size] for offset in range(0, len(data), size))
     return tuple(h.ExtendedOption(flags=FLAGS, subtype=subtype, data=piece) for piece in pieces)
 
 
 def find_option(message: lbmc.Message, subtype: int) -> bytes:
-    """The data of an option, empty where the message has none."""
+    """Return the data of an option; empty if the message has none."""
     options = (header for header in message.headers if isinstance(header, h.ExtendedOption))
     return b"".join(option.data for option in options if option.subtype == subtype)
 
 
 def encode_lives(term: int, lives_term: int, lives: tuple[Life, ...]) -> tuple[h.Header, ...]:
-    """The headers of a history; none where there is nothing to tell."""
+    """Return the headers of a history; none if it is empty."""
     if not term and not lives_term and not lives:
         return ()
     return encode_option(HISTORY, HISTORY_TERMS.pack(term, lives_term) + b"".join(LIFE.pack(*life) for life in lives))
 
 
 def decode_lives(message: lbmc.Message) -> tuple[int, tuple[Life, ...], int]:
-    """Term, history, and the term of the history; nothing where the message has none. Raises WireError."""
+    """Return term, history, and the term of the history; zeros if the message has none. Raises WireError."""
     data = find_option(message, HISTORY)
     if not data:
         return (0, (), 0)
@@ -68,7 +68,7 @@ def decode_lives(message: lbmc.Message) -> tuple[int, tuple[Life, ...], int]:
 
 
 def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
-    """The header of what the flag does not say; none where it says it all."""
+    """Return the header with the terms that the public flag cannot express; none if there are no such terms."""
     if pace is not Pace.NON_BLOCKING and wishes == Wishes():
         return ()
     flags = NON_BLOCKING if pace is Pace.NON_BLOCKING else 0
@@ -90,7 +90,7 @@ def encode_pace(pace: Pace, wishes: Wishes) -> tuple[h.Header, ...]:
 
 
 def decode_pace(message: lbmc.Message, paced: bool) -> tuple[Pace, Wishes]:
-    """Pace and wishes of a message whose public flag is `paced`. Raises WireError for data of another size."""
+    """Return pace and wishes of a message whose public flag is `paced`. Raises WireError for malformed data."""
     pace = Pace.RECEIVERS if paced else Pace.SOURCE
     data = find_option(message, TERMS)
     if not data:

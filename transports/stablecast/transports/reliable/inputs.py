@@ -1,4 +1,4 @@
-"""Inputs of the sessions. `session` is the driver's name of a source session. Addresses are `ip:port`."""
+"""Inputs of the sessions. `session` is the driver's number of a source session. Addresses are `ip:port`."""
 
 import attrs
 
@@ -8,11 +8,11 @@ from stablecast.transports.reliable.settings import SourceSettings
 
 @attrs.frozen
 class OpenSession:
-    """A new source session.
+    """Open a source session.
 
     Attributes:
-        address: LBT-RM: group and port that data goes to. LBT-RU: where the session is.
-        nak_port: LBT-RM: where NAKs are to come.
+        address: LBT-RM: group and port for data. LBT-RU: the address of the session.
+        nak_port: LBT-RM: the port for NAKs.
         session_id: 32 bits, not 0.
     """
 
@@ -34,14 +34,14 @@ class Submit:
 
 @attrs.frozen
 class Flush:
-    """What is in the session's batch leaves now."""
+    """Send the session's batch now."""
 
     session: int
 
 
 @attrs.frozen
 class ForgetTopic:
-    """A topic's source is gone; others go on."""
+    """The source of a topic is closed; others continue."""
 
     session: int
     topic_index: int
@@ -49,7 +49,7 @@ class ForgetTopic:
 
 @attrs.frozen
 class CloseSession:
-    """The last source of a session is gone; without `linger` it answers nobody any more."""
+    """The last source of a session is closed. Without `linger` the session stops answering NAKs at once."""
 
     session: int
     linger: bool = True
@@ -57,7 +57,7 @@ class CloseSession:
 
 @attrs.define
 class DatagramsReceived:
-    """Datagrams came to the source's socket, each with its sender."""
+    """The source's socket received datagrams, each with its sender."""
 
     session: int
     datagrams: tuple[tuple[bytes, str], ...]
@@ -68,14 +68,14 @@ SourceInput = OpenSession | Submit | Flush | ForgetTopic | CloseSession | Datagr
 
 @attrs.define
 class SessionDatagrams:
-    """Datagrams of the session came, in one read. They need be there only until the machine has taken them."""
+    """One read brought datagrams of the session. Their bytes may be reused after `receive` returns."""
 
     datagrams: tuple[bytes | memoryview, ...]
 
 
 @attrs.frozen
 class LeaveSession:
-    """Nobody listens any more."""
+    """The last receiver has left the session."""
 
 
 ReceiverInput = SessionDatagrams | LeaveSession

@@ -1,11 +1,11 @@
-"""What a source says on its session, free of bytes. Numbers are 32-bit serial numbers. Once said, none is changed."""
+"""The packets of a source on its session, without bytes. Numbers are 32-bit serial numbers. Packets never change."""
 
 import attrs
 
 
 @attrs.define
 class Datagram:
-    """A datagram of messages; `trail` is the oldest one that the source has. `again`: it is sent again."""
+    """A datagram of messages; `trail` is the oldest number that the source has; `again` marks a retransmission."""
 
     number: int
     trail: int
@@ -15,7 +15,7 @@ class Datagram:
 
 @attrs.define
 class DatagramSeries:
-    """Datagrams of messages, sent for the first time: `number` is that of the first, the trail that of all."""
+    """Datagrams of messages, sent for the first time: `number` is that of the first one, `trail` that of all."""
 
     number: int
     trail: int
@@ -34,7 +34,7 @@ class SessionStatus:
 
 @attrs.define
 class NakRefusal:
-    """An NCF: datagrams that are not sent again now, and why."""
+    """An NCF: datagrams that are not retransmitted now, and the reason."""
 
     trail: int
     reason: int
@@ -42,4 +42,4 @@ class NakRefusal:
 
 
 SourcePacket = Datagram | DatagramSeries | SessionStatus | NakRefusal
-"""What a source says."""
+"""All packets of a source."""

@@ -98,7 +98,7 @@ Domains = Annotated[tuple[int, ...], COUNTED_WORDS]
 
 @attrs.frozen(kw_only=True)
 class RegistrationRequest:
-    """The first message of a context. Address and port are those of its connection; both IDs together name the context."""
+    """The first message of a context. Address and port are those of its connection; both IDs name the context."""
 
     ID: ClassVar[int] = 1
     APPLICATION: ClassVar[int] = 0

@@ -1,4 +1,4 @@
-"""The LBT-RM sources of a context: data, session messages and NCFs to the group, NAKs from anybody."""
+"""The LBT-RM sources of a context: data, session messages and NCFs to the group, NAKs from any receiver."""
 
 from typing import assert_never
 
@@ -19,7 +19,7 @@ _AGAIN = lbtrm.Data.UNICAST_NAKS | lbtrm.Data.RETRANSMISSION
 
 @attrs.frozen
 class MulticastSession:
-    """Where a session is: group and port, the port for NAKs, the session ID."""
+    """Addresses of a session: group and port, the port for NAKs, the session ID."""
 
     address: str
     nak_port: int
@@ -34,19 +34,19 @@ class LbtrmSources(SourceSessions):
     groups: dict[int, MulticastSession] = attrs.field(factory=dict, init=False)
 
     def begin(self, event: OpenSession) -> None:
-        """Its group and its names."""
+        """Note group, port and session ID."""
         self.groups[event.session] = MulticastSession(event.address, event.nak_port, event.session_id)
 
     def audience(self, number: int, to: str) -> tuple[str, ...]:
-        """The group, always."""
+        """Return the group, for every packet."""
         return (self.groups[number].address,)
 
     def part(self, number: int) -> None:
-        """In silence."""
+        """Forget the session, which ends in silence."""
         del self.groups[number]
 
     def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """NAKs; nothing else is for a source."""
+        """Handle a NAK, and count any other datagram as dropped."""
         group = self.groups[session.number]
         try:
             packet = lbtrm.decode(octets)
@@ -60,7 +60,7 @@ class LbtrmSources(SourceSessions):
             session.statistics.dgrams_dropped += 1
 
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
-        """As the product writes it where there is no parity."""
+        """Encode a packet without parity, as the product does."""
         group = self.groups[number]
         port, session = group.nak_port, group.session_id
         match packet:

@@ -3,9 +3,9 @@
     CONNECTING --accepted--> CONNECTED --silence, reset--> OVER
     CONNECTING --exhausted, reset--> OVER                            any --leave--> OVER
 
-A connection is asked for again and again until anything of the session comes, or there were too many attempts. Then an
-acknowledgement goes out every interval, so that the source knows that its client is there. The source resets what it
-does not know, and its clients when it ends.
+The client requests a connection repeatedly, until anything of the session arrives or the attempts are exhausted. Then
+it sends an acknowledgement every interval, which shows the source that its client is alive. The source resets unknown
+clients, and all clients at its end.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from stablecast.transports.wire.reliable_packets import Format
 
 
 class ConnectionState(IntEnum):
-    """Where a connection is."""
+    """States of a connection."""
 
     CONNECTING = 0
     CONNECTED = 1
@@ -32,7 +32,7 @@ class ConnectionState(IntEnum):
 
 
 class ConnectionEvent(IntEnum):
-    """What can happen to it."""
+    """Events of a connection."""
 
     ACCEPTED = 0
     EXHAUSTED = 1
@@ -42,7 +42,7 @@ class ConnectionEvent(IntEnum):
 
 
 class ConnectionTimer(IntEnum):
-    """REQUEST: ask for a connection. ALIVE: say that we are there. SILENCE: the source says nothing."""
+    """REQUEST: repeat the request. ALIVE: send a sign of life. SILENCE: the source is silent."""
 
     REQUEST = 0
     ALIVE = 1
@@ -65,7 +65,7 @@ class ConnectionChart(Chart):
 
 @attrs.define
 class LbtruReceiver(ReceiverMachine):
-    """One connection; a machine. `attempts` counts the requests sent."""
+    """A client's connection; a machine. `attempts` counts the requests sent."""
 
     settings: ReceiverSettings = LBTRU_RECEIVER
     state: ConnectionState = attrs.field(default=ConnectionState.CONNECTING, init=False)
@@ -84,7 +84,7 @@ class LbtruReceiver(ReceiverMachine):
         return self.state is ConnectionState.OVER
 
     def read(self, octets: bytes) -> SourcePacket | OtherDatagram:
-        """What a datagram says. Raises WireError."""
+        """Decode a datagram. Raises WireError."""
         plain = lbtru.read_data(octets)
         if plain is not None:
             session_id, flags, sqn, trail, payload = plain
@@ -108,28 +108,28 @@ class LbtruReceiver(ReceiverMachine):
                 return OtherDatagram.OTHER
 
     def series(self, datagrams: Sequence[bytes | memoryview], number: int) -> tuple[list[bytes | memoryview], int]:
-        """Messages of the first datagrams that are plain data with this wire number and the next ones; the trail."""
+        """Return the messages of the leading plain datagrams, numbered from `number` on, and their trail."""
         return lbtru.read_series(datagrams, self.session_id, number)
 
     def nak(self, numbers: tuple[int, ...]) -> bytes:
-        """The datagram that asks for these wire numbers."""
+        """Return the datagram that requests these wire numbers."""
         return lbtru.encode(lbtru.Nak(sqns=numbers, options=self.options))
 
     def on_heard(self, now: int) -> None:
-        """A sign of life."""
+        """Note a sign of life."""
         if self.state is ConnectionState.CONNECTING:
             fire(CONNECTION, self, ConnectionEvent.ACCEPTED, now)
 
     def on_reset(self, now: int) -> None:
-        """The source does not know us, or ended."""
+        """End the connection: the source does not know the client, or has ended."""
         fire(CONNECTION, self, ConnectionEvent.RESET, now)
 
     def on_leave(self, now: int) -> None:
-        """Nobody listens any more."""
+        """End the connection for the last receiver."""
         fire(CONNECTION, self, ConnectionEvent.LEAVE, now)
 
     def on_time(self, now: int) -> None:
-        """Connects, stays connected, ends with the source."""
+        """Send requests and signs of life, and end with a silent source."""
         for timer in self.timers.pop_expired(now):
             match timer:
                 case ConnectionTimer.REQUEST if self.attempts >= self.settings.connect_attempts:
@@ -149,27 +149,27 @@ class LbtruReceiver(ReceiverMachine):
                     return
 
     def next_duty(self) -> int | None:
-        """When `on_time` is due, in nanoseconds."""
+        """Return when `on_time` is due, in nanoseconds."""
         return self.timers.next()
 
     # Actions of the chart.
 
     def be_alive(self, now: int) -> None:
-        """Tell the source now and then that we are there, and watch for its silence."""
+        """Send signs of life from now on, and watch for silence of the source."""
         self.timers.stop(ConnectionTimer.REQUEST)
         self.timers.set(ConnectionTimer.ALIVE, now + self.settings.alive_ns)
         self.timers.set(ConnectionTimer.SILENCE, now + self.settings.activity_ns)
 
     def report_unanswered(self, _: int) -> None:
-        """Nobody answers there."""
+        """Report that the source did not answer."""
         self.report_end(f"{self.source} did not answer {self.attempts} requests for a connection")
 
     def report_reset(self, _: int) -> None:
-        """The source does not know us, or ended."""
+        """Report that the source has reset the connection."""
         self.report_end("the source reset the connection")
 
     def _complete(self) -> int:
-        """The wire number up to which nothing is missing."""
+        """Return the wire number up to which nothing is missing."""
         gaps = self.session.gaps
         high = -1 if gaps.high is None else gaps.high
         return serial.wire(next(iter(gaps.missing), high + 1) - 1)

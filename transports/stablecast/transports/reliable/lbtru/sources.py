@@ -1,8 +1,8 @@
-"""The LBT-RU sources of a context: each datagram goes to each client, a repair or an NCF to the one that asked (U21).
+"""The LBT-RU sources of a context: each datagram goes to each client, a repair or an NCF to the requester (U21).
 
-A receiver asks for a connection; the answer is a session message that opens it and says where the session stands. What
-comes from somebody who is no client, or no more, is answered by a reset, which has neither session nor client ID:
-public dissectors misread them there. A session that ends resets its clients.
+A receiver requests a connection. The answer is a session message that accepts it and states the limits of the window. A
+datagram from an address that is no client is answered with a reset. The reset has neither session nor client ID,
+because public dissectors misread them there. A session that ends resets its clients.
 """
 
 from collections.abc import Iterable
@@ -38,22 +38,22 @@ class SessionClients:
         return len(self.heard_at)
 
     def add(self, client: str, now: int) -> bool:
-        """It asks to be let in; returns whether there is room."""
+        """Add a client, and return whether there is room for it."""
         if len(self.heard_at) >= MAX_CLIENTS:
             return False
         self.heard_at[client] = now
         return True
 
     def hear(self, client: str, now: int) -> bool:
-        """A sign of life; returns whether it is connected."""
+        """Note a sign of life, and return whether the sender is a client."""
         if client not in self.heard_at:
             return False
-        del self.heard_at[client]  # behind all others
+        del self.heard_at[client]  # moves it to the end of the order of silence
         self.heard_at[client] = now
         return True
 
     def expire(self, now: int) -> list[str]:
-        """Those that were silent for too long, who are clients no more."""
+        """Remove and return the clients that were silent for the timeout."""
         gone: list[str] = []
         for client, heard_at in self.heard_at.items():
             if heard_at + self.timeout_ns > now:
@@ -64,14 +64,14 @@ class SessionClients:
         return gone
 
     def next(self) -> int | None:
-        """When `expire` is due, in nanoseconds."""
+        """Return when `expire` is due, in nanoseconds."""
         oldest = next(iter(self.heard_at.values()), None)
         return None if oldest is None else oldest + self.timeout_ns
 
 
 @attrs.define
 class UnicastSession:
-    """What a session is to its clients; `options` stand in all that is said."""
+    """A session with its clients; `options` are in all its packets."""
 
     session_id: int
     clients: SessionClients
@@ -86,38 +86,38 @@ class LbtruSources(SourceSessions):
     services: dict[int, UnicastSession] = attrs.field(factory=dict, init=False)
 
     def begin(self, event: OpenSession) -> None:
-        """Nobody is connected yet."""
+        """Open the session without clients."""
         options = (lbtru.SessionId(session_id=event.session_id),) if event.session_id else ()
         self.services[event.session] = UnicastSession(
             event.session_id, SessionClients(event.settings.client_ns), options
         )
 
     def audience(self, number: int, to: str) -> Iterable[str]:
-        """Each client, or one."""
+        """Return the addressee of a packet, or all clients."""
         return (to,) if to != EVERYBODY else self.services[number].clients.heard_at
 
     def part(self, number: int) -> None:
-        """Its connections are over too."""
+        """Reset the clients of the session."""
         for client in self.services.pop(number).clients.heard_at:
             self.out += (SendDatagrams(number, client, (RESET,)), ClientLeft(number, client))
 
     def handle_timeout(self, now: int) -> None:
-        """Does what is due; clients that were silent for too long are none any more."""
+        """Perform what is due, and drop clients that were silent for too long."""
         for number, service in self.services.items():
             for client in service.clients.expire(now):
                 self._leave(number, client)
         super().handle_timeout(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(super().next_timeout(), *[service.clients.next() for service in self.services.values()])
 
     def statistics(self, number: int) -> dict[str, int]:
-        """The counters of a session, and how many clients it has. Raises MisuseError if there is none."""
+        """Return the counters of a session, and its number of clients. Raises MisuseError for an unknown session."""
         return {**super().statistics(number), "num_clients": len(self.services[number].clients)}
 
     def hear(self, session: SourceSession, octets: bytes, sender: str, now: int) -> None:
-        """Requests, NAKs, and signs of life."""
+        """Handle requests, NAKs, and signs of life."""
         service = self.services[session.number]
         try:
             packet = lbtru.decode(octets)
@@ -135,7 +135,7 @@ class LbtruSources(SourceSessions):
             session.on_nak(packet.sqns, sender, now)
 
     def encode(self, number: int, packet: SourcePacket) -> list[bytes]:
-        """With the session ID."""
+        """Encode a packet with the session ID."""
         service = self.services[number]
         options = service.options
         match packet:
@@ -153,7 +153,7 @@ class LbtruSources(SourceSessions):
                 assert_never(packet)
 
     def _admit(self, session: SourceSession, service: UnicastSession, client: str, now: int) -> bool:
-        """Whether this is a client now; its request may be one repeated."""
+        """Return whether the sender is a client now. A known client may repeat its request."""
         if service.clients.hear(client, now):
             return True
         if not service.clients.add(client, now):
@@ -163,7 +163,6 @@ class LbtruSources(SourceSessions):
         return True
 
     def _leave(self, number: int, client: str) -> None:
-        """It is a client no more."""
         session = self.get(number)
         session.copies = len(self.services[number].clients)
         session.answers.pop(client, None)

@@ -1,12 +1,12 @@
-"""The resolution of one context over services (SRS): up to five, each told everything, each believed (hot/hot, T-401).
+"""The resolution of one context over up to five services (SRS), which are used at the same time (hot/hot, T-401).
 
-Each service is told of the context's sources, and of the topics and patterns it wants (T-403, T-404); what services
-tell is merged (`srs_known`) and reported once. A context finds its own sources by itself. When a receiver has lost the
-transport of its last source the services are told (SLR), and what is known is reported again after a moment, as the
-source may have come back where it was.
+Each service receives the context's sources, and the topics and patterns that the context wants (T-403, T-404). Records
+from all services are merged (`known_sources`) and reported once. A context finds its own sources without a service.
+When a receiver has lost the transport of its last source, the context informs the services (SLR). After a moment it
+reports the known sources again, because the source may be back at its old place.
 
-Interest that was withdrawn and is wanted again: a service answers each withdrawal, and a record that was sent before
-the answer is not taken for a current one.
+Interest may be withdrawn and wanted again. A service answers each withdrawal, and a record that was sent before the
+answer does not count as current.
 """
 
 import re
@@ -60,12 +60,12 @@ REPORT_AGAIN = SECOND
 
 @attrs.define
 class SrsCounters:
-    """What a context saw, in records.
+    """Counters of a context, in records.
 
     Attributes:
-        told: Records of sources that services told.
-        unusable: Those on transports that a receiver here cannot join.
-        unwanted: Those that came too late, or of topics that nobody wants.
+        told: Records of sources from services.
+        unusable: Those on transports that receivers cannot join.
+        unwanted: Those that came too late, or of unwanted topics.
         dropped: Those beyond `MAX_KNOWN`.
     """
 
@@ -77,7 +77,7 @@ class SrsCounters:
 
 @attrs.frozen
 class OwnSource:
-    """One of the context's own sources: its name, what announces it, and what withdraws it."""
+    """One of the context's own sources: its OTID, and the messages that announce and withdraw it."""
 
     otid: bytes
     announced: bytes
@@ -86,7 +86,7 @@ class OwnSource:
 
 @attrs.define
 class SrsContext:
-    """Resolution machine of one context; made by `create`."""
+    """Resolution machine of one context; use `create`."""
 
     instance: bytes
     config: ClientConfig
@@ -104,7 +104,7 @@ class SrsContext:
     def create(
         cls, instance: bytes, services: Sequence[str], seed: int, config: ClientConfig = CLIENT_DEFAULTS
     ) -> "SrsContext":
-        """A context named by the 8 bytes `instance` that uses the `services` (`host:port`).
+        """Return the machine of a context that is named by 8 bytes and uses `services` (`host:port`).
 
         Raises:
             MisuseError: If there is no service, or too many, or `instance` has another length.
@@ -119,11 +119,11 @@ class SrsContext:
         return cls(instance, config, links, outbox)
 
     def receive(self, event: SrsContextInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a source, topic or pattern cannot be written on the wire, is there already or is one too
-                many; or if a connection is opened that was not asked for.
+            MisuseError: If a source, topic or pattern cannot be sent on the wire, exists already, or exceeds a bound;
+                or if a connection is opened without a request.
         """
         match event:
             case AddSource():
@@ -141,7 +141,7 @@ class SrsContext:
             case Unresolved() | SourceLost():
                 self._on_unresolved(event, now)
             case Resolved():
-                pass  # Services are not asked, so there is nothing to stop.
+                pass  # services are not queried, so there is nothing to stop
             case ConnectionOpened(connection, local):
                 for _, link in self._on(connection):
                     link.on_opened(local, now)
@@ -156,7 +156,7 @@ class SrsContext:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Does what is due."""
+        """Perform what is due."""
         for holder, link in enumerate(self.links):
             due = link.handle_timeout(now, self.number + 1)
             self.number += LinkTimer.RETRY in due
@@ -167,32 +167,32 @@ class SrsContext:
             self._report(entry for entry in self.known.of(topic) if self._is_wanted(topic))
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(*(link.timers.next() for link in self.links), *self.again.values())
 
     def take_effects(self) -> list[SrsContextEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects = self.outbox[:]
-        self.outbox.clear()  # The links append to this very list.
+        self.outbox.clear()  # in place, because the links append to this list
         return effects
 
     def counters(self) -> dict[str, int]:
-        """What there is now, and what happened so far, by name."""
+        """Return the current state and the counters, by name."""
         current = sum(link.state is LinkState.CURRENT for link in self.links)
         return {"services": current, "known": len(self.known.entries), **attrs.asdict(self.counted)}
 
     def why(self, topic: str) -> str:
-        """Why a receiver may have no session, as far as is known here."""
+        """Return why a receiver may have no session, as far as is known here."""
         if found := sum(1 for _ in self.known.of(topic)):
             return f"services know {found} sources, none could be joined"
         if not any(link.state is LinkState.CURRENT for link in self.links):
-            return f"no service keeps us informed at {', '.join(link.address for link in self.links)}"
+            return f"no service is connected and current at {', '.join(link.address for link in self.links)}"
         return "services know no source"
 
-    # What services say.
+    # Input from services.
 
     def _on(self, connection: int) -> list[tuple[int, ServiceLink]]:
-        """The link that is on a connection, if any; whatever comes from another one is late."""
+        """Return the link that uses a connection, if any. Input from another connection is late."""
         return [(index, link) for index, link in enumerate(self.links) if link.is_on(connection)]
 
     def _on_message(self, holder: int, link: ServiceLink, message: srs.Message) -> None:
@@ -210,7 +210,7 @@ class SrsContext:
                 self.counted.told += 1
                 self._on_source(holder, link, message)
             case _:
-                pass  # Interest is for routers, and withdrawn interest for the link.
+                pass  # routers use interest, and the link handles withdrawn interest
 
     def _on_source(self, holder: int, link: ServiceLink, info: srs.SourceInfo) -> None:
         record = source_record(info)
@@ -237,7 +237,7 @@ class SrsContext:
     def _withdraw(self, entries: Iterable[KnownSource]) -> None:
         self.outbox += (Withdrawn(entry.topic, entry.record) for entry in entries if self._is_wanted(entry.topic))
 
-    # What the context wants and has.
+    # Wants and sources of the context.
 
     def _everything(self) -> list[bytes]:
         return [*(own.announced for own in self.sources.values()), *map(self._info, (*self.topics, *self.patterns))]
@@ -248,7 +248,7 @@ class SrsContext:
                 link.tell((octets,))
 
     def _is_wanted(self, topic: str, link: ServiceLink | None = None) -> bool:
-        """Whether receivers want a topic; with a link, whether they have wanted it since before what it says now."""
+        """Return whether receivers want a topic; with a link, whether they wanted it before the link's input."""
         late = {} if link is None else link.unanswered
         exact = Interest(topic)
         if exact in self.topics and exact not in late:
@@ -297,14 +297,14 @@ class SrsContext:
                 link.withdraw(interest, octets)
 
     def _forget(self, entries: Iterable[KnownSource]) -> None:
-        """Services say no more of what is not wanted, so it is not known any more."""
+        """Forget unwanted sources, because services send no more records of them."""
         if not self.config.flood:
             unwanted = [e.otid for e in entries if OWN not in e.holders and not self._is_wanted(e.topic)]
             for otid in unwanted:
                 self.known.drop(otid)
 
     def _on_unresolved(self, event: Unresolved | SourceLost, now: int) -> None:
-        """A receiver lost all sources of a topic, or one of them."""
+        """Handle the loss of all sources of a topic, or of one of them."""
         topic = event.topic
         only = (event.session_id, event.index) if isinstance(event, SourceLost) else None
         if not self._is_wanted(topic):

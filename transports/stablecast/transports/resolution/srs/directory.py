@@ -1,7 +1,7 @@
-"""What a service knows: sources by their OTID and topic, and who wants which topics and patterns.
+"""The directory of a service: sources by OTID and topic, and the interest of clients in topics and patterns.
 
-A source belongs to the client that announced it. Who is told of it: clients that want its topic, those that want a
-pattern that matches it, and those that want everything (flood); never its own client (T-404, T-405).
+A source belongs to the client that announced it. Its record goes to clients that want its topic, to those that want a
+matching pattern, and to those that want everything (flood), but never to its own client (T-404, T-405).
 """
 
 import re
@@ -14,7 +14,7 @@ from stablecast.transports.resolution.patterns import compiled
 
 @attrs.frozen
 class Interest:
-    """A topic that a client has receivers of, or a pattern."""
+    """A topic for which a client has receivers, or a pattern."""
 
     name: str
     pattern: bool = False
@@ -22,12 +22,12 @@ class Interest:
 
 @attrs.frozen
 class AnnouncedSource:
-    """A source.
+    """A source in the directory.
 
     Attributes:
         otid: Its name, 32 bytes.
         topic: Its topic.
-        octets: Its record as it is sent on.
+        octets: Its record in the form in which it is forwarded.
         owner: The client that announced it.
     """
 
@@ -39,19 +39,19 @@ class AnnouncedSource:
 
 @attrs.define
 class WatchedPattern:
-    """A pattern that some want; `expression` None: it matches every topic."""
+    """A wanted pattern; if `expression` is None it matches every topic."""
 
     expression: re.Pattern[str] | None
     clients: dict[bytes, None] = attrs.field(factory=dict)
 
     def matches(self, topic: str) -> bool:
-        """Whether the pattern means the topic."""
+        """Return whether the pattern matches the topic."""
         return self.expression is None or self.expression.search(topic) is not None
 
 
 @attrs.define
 class Directory:
-    """Sources and interest of all clients; everything in the order in which it came."""
+    """Sources and interest of all clients, in the order of their arrival."""
 
     sources: dict[bytes, AnnouncedSource] = attrs.field(factory=dict)
     topics: dict[str, dict[bytes, None]] = attrs.field(factory=dict)
@@ -60,7 +60,7 @@ class Directory:
     flooded: dict[bytes, None] = attrs.field(factory=dict)
 
     def put(self, source: AnnouncedSource) -> bool:
-        """Adds or replaces a source; returns whether that is news."""
+        """Add or replace a source, and return whether its record is new."""
         present = self.sources.get(source.otid)
         if present == source:
             return False
@@ -71,7 +71,7 @@ class Directory:
         return True
 
     def remove(self, otid: bytes) -> AnnouncedSource:
-        """Removes a source that is there."""
+        """Remove a known source."""
         source = self.sources.pop(otid)
         del self.topics[source.topic][otid]
         if not self.topics[source.topic]:
@@ -79,7 +79,7 @@ class Directory:
         return source
 
     def want(self, client: bytes, interest: Interest) -> None:
-        """The client wants to be told of the sources that the interest means."""
+        """Add a client's interest."""
         if not interest.pattern:
             self.wanted.setdefault(interest.name, {})[client] = None
             return
@@ -89,21 +89,21 @@ class Directory:
         watched.clients[client] = None
 
     def unwant(self, client: bytes, interest: Interest) -> None:
-        """The client has wanted it until now."""
+        """Remove a client's interest, which must be known."""
         clients = self.patterns[interest.name].clients if interest.pattern else self.wanted[interest.name]
         del clients[client]
         if not clients:
             del (self.patterns if interest.pattern else self.wanted)[interest.name]
 
     def flood(self, client: bytes, everything: bool) -> None:
-        """The client wants everything, or only what it says."""
+        """Set whether a client wants everything, or only its interest."""
         if everything:
             self.flooded[client] = None
         else:
             self.flooded.pop(client, None)
 
     def audience(self, source: AnnouncedSource) -> list[bytes]:
-        """Whom to tell of a source."""
+        """Return the clients that want a source."""
         told = {**self.flooded, **self.wanted.get(source.topic, {})}
         for watched in self.patterns.values():
             if watched.matches(source.topic):
@@ -112,7 +112,7 @@ class Directory:
         return list(told)
 
     def meant(self, client: bytes, interests: Iterable[Interest]) -> list[AnnouncedSource]:
-        """The sources to tell a client of that has these interests; all if it wants everything."""
+        """Return the sources that match a client's interests; all sources if it wants everything."""
         if client in self.flooded:
             return [source for source in self.sources.values() if source.owner != client]
         found: dict[bytes, None] = {}

@@ -1,7 +1,7 @@
-"""Inputs and effects of the machines of the TCP service, at either end. A connection is named by a number.
+"""Inputs and effects of the machines of the TCP service, at either end. A connection is identified by a number.
 
-The number is never used again, so what comes late from a connection that was given up is told from what comes from its
-successor. At a context it is also the number of its hello.
+The number is never used again. So late input from an abandoned connection differs from that of its successor. At a
+context it is also the number in the hello.
 """
 
 import attrs
@@ -12,7 +12,7 @@ from stablecast.transports.resolution.udp.inputs import ResolutionInput
 
 @attrs.frozen
 class ConnectionAccepted:
-    """A client connected; `peer` is `ip:port`."""
+    """A client has connected; `peer` is `ip:port`."""
 
     connection: int
     peer: str
@@ -20,7 +20,7 @@ class ConnectionAccepted:
 
 @attrs.frozen
 class ConnectionOpened:
-    """The connection that was asked for is there; `local` is our end of it, `ip:port`."""
+    """The requested connection is open; `local` is this end of it, `ip:port`."""
 
     connection: int
     local: str
@@ -28,7 +28,7 @@ class ConnectionOpened:
 
 @attrs.frozen
 class BytesReceived:
-    """The next bytes of a connection."""
+    """A connection received bytes."""
 
     connection: int
     data: bytes
@@ -36,7 +36,7 @@ class BytesReceived:
 
 @attrs.frozen
 class ConnectionClosed:
-    """The connection is over, or was never made; not said after `Cut`."""
+    """The connection has ended, or was never made. The driver feeds no such input after `Disconnect`."""
 
     connection: int
     reason: str = ""
@@ -52,7 +52,7 @@ class Connect:
 
 @attrs.frozen
 class SendBytes:
-    """Send bytes; if too many wait to be sent, break the connection."""
+    """Send bytes on a connection. If too many bytes wait to be sent, break the connection."""
 
     connection: int
     data: bytes
@@ -60,14 +60,14 @@ class SendBytes:
 
 @attrs.frozen
 class Disconnect:
-    """Break the connection, or give up making it; the machine knows it no more."""
+    """Break the connection, or stop connecting. The machine has forgotten it."""
 
     connection: int
 
 
 @attrs.frozen
 class ServiceChanged:
-    """A service has told all and keeps us informed from now on (`up`), or does so no more."""
+    """A service has sent all records and is current (`up`), or no longer is."""
 
     address: str
     up: bool

@@ -1,14 +1,15 @@
-"""The service (SRS): knows all sources and all interest of its domain, and tells each context what it wants to know.
+"""The resolution service (SRS): it knows all sources and all interest of its domain, and sends contexts what they want.
 
-On each connection a context sends SETUP, registers, announces everything it has, and asks for the stream; it is then
-told of every source that it wants, and the request comes back: the full exchange is over (T-402, T-408). From then on
-only changes travel, and keepalives (T-403, T-406). Interest stays here and filters (T-404).
+On each connection a context sends SETUP, registers, announces all its records, and requests the stream. The service
+then sends every wanted source and returns the request: the full exchange is complete (T-402, T-408). After that, only
+changes and keepalives travel (T-403, T-406). Interest stays at the service and filters (T-404).
 
-* A broken connection makes records potentially down; they are deleted, and that is told, when their lifetime is over
-  (`srs_client`). A context that lost the transport of such a source says so (SLR); then only a short wait for its
-  return is left (T27).
-* A hello that is older than the last one of its context is late and refused; a newer one ends the connection before.
-* Whatever is no SRS, exceeds a bound, or is silent for too long, is counted and cut off; the others do not notice.
+* The records of a broken connection are potentially down. At the end of their lifetime they are deleted, and the
+  deletion is sent to contexts (`client`). A context that lost the transport of such a source reports this (SLR). Then
+  the service only waits shortly for the source's return (T27).
+* A hello that is older than the last one of its context is late and refused. A newer one ends the former connection.
+* A peer that sends no SRS, exceeds a bound, or is silent for too long, is counted and disconnected. Others do not
+  notice.
 """
 
 from typing import assert_never
@@ -39,16 +40,16 @@ from stablecast.transports.wire.rsocket import Frame, FrameFlag, FrameKind
 
 @attrs.define
 class ServiceCounters:
-    """What a service saw.
+    """Counters of a service.
 
     Attributes:
         frames: Frames received.
-        malformed: Connections cut off for what is no SRS.
-        refused: Connections cut off for a bound or a late hello.
-        silent: Connections cut off for silence.
+        malformed: Connections closed because of malformed input.
+        refused: Connections closed because of a bound or a late hello.
+        silent: Connections closed because of silence.
         lost: Connections that broke.
         deleted: Sources deleted because they were potentially down for too long.
-        ignored: Records that meant nothing here.
+        ignored: Records without meaning here.
     """
 
     frames: int = 0
@@ -61,15 +62,15 @@ class ServiceCounters:
 
 
 class RefusedError(Exception):
-    """The peer speaks well but may not go on."""
+    """The peer follows the protocol but may not continue."""
 
 
 @attrs.define
 class ResolutionService:
-    """The machine of one service; see the module.
+    """The machine of one service.
 
     Attributes:
-        epoch: 32 bits that tell this life of the service from others; not 0.
+        epoch: 32 bits that distinguish this life of the service from others; not 0.
     """
 
     epoch: int
@@ -84,7 +85,7 @@ class ResolutionService:
     outbox: list[ServiceEffect] = attrs.field(factory=list, init=False)
 
     def receive(self, event: ServiceInput, now: int) -> None:
-        """Feeds one input; what peers do wrong ends their connection and raises nothing."""
+        """Feed one input. Faults of peers end their connection and raise nothing."""
         match event:
             case ConnectionAccepted(connection, peer):
                 self._on_accepted(connection, peer, now)
@@ -102,7 +103,7 @@ class ResolutionService:
         self._flush()
 
     def handle_timeout(self, now: int) -> None:
-        """Looks at silent connections, and at what was potentially down for long enough."""
+        """Close silent connections, and delete records that were potentially down for their lifetime."""
         while (item := self.agenda.pop(now)) is not None:
             match item:
                 case (Matter.SILENCE, int(connection)):
@@ -115,16 +116,16 @@ class ResolutionService:
         self._flush()
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         return self.agenda.next()
 
     def take_effects(self) -> list[ServiceEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def counters(self) -> dict[str, int]:
-        """What there is now, and what happened so far, by name."""
+        """Return the current state and the counters, by name."""
         return {
             "connections": len(self.sessions),
             "clients": len(self.clients),
@@ -161,7 +162,7 @@ class ResolutionService:
             self._cut(session, str(error), now)
 
     def _on_lost(self, session: ServiceSession, now: int) -> None:
-        """The connection is over; its client's records are potentially down from now on."""
+        """Mark the records of the connection's client as potentially down."""
         self.spoken.pop(session.connection, None)
         self.agenda.stop((Matter.SILENCE, session.connection))
         client = session.client
@@ -176,7 +177,7 @@ class ResolutionService:
         self._on_lost(session, now)
 
     def _spend(self, session: ServiceSession, count: int, now: int) -> None:
-        """Who floods is cut off, so that the others are served. Raises RefusedError."""
+        """Count frames or records. Raises RefusedError for a peer that floods, so that others are served."""
         if session.spend(count, self.config.max_rate, now) > self.config.max_burst:
             raise RefusedError(f"it floods: more than {self.config.max_burst} records at once")
 
@@ -190,7 +191,7 @@ class ResolutionService:
         self._cut(session, f"it was silent for {session.lifetime // MILLISECOND} ms", now)
 
     def _to(self, session: ServiceSession) -> ServiceSession:
-        """The session, which has something to be sent from now on."""
+        """Return the session, and note that it has bytes to send."""
         self.spoken[session.connection] = session
         return session
 
@@ -352,7 +353,7 @@ class ResolutionService:
         source = self.directory.sources.get(otid)
         owner = None if source is None else self.clients[source.owner]
         if owner is None or not owner.is_down(otid):
-            return  # Back, or never away: its other receivers may still have it.
+            return  # the source is back or was never away: its other receivers may still have it
         del owner.sources[otid]
         self.counted.deleted += 1
         self._remove(otid)
@@ -366,7 +367,7 @@ class ResolutionService:
         self._settle(client, dropped, now)
 
     def _settle(self, client: ServiceClient, dropped: Dropped, now: int) -> None:
-        """What a client dropped is deleted here too; so is the client if it is gone."""
+        """Delete what a client dropped, and the client if it is gone."""
         for otid in dropped.sources:
             self._remove(otid)
         for interest in dropped.interests:
@@ -384,7 +385,7 @@ class ResolutionService:
             self.agenda.arm((Matter.LIFETIME, client.instance), due)
 
     def check_invariants(self) -> None:
-        """Raises InvariantError unless the directory holds exactly what the clients announced."""
+        """Raise InvariantError unless the directory holds exactly what the clients announced."""
         owned = {otid: client.instance for client in self.clients.values() for otid in client.sources}
         if owned != {otid: source.owner for otid, source in self.directory.sources.items()}:
             raise InvariantError("the directory's sources are not those that the clients announced")

@@ -36,12 +36,12 @@ class Relays:
     Attributes:
         addresses: Each once.
         times: Intervals and timeouts.
-        seeded: Chance: how long each turn is.
-        last_heard: When each active relay was last heard.
-        last_sent: When anything was last sent to each.
-        last_asked: When the last keepalive was sent to each.
-        turn_ends: When the next one is used.
-        alone: Whether it was told that none is active.
+        seeded: Randomness of the length of turns.
+        last_heard: Last datagram of each active relay.
+        last_sent: Last datagram to each relay.
+        last_asked: Last keepalive to each relay.
+        turn_ends: End of the current relay's turn.
+        alone: Whether the lack of active relays was reported.
     """
 
     addresses: tuple[str, ...]
@@ -61,23 +61,23 @@ class Relays:
             raise MisuseError(f"a context needs 1 to {MAX_RELAYS} relays, not {len(self.addresses)}")
 
     def start(self, now: int) -> None:
-        """The context has something to resolve: keepalives begin at once."""
+        """Take part: keepalives begin at once."""
         self.running = True
         self._new_turn(now)
 
     def stop(self) -> None:
-        """The context has nothing to resolve any more and falls silent."""
+        """Fall silent, because the context has nothing to resolve."""
         self.running = self.alone = False
         self.last_heard.clear()
         self.last_sent.clear()
         self.last_asked.clear()
 
     def accepts(self, sender: str) -> bool:
-        """Others than ours are strangers, unless anybody is let in."""
+        """Return whether to accept datagrams of a sender: configured relays, unless all are permitted."""
         return sender in self.addresses or not self.times.only_ours
 
     def on_heard(self, sender: str, now: int) -> None:
-        """A relay sent something: it is active."""
+        """Note a datagram of a relay, which is active now."""
         if not self.running or sender not in self.addresses:
             return
         self.alone = False
@@ -87,7 +87,7 @@ class Relays:
             self._new_turn(now)
 
     def pick(self, now: int) -> str:
-        """The relay to send the next datagram to; its turn may just have come."""
+        """Return the relay for the next datagram. This may begin its turn."""
         if now >= self.turn_ends:
             order = self.addresses[self.position + 1 :] + self.addresses[: self.position + 1]
             chosen = next((address for address in order if address in self.last_heard), order[0])
@@ -96,11 +96,11 @@ class Relays:
         return self.addresses[self.position]
 
     def sent(self, to: str, now: int) -> None:
-        """A datagram was sent to a relay."""
+        """Note a datagram to a relay."""
         self.last_sent[to] = now
 
     def take_keepalives(self, now: int) -> list[str]:
-        """The relays to send a keepalive to, once it is due."""
+        """Return the relays to which a keepalive is due."""
         if not self.running:
             return []
         due = [at for at in self.addresses if now >= self._keepalive(at)]
@@ -108,7 +108,7 @@ class Relays:
         return due
 
     def handle_timeout(self, now: int) -> None:
-        """Those that were silent for too long are inactive."""
+        """Mark relays that were silent for too long as inactive."""
         for address, heard in list(self.last_heard.items()):
             expires = self._expires(heard)
             if expires is not None and now >= expires:
@@ -121,7 +121,7 @@ class Relays:
                     self.remarks.append(Remark(text, warning=True))
 
     def next(self) -> int | None:
-        """When `take_keepalives` or `handle_timeout` is due, in nanoseconds."""
+        """Return when `take_keepalives` or `handle_timeout` is due, in nanoseconds."""
         if not self.running:
             return None
         due = [self._keepalive(address) for address in self.addresses]
@@ -129,16 +129,16 @@ class Relays:
         return min(*due, *(instant for instant in silent if instant is not None), due[0])
 
     def take_remarks(self) -> list[Remark]:
-        """Lines for the log."""
+        """Return the lines for the log since the last call."""
         remarks, self.remarks = self.remarks, []
         return remarks
 
     def complaint(self) -> str:
-        """Without an active relay nothing is heard."""
+        """Return why no datagram may arrive; empty if no reason is known."""
         return "" if self.last_heard else f"no relay answers at {', '.join(self.addresses)}"
 
     def _keepalive(self, address: str) -> int:
-        """When a relay wants the next keepalive."""
+        """Return when the next keepalive to a relay is due."""
         asked = self.last_asked.get(address)
         if asked is None:
             return 0
@@ -150,7 +150,7 @@ class Relays:
         self.turn_ends = now + self.seeded.between(usual // 2, usual // 2 + usual)
 
     def _expires(self, heard: int) -> int | None:
-        """When a relay that was last heard then is inactive: that is looked at from time to time."""
+        """Return when a relay with this last datagram becomes inactive, at the next check."""
         if not self.times.activity_timeout or not self.times.check:
             return None
         return on_grid(heard + self.times.activity_timeout, self.times.check)
@@ -158,11 +158,11 @@ class Relays:
 
 @attrs.define
 class MulticastGroup:
-    """A multicast group (T-022): everybody hears everything, nobody needs to be kept alive.
+    """A multicast group (T-022). All members receive all datagrams, so keepalives are not needed.
 
     Attributes:
-        address: Where to send, `ip:port`.
-        heard: Whether anything was ever heard there.
+        address: The group, `ip:port`.
+        heard: Whether any datagram ever arrived from another context.
     """
 
     address: str = DEFAULT_GROUP
@@ -175,45 +175,45 @@ class MulticastGroup:
             raise MisuseError(f"'{self.address}' is not a multicast group: write one as {DEFAULT_GROUP}")
 
     def start(self, _: int) -> None:
-        """The context has something to resolve."""
+        """Take part."""
         self.running = True
 
     def stop(self) -> None:
-        """It has nothing to resolve any more."""
+        """Fall silent, because the context has nothing to resolve."""
         self.running = False
 
     def accepts(self, _: str) -> bool:
-        """Anybody may send to a group."""
+        """Return True: anybody may send to a group."""
         return True
 
     def on_heard(self, _: str, __: int) -> None:
-        """A datagram of another context came."""
+        """Note a datagram of another context."""
         self.heard = True
 
     def pick(self, _: int) -> str:
-        """The group."""
+        """Return the address of the group."""
         return self.address
 
     def sent(self, to: str, now: int) -> None:
-        """Groups do not care."""
+        """Do nothing: a group has no turns and no keepalives."""
 
     def take_keepalives(self, _: int) -> tuple[str, ...]:
-        """None."""
+        """Return none."""
         return ()
 
     def handle_timeout(self, now: int) -> None:
-        """Nothing is ever due."""
+        """Do nothing: nothing is ever due."""
 
     def next(self) -> int | None:
-        """Never."""
+        """Return None: nothing is ever due."""
         return None
 
     def take_remarks(self) -> list[Remark]:
-        """None."""
+        """Return none."""
         return []
 
     def complaint(self) -> str:
-        """A group of which nothing was ever heard may not be joined, or not be forwarded."""
+        """Return the silence of the group, which may not be joined or not be forwarded."""
         return "" if self.heard else f"no other context was heard in the group {self.address}"
 
 

@@ -17,8 +17,8 @@ class AddSource:
     """The context has a new source. Session ID and index (32 bits each) together name it.
 
     Attributes:
-        address: Where its data is joined, `ip:port` or a source string.
-        options: How it is advertised; None: as the context's configuration says.
+        address: The place to join its data, `ip:port` or a source string.
+        options: Its advertisement options; None: those of the context's configuration.
     """
 
     topic: str
@@ -64,10 +64,10 @@ class RemoveSource:
 
 @attrs.frozen
 class AddReceiver:
-    """The context wants the sources of `topic`. If it wanted them before, it starts anew and is told of all again.
+    """The context wants the sources of `topic`. If it wanted them before, it starts anew, and all are reported again.
 
     Attributes:
-        options: How it is asked for; None: as the context's configuration says.
+        options: Its query options; None: those of the context's configuration.
     """
 
     topic: str
@@ -76,18 +76,18 @@ class AddReceiver:
 
 @attrs.frozen
 class RemoveReceiver:
-    """The sources of `topic` are not wanted any more."""
+    """The context no longer wants the sources of `topic`."""
 
     topic: str
 
 
 @attrs.frozen
 class AddPattern:
-    """The context wants the sources of all topics that match. If it wanted them before, it is told of all again.
+    """The context wants the sources of all matching topics. If it wanted them before, all are reported again.
 
     Attributes:
-        kind: The language of the pattern; searched, not anchored (C-13).
-        options: How it is asked for; None: as the context's configuration says.
+        kind: The language of the pattern, which is searched and not anchored (C-13).
+        options: Its query options; None: those of the context's configuration.
     """
 
     pattern: str
@@ -97,7 +97,7 @@ class AddPattern:
 
 @attrs.frozen
 class RemovePattern:
-    """The sources of topics that match are not wanted any more on that ground."""
+    """The context no longer wants sources of topics because of this pattern."""
 
     pattern: str
 
@@ -111,14 +111,14 @@ class Resolved:
 
 @attrs.frozen
 class Unresolved:
-    """The receiver of `topic` lost its last session: ask again, and report again what was reported before."""
+    """The receiver of `topic` lost its last session: query again, and report known sources again."""
 
     topic: str
 
 
 @attrs.frozen
 class SourceLost:
-    """The session of one source of `topic` is over: it does not count as known any more."""
+    """The session of one source of `topic` has ended: the source no longer counts as known."""
 
     topic: str
     session_id: int
@@ -127,7 +127,7 @@ class SourceLost:
 
 @attrs.frozen
 class AddName:
-    """The context is a store that is found by this name at `address`."""
+    """The context is a store with this name at `address`."""
 
     name: str
     address: str
@@ -135,38 +135,38 @@ class AddName:
 
 @attrs.frozen
 class RemoveName:
-    """It has this name no more."""
+    """The context no longer has this name."""
 
     name: str
 
 
 @attrs.frozen
 class AskName:
-    """Find the store of this name."""
+    """Find the store with this name."""
 
     name: str
 
 
 @attrs.frozen
 class ForgetName:
-    """Never mind that store."""
+    """Stop the search for a store."""
 
     name: str
 
 
 @attrs.frozen
 class NameAlive:
-    """The store of this name said something to us directly (T-206)."""
+    """The store of this name has sent something to this context directly (T-206)."""
 
     name: str
 
 
 @attrs.frozen
 class Wake:
-    """Ask all contexts to speak again of what went quiet, every `interval` for `duration` (T26).
+    """Request all contexts to repeat their records, every `interval` for `duration` (T26).
 
     Attributes:
-        flags: Of what, by the flags of `lbmr.ResolutionRequest`.
+        flags: The kinds of records, by the flags of `lbmr.ResolutionRequest`.
     """
 
     flags: int
@@ -176,7 +176,7 @@ class Wake:
 
 @attrs.frozen
 class RecordsReceived:
-    """Records from the resolution domain, for the two halves of a context."""
+    """Records from the resolution domain, for the two sides of a context."""
 
     packet: lbmr.Packet
 

@@ -1,10 +1,10 @@
-"""The receiver side: asks for what the context's receivers want, and reports the sources that answer.
+"""The receiver side: queries for the topics of the context's receivers, and reports of their sources.
 
-* What was heard before is reported at once (T-028); then a topic is asked for through its phases (T-029).
-* `enough` known sources end that in any phase, until one is lost (T-307); with `until_resolved`, a live session ends
-  the sustaining phase. A lost session makes it resume (T-113).
-* A pattern is asked for in one long phase (T-032). A topic that it finds is treated like one that has a receiver of its
-  own; once its sources are lost it is asked for, and left if nobody answers.
+* Known sources are reported at once (T-028). Then queries for the topic follow its phases (T-029).
+* `enough` known sources stop the queries in any phase, until one is lost (T-307). With `until_resolved`, a live session
+  ends the sustaining phase. A lost session resumes it (T-113).
+* Queries for a pattern have one long phase (T-032). A topic that the pattern finds is treated like a topic with a
+  receiver of its own. After the loss of its sources it is queried, and abandoned if there is no answer.
 * A source is reported once, and again after `Unresolved`.
 """
 
@@ -53,10 +53,10 @@ from stablecast.transports.resolution.udp.settings import (
 from stablecast.transports.wire import lbmr
 
 MAX_REPORTED = 1_024
-"""Sources of one topic that are remembered as reported; beyond them the oldest may be reported again."""
+"""Reported sources of one topic that are remembered; beyond them the oldest may be reported again."""
 
 Known = tuple[str, int, int]
-"""What names a source: address, session ID, index."""
+"""The name of a source: address, session ID, index."""
 
 
 @attrs.define
@@ -64,11 +64,11 @@ class WantedTopic:
     """One wanted topic.
 
     Attributes:
-        wanted: Whether it has a receiver of its own; else a pattern found it.
-        since: Since when it has no live session (ns); None: it has one.
-        known: The sources reported.
+        wanted: Whether it has a receiver of its own; otherwise a pattern found it.
+        since: Start of the time without live session (ns); None: it has one.
+        known: The reported sources.
         unanswered: Queries since the last answer.
-        leaves: When it is left because nobody answered (ns); None: it is not.
+        leaves: When it is abandoned for lack of answers (ns); None: never.
     """
 
     options: QueryOptions
@@ -90,7 +90,7 @@ class WantedPattern:
 
 @attrs.define
 class Querier:
-    """Queries the topics and patterns of one context's receivers; `most_bytes` are of a datagram that queries share."""
+    """Queries the topics and patterns of a context's receivers; `most_bytes` limits a datagram of queries."""
 
     options: QueryOptions = QueryOptions()
     pattern_options: PatternOptions = PatternOptions()
@@ -117,10 +117,10 @@ class Querier:
         return bool(self.interests or self.patterns)
 
     def receive(self, event: QuerierInput, now: int) -> None:
-        """Feeds one input.
+        """Feed one input.
 
         Raises:
-            MisuseError: If a topic or pattern cannot be written on the wire, or is none, or is one too many.
+            MisuseError: If a topic or pattern cannot be sent on the wire, is malformed, or exceeds a bound.
         """
         match event:
             case AddReceiver():
@@ -144,7 +144,7 @@ class Querier:
                 assert_never(event)
 
     def handle_timeout(self, now: int) -> None:
-        """Asks for the topics and patterns whose turn it is, and leaves what was found by patterns and is no more."""
+        """Query the topics and patterns whose turn it is, and abandon topics of patterns without sources."""
         topics = self.rounds.take(now)
         self._ask((lbmr.TopicQuery(topic), len(topic_bytes(topic)) + 1) for topic in topics)
         for topic in topics:
@@ -155,16 +155,16 @@ class Querier:
         self.cache.expire(now)
 
     def next_timeout(self) -> int | None:
-        """When `handle_timeout` is due, in nanoseconds."""
+        """Return when `handle_timeout` is due, in nanoseconds."""
         return soonest(self.rounds.next(), self.pattern_rounds.next(), self.cache.next(), self._next_leave())
 
     def take_effects(self) -> list[QuerierEffect]:
-        """What to do, in order."""
+        """Return the effects since the last call, in order."""
         effects, self.outbox = self.outbox, []
         return effects
 
     def wake(self, now: int, *, topics: bool, patterns: bool) -> None:
-        """Somebody asks to speak again of what went quiet (T26)."""
+        """Query quiescent topics or patterns again, by request of another context (T26)."""
         if topics:
             for topic in self.interests:
                 if self.rounds.phase(topic) is Phase.QUIESCENT:
@@ -175,11 +175,11 @@ class Querier:
                     self.pattern_rounds.begin(name, pattern.options.pace, len(topic_bytes(name)) + 2, now)
 
     def _next_leave(self) -> int | None:
-        """When the next topic is left: all linger equally long, so it is the first one."""
+        """Return when the next topic is abandoned. All linger equally long, so it is the first one."""
         topic = next(iter(self.leaving), None)
         return None if topic is None else self.interests[topic].leaves
 
-    # What is wanted.
+    # Wanted topics and patterns.
 
     def _add(self, event: AddReceiver, now: int) -> None:
         topic = event.topic
@@ -218,7 +218,7 @@ class Querier:
                     self._drop(topic)
 
     def _adopt(self, topic: str, now: int) -> WantedTopic:
-        """A pattern means the topic: it is wanted, and not asked for as long as it has sources."""
+        """Add a topic that a pattern matches. It is not queried as long as it has sources."""
         options = next(pattern.options for pattern in self.patterns.values() if pattern.expression.search(topic))
         query = attrs.evolve(self.options, report_after=options.report_after)
         interest = self.interests[topic] = WantedTopic(query, wanted=False, since=now)
@@ -234,7 +234,7 @@ class Querier:
     def _is_matched(self, topic: str) -> bool:
         return any(pattern.expression.search(topic) for pattern in self.patterns.values())
 
-    # What becomes of it.
+    # Sessions of receivers.
 
     def _on_resolved(self, topic: str) -> None:
         interest = self.interests.get(topic)
@@ -259,7 +259,7 @@ class Querier:
                 self._lose(event.topic, interest, SourceRecord(address, session_id, index), now)
 
     def _lose(self, topic: str, interest: WantedTopic, record: SourceRecord, now: int) -> None:
-        """A source is known no more: ask for others, as after every end of a source."""
+        """Forget a source, and query for others, as after every end of a source."""
         del interest.known[record.address, record.session_id, record.index]
         self.cache.forget(topic, record)
         self.rounds.asked(topic, now, answered=False)
@@ -275,7 +275,7 @@ class Querier:
         self._rest(topic, interest)
 
     def _rest(self, topic: str, interest: WantedTopic) -> None:
-        """A topic that is resolved as far as was asked for is not asked for."""
+        """Stop the queries for a topic that is resolved."""
         resolved = interest.options.until_resolved and interest.since is None
         if resolved and self.rounds.phase(topic) is Phase.SUSTAINING:
             self.rounds.enough(topic)
@@ -283,7 +283,7 @@ class Querier:
     def _ask(self, records: Iterable[tuple[lbmr.Query, int]]) -> None:
         self.outbox += (Transmit(queries=group) for group in share(records, self.most_bytes))
 
-    # What is heard.
+    # Input from the resolution domain.
 
     def _on_advertisement(self, tir: lbmr.Advertisement, packet: lbmr.Packet, now: int) -> None:
         topic = tir.name
@@ -304,7 +304,7 @@ class Querier:
             self._report(topic, interest, record)
 
     def _on_ended(self, topic: str, record: SourceRecord, now: int) -> None:
-        """A source said its final word."""
+        """Handle the final advertisement of a source."""
         self.cache.forget(topic, record)
         interest = self.interests.get(topic)
         if interest is not None and (record.address, record.session_id, record.index) in interest.known:
