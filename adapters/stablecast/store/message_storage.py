@@ -13,7 +13,7 @@ from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal.record_format import Block
-from stablecast.store.journal.segments import Place
+from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.message_cache import Cache, Found
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import span
@@ -36,7 +36,7 @@ class Log(Protocol):
 
 
 @attrs.frozen
-class Piece:
+class MessagePiece:
     """[number, stop) of a block that begins with `first`, sent by life `tag`; with a `record` it has to be read."""
 
     number: int
@@ -44,10 +44,10 @@ class Piece:
     first: int
     tag: Incarnation
     block: Block
-    record: Place | None = None
+    record: RecordPlace | None = None
 
 
-def encoded(session: Incarnation, pieces: Iterable[Piece]) -> bytes:
+def encoded(session: Incarnation, pieces: Iterable[MessagePiece]) -> bytes:
     """The messages of pieces whose blocks are here, as retransmissions in answer to a request of `session`."""
     return b"".join(
         codec.encode_again(session, piece.tag, piece.block, piece.number - piece.first, piece.stop - piece.number)
@@ -55,7 +55,7 @@ def encoded(session: Incarnation, pieces: Iterable[Piece]) -> bytes:
     )
 
 
-def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], Piece | None]) -> Iterator[Piece]:
+def pieces_of(effect: fx.SendStored, piece: Callable[[int, int], MessagePiece | None]) -> Iterator[MessagePiece]:
     """Where the messages asked for are, as `piece` finds them; what is nowhere is left out."""
     number = effect.first
     while number <= effect.last:

@@ -15,8 +15,8 @@ import attrs
 from stablecast.core.protocol.effects import SendStored
 from stablecast.core.protocol.messages import Address, Incarnation
 from stablecast.store.journal import Journal, JournalError
-from stablecast.store.journal.segments import Place
-from stablecast.store.message_storage import Piece, Shelf, encoded, pieces_of
+from stablecast.store.journal.segments import RecordPlace
+from stablecast.store.message_storage import MessagePiece, Shelf, encoded, pieces_of
 
 MAX_WAITING = 262_144
 """Messages that wait to be read, over all sources; a second's worth of the default rate."""
@@ -31,10 +31,10 @@ class Task:
 
     to: Address
     session: Incarnation
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MessagePiece, ...]
 
     @property
-    def records(self) -> list[Place]:
+    def records(self) -> list[RecordPlace]:
         """What has to be read."""
         return [piece.record for piece in self.pieces if piece.record is not None]
 
@@ -61,7 +61,7 @@ class Retrieval:
         journal: Journal,
         limits: tuple[int, int],
         send: Callable[[Address, bytes], None],
-        damaged: Callable[[int, Piece, JournalError], None],
+        damaged: Callable[[int, MessagePiece, JournalError], None],
         oddities: Counter[str],
     ) -> None:
         """Serves what is in memory or on the disk.
@@ -101,22 +101,22 @@ class Retrieval:
                 self._lanes.setdefault(effect.source_reg_id, Lane()).waiting.append(task)
         self._pump(effect.source_reg_id)
 
-    def _piece(self, source: int, number: int) -> Piece | None:
+    def _piece(self, source: int, number: int) -> MessagePiece | None:
         kept = self._shelf.cached(source, number)
         if kept is not None:
             first, count, tag, block = kept
-            return Piece(number, first + count, first, tag, block)
+            return MessagePiece(number, first + count, first, tag, block)
         run = self._journal.find(source, number)
         if run is None:
             return None
         stop = run.first + run.count
         if run.block is None:
-            return Piece(number, stop, run.first, run.tag, b"", run.record)
-        return Piece(number, stop, run.first, run.tag, run.block)
+            return MessagePiece(number, stop, run.first, run.tag, b"", run.record)
+        return MessagePiece(number, stop, run.first, run.tag, run.block)
 
-    def _portions(self, pieces: Iterable[Piece]) -> list[list[Piece]]:
+    def _portions(self, pieces: Iterable[MessagePiece]) -> list[list[MessagePiece]]:
         """The pieces as they are read: so many records, so many bytes."""
-        portions: list[list[Piece]] = []
+        portions: list[list[MessagePiece]] = []
         records = size = 0
         for piece in pieces:
             length = 0 if piece.record is None else piece.record.size
@@ -143,7 +143,7 @@ class Retrieval:
         lane.reading -= len(task.records)
         self.waiting -= task.messages
         blocks = iter(found)
-        read: list[Piece] = []
+        read: list[MessagePiece] = []
         for piece in task.pieces:
             block = piece.block if piece.record is None else next(blocks)
             if isinstance(block, JournalError):
@@ -157,7 +157,7 @@ class Retrieval:
             del self._lanes[source_reg_id]
 
 
-def _within(room: int, pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _within(room: int, pieces: Iterable[MessagePiece]) -> Iterator[MessagePiece]:
     """As many as there is room for, at least one."""
     for piece in pieces:
         yield piece

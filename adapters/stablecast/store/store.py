@@ -35,7 +35,7 @@ from stablecast.store.free_space import Room
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.limits import refusal
 from stablecast.store.log_lines import Severity
-from stablecast.store.message_storage import Piece, Shelf
+from stablecast.store.message_storage import MessagePiece, Shelf
 from stablecast.store.proxy import Proxies, context_for
 from stablecast.store.recovered_state import recovered, shortened
 from stablecast.store.retransmission import Retrieval
@@ -352,7 +352,7 @@ class Store:
         if stored and not self.failed.done():
             self._pool.send(to, stored)
 
-    def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
+    def _on_damaged(self, source_reg_id: int, piece: MessagePiece, error: JournalError) -> None:
         """The disk does not give back what was on it; the rest is served.
 
         Reads that wait for a slow disk may all meet the record. When the later ones end, the source may have sent its
@@ -365,7 +365,7 @@ class Store:
         for first, stop in parts:
             self._feed(Damaged(source_reg_id, first, stop - 1))
 
-    def _parts_shown(self, source_reg_id: int, piece: Piece) -> list[tuple[int, int]]:
+    def _parts_shown(self, source_reg_id: int, piece: MessagePiece) -> list[tuple[int, int]]:
         """The numbers of a piece that the journal still finds in its record, as ranges."""
         parts: list[tuple[int, int]] = []
         number = piece.number

@@ -10,7 +10,7 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal import Journal
-from stablecast.store.message_storage import Piece, Shelf, encoded, pieces_of
+from stablecast.store.message_storage import MessagePiece, Shelf, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -46,9 +46,9 @@ class Bench:
         assert [one.payload for one in found] == [b"%d" % one.wire_number for one in found]
         return [one.payload for one in found]
 
-    def piece(self, source: int, number: int) -> Piece | None:
+    def piece(self, source: int, number: int) -> MessagePiece | None:
         found = self.shelf.cached(source, number) or read(self.owner.journal, source, number)
-        return None if found is None else Piece(number, found[0] + found[1], found[0], found[2], found[3])
+        return None if found is None else MessagePiece(number, found[0] + found[1], found[0], found[2], found[3])
 
     def extents(self) -> list[tuple[int, int]]:
         return [(first, count) for first, count, _ in self.owner.journal.extents(SOURCE)]

@@ -16,10 +16,10 @@ from stablecast.core.protocol.inputs import Ended
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.runtime.stream_joiner import Joiner
 from stablecast.store.journal import Disk, Journal, JournalError
-from stablecast.store.journal.segments import Place
+from stablecast.store.journal.segments import RecordPlace
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_cache import Cache
-from stablecast.store.message_storage import Piece
+from stablecast.store.message_storage import MessagePiece
 from tests.adapters.store.journal.support import read
 from tests.adapters.store.test_store import TOPIC, serving, started, take, until
 
@@ -75,7 +75,7 @@ async def test_what_is_long_gone_from_memory_is_read_by_another_thread(tmp_path:
         reader = store._journal._fetcher._reader
         block = reader.block
 
-        def watched(record: Place) -> bytes:
+        def watched(record: RecordPlace) -> bytes:
             readers.add(threading.current_thread().name)
             return block(record)
 
@@ -147,7 +147,7 @@ async def test_what_was_written_again_since_is_not_damaged(tmp_path: Path) -> No
         _, _, tag, block = read(store._journal, reg_id, 0) or (0, 0, 0, b"")
         store._journal.append_messages(reg_id, 0, 1, tag, block, store._machine.tickets.draw())
         for number, found in enumerate((old, other)):
-            piece = Piece(number, number + 1, number, tag, b"", found.record)
+            piece = MessagePiece(number, number + 1, number, tag, b"", found.record)
             store._on_damaged(reg_id, piece, JournalError("check the disk"))
         assert list(store.machine.status.repositories[reg_id].held) == [(0, 1)]
         assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(0, 1)]

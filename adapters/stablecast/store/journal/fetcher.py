@@ -12,7 +12,7 @@ from functools import partial
 
 from stablecast.store.journal.disk import Disk
 from stablecast.store.journal.record_format import JournalError
-from stablecast.store.journal.segments import Place, Segment, SegmentReader, leave_summary
+from stablecast.store.journal.segments import JournalSegment, RecordPlace, SegmentReader, leave_summary
 from stablecast.store.journal.summary import summary_path
 
 Fetched = Callable[[list[bytes | JournalError]], None]
@@ -37,15 +37,15 @@ class Fetcher:
         """Start the thread."""
         self._thread.start()
 
-    def fetch(self, records: list[Place], done: Fetched) -> None:
+    def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
         """Read the blocks of synced records, and call `done` on the loop."""
         self._put(lambda: self._tell(done, [self._block(record) for record in records]))
 
-    def remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
+    def remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         """Delete a segment; call `failed` on the loop if that is not possible."""
         self._put(lambda: self._remove(segment, failed))
 
-    def summarize(self, segment: Segment) -> None:
+    def summarize(self, segment: JournalSegment) -> None:
         """Write the summary of a full segment."""
         self._put(partial(leave_summary, segment))
 
@@ -75,13 +75,13 @@ class Fetcher:
         self._reader.close_all()
         self._tell(self._stopped.set)
 
-    def _block(self, record: Place) -> bytes | JournalError:
+    def _block(self, record: RecordPlace) -> bytes | JournalError:
         try:
             return self._reader.block(record)
         except JournalError as error:
             return error
 
-    def _remove(self, segment: Segment, failed: Callable[[OSError], None]) -> None:
+    def _remove(self, segment: JournalSegment, failed: Callable[[OSError], None]) -> None:
         self._reader.close(segment)
         self._step("reclaim")
         try:

@@ -15,10 +15,10 @@ import attrs
 from stablecast.core.errors import MisuseError
 from stablecast.store.journal.number_pieces import Live, Pieces
 from stablecast.store.journal.record_format import ERASE_BODY, HIGHEST, LOWEST
-from stablecast.store.journal.segments import Place, Position, Segment
-from stablecast.store.journal.summary import Summary
+from stablecast.store.journal.segments import JournalSegment, Position, RecordPlace
+from stablecast.store.journal.summary import SegmentSummary
 
-_NOTHING: frozenset[Segment] = frozenset()
+_NOTHING: frozenset[JournalSegment] = frozenset()
 
 
 @attrs.frozen
@@ -54,7 +54,7 @@ class Index:
     erases: dict[int, list[Erase]] = attrs.field(factory=dict)
     trails: dict[int, Erase] = attrs.field(factory=dict)
 
-    def add(self, stream: int, place: Place) -> Set[Segment]:
+    def add(self, stream: int, place: RecordPlace) -> Set[JournalSegment]:
         """Enter a MESSAGES record; return the segments that lost their last live message."""
         pieces = self.streams.get(stream)
         if pieces is None:
@@ -62,7 +62,7 @@ class Index:
         place.segment.streams.add(stream)
         return pieces.add(place)
 
-    def extend(self, segment: Segment, summary: Summary) -> None:
+    def extend(self, segment: JournalSegment, summary: SegmentSummary) -> None:
         """Enter all MESSAGES records of a segment."""
         for stream, runs in summary.by_stream():
             pieces = self.streams.setdefault(stream, Pieces())
@@ -70,9 +70,9 @@ class Index:
             # Records of one life in ascending order may be entered at once. Otherwise later ones must win, one by one.
             if len(runs) > 1 or not pieces.extend(segment, runs[0]):
                 for offset, size, first, tag, count in sorted(record for one in runs for record in one.records()):
-                    pieces.add(Place(segment, offset, size, first, tag, count))
+                    pieces.add(RecordPlace(segment, offset, size, first, tag, count))
 
-    def erase(self, erase: Erase) -> Set[Segment]:
+    def erase(self, erase: Erase) -> Set[JournalSegment]:
         """Apply and remember an erasure; return the segments that lost their last live message."""
         older = self.erases.get(erase.stream, ())
         self.erases[erase.stream] = [known for known in older if not erase.covers(known)] + [erase]
@@ -85,7 +85,7 @@ class Index:
             del self.streams[erase.stream]
         return emptied
 
-    def prune(self, segments: Iterable[Segment]) -> list[Erase]:
+    def prune(self, segments: Iterable[JournalSegment]) -> list[Erase]:
         """Drop the erasures without records to look back on; return the others in order.
 
         A trail outlives the records that it killed. It is repeated as the last erasure of its stream.

@@ -30,14 +30,21 @@ from stablecast.store.journal.record_format import (
     VERSION,
     Block,
     JournalError,
-    Kind,
+    RecordKind,
     bounded,
     checked_state,
     join_states,
 )
-from stablecast.store.journal.recovery import Recovered, recover
-from stablecast.store.journal.segments import Place, Position, Record, Segment, SegmentReader, segment_path
-from stablecast.store.journal.writer import Syncs, Writer
+from stablecast.store.journal.recovery import RecoveredJournal, recover
+from stablecast.store.journal.segments import (
+    JournalRecord,
+    JournalSegment,
+    Position,
+    RecordPlace,
+    SegmentReader,
+    segment_path,
+)
+from stablecast.store.journal.writer import JournalWriter, Syncs
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
@@ -76,7 +83,7 @@ class StoredRun:
     first: int
     count: int
     tag: int
-    record: Place
+    record: RecordPlace
     block: Block | None
 
 
@@ -91,7 +98,7 @@ class Journal:
         on_failed: Called on the loop, once, when the disk fails; no ticket is reported after it. By default it raises.
     """
 
-    def __init__(self, directory: Path, lock: DirectoryLock, found: Recovered, disk: Disk):
+    def __init__(self, directory: Path, lock: DirectoryLock, found: RecoveredJournal, disk: Disk):
         """Make a journal of what was recovered; call `open` instead."""
         self.recovered_states = found.states
         self.reports = found.reports
@@ -110,7 +117,7 @@ class Journal:
             current = self._active.version == VERSION
             self._active.limit = max(self._active.end, disk.segment_bytes) if current else self._active.end
         self._checkpoint: Callable[[], list[bytes]] | None = None
-        self._dead: dict[Segment, int] = {}
+        self._dead: dict[JournalSegment, int] = {}
         self._life = _Life.OPEN
         self._failure: JournalError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -118,7 +125,7 @@ class Journal:
         self._pending = Pending(found.root)
         self._reader = SegmentReader(disk.open_files)
         self._fetcher = Fetcher(disk, self._tell)
-        self._writer = Writer(
+        self._writer = JournalWriter(
             disk,
             self._tell,
             committed=self._on_committed,
@@ -243,7 +250,7 @@ class Journal:
         _, stop, record = found
         return StoredRun(record.first, stop - record.first, record.tag, record, self._pending.block(record))
 
-    def fetch(self, records: list[Place], done: Fetched) -> None:
+    def fetch(self, records: list[RecordPlace], done: Fetched) -> None:
         """Read the blocks of synced records in the fetcher's thread; it calls `done` on the loop.
 
         A segment that is deleted meanwhile is still read, because the same thread deletes it later.
@@ -290,9 +297,9 @@ class Journal:
             head = MESSAGES_HEAD.pack(stream, first, count, tag, time.time_ns())
         except struct.error as error:
             raise MisuseError(f"a number of the run does not fit its field: {error}") from error
-        record = self._append(Kind.MESSAGES, (head, bounded(block)), ticket)
+        record = self._append(RecordKind.MESSAGES, (head, bounded(block)), ticket)
         record.segment.summary.add(stream, first, count, tag, record.offset, record.size)
-        emptied = self._index.add(stream, Place(record.segment, record.offset, record.size, first, tag, count))
+        emptied = self._index.add(stream, RecordPlace(record.segment, record.offset, record.size, first, tag, count))
         if emptied:
             self._retire(emptied)
 
@@ -303,7 +310,7 @@ class Journal:
             MisuseError: The body is no JSON object, the ticket is out of order, or the journal is not running.
             JournalError: The disk has failed.
         """
-        self._append(Kind.STATE, (checked_state(body),), ticket)
+        self._append(RecordKind.STATE, (checked_state(body),), ticket)
 
     def cut(self, stream: int, at: int, ticket: int) -> None:
         """Forget the numbers >= `at` of a stream, durably when `ticket` is reported. Raises like `append_state`."""
@@ -320,7 +327,7 @@ class Journal:
         """
         self._erase(Erase(stream, LOWEST, number, self._position()), ticket)
 
-    def disown(self, stream: int, first: int, stop: int, place: Place) -> None:
+    def disown(self, stream: int, first: int, stop: int, place: RecordPlace) -> None:
         """Forget [first, stop) in a record that cannot be read, and in older ones, so that no later open shows them.
 
         No ticket reports this. Messages that were written since stay. Raises like `append_state`.
@@ -330,7 +337,7 @@ class Journal:
         segment, offset = place.position
         # An erasure looks back from a position. One byte further includes the bad record, and none after it.
         erase = Erase(stream, first, stop, (segment, offset + 1))
-        self._erased(erase, self._put(Kind.ERASE, (erase.body(),), 0))
+        self._erased(erase, self._put(RecordKind.ERASE, (erase.body(),), 0))
 
     def _position(self) -> Position:
         """Return the place after all appended records."""
@@ -342,36 +349,36 @@ class Journal:
         return MisuseError(f"the journal in {self._directory} is not running; append between start and close")
 
     def _erase(self, erase: Erase, ticket: int) -> None:
-        self._erased(erase, self._append(Kind.ERASE, (erase.body(),), ticket))
+        self._erased(erase, self._append(RecordKind.ERASE, (erase.body(),), ticket))
 
-    def _erased(self, erase: Erase, record: Record) -> None:
+    def _erased(self, erase: Erase, record: JournalRecord) -> None:
         record.segment.streams.add(erase.stream)
         emptied = self._index.erase(erase)
         if emptied:
             self._retire(emptied)
 
-    def _append(self, kind: Kind, parts: tuple[Block, ...], ticket: int) -> Record:
+    def _append(self, kind: RecordKind, parts: tuple[Block, ...], ticket: int) -> JournalRecord:
         """Check and queue a record of the owner."""
         if self._life is not _Life.RUNNING:
             raise self._not_running()
         self._pending.issue(ticket)
         return self._put(kind, parts, ticket)
 
-    def _put(self, kind: Kind, parts: tuple[Block, ...], ticket: int) -> Record:
+    def _put(self, kind: RecordKind, parts: tuple[Block, ...], ticket: int) -> JournalRecord:
         """Queue a record at the end of the active segment, or of a new one if that is full."""
         size = RECORD_HEADER_BYTES + sum(map(len, parts))
         active = self._active
         if active is None or active.end + size > active.limit:
             active = self._roll(size)
-        record = Record(active, active.end, size, kind, ticket, parts)
-        if kind is not Kind.MESSAGES:
+        record = JournalRecord(active, active.end, size, kind, ticket, parts)
+        if kind is not RecordKind.MESSAGES:
             active.summary.note(active.end)
         active.end += size
         self._pending.add(record)
         self._writer.put(record)
         return record
 
-    def _roll(self, size: int) -> Segment:
+    def _roll(self, size: int) -> JournalSegment:
         """Begin a segment with the erasures that still matter and a checkpoint, and room for `size` more bytes."""
         # The checkpoint is computed first: if the owner raises, no segment was begun.
         states = join_states([] if self._checkpoint is None else self._checkpoint())
@@ -380,12 +387,12 @@ class Journal:
         erases = self._index.prune(self._segments.values())
         previous = self._active
         # HIGHEST keeps `_put` below from rolling again before the checkpoint is there.
-        segment = Segment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
+        segment = JournalSegment(number, secrets.randbits(32), segment_path(self._directory, number), limit=HIGHEST)
         self._segments[number] = self._active = segment
         for erase in erases:
-            self._put(Kind.ERASE, (erase.body(),), 0)
+            self._put(RecordKind.ERASE, (erase.body(),), 0)
             segment.streams.add(erase.stream)
-        self._put(Kind.CHECKPOINT, (states,), 0)
+        self._put(RecordKind.CHECKPOINT, (states,), 0)
         segment.limit = segment.end + max(self._disk.segment_bytes, size)
         if previous is not None:
             self._fetcher.summarize(previous)
@@ -395,7 +402,7 @@ class Journal:
 
     # -------------------------------------------------------------------------------------------------------- deleting
 
-    def _retire(self, segments: Iterable[Segment]) -> None:
+    def _retire(self, segments: Iterable[JournalSegment]) -> None:
         """Note segments without live messages, to delete them later."""
         for segment in segments:
             self._dead[segment] = self._pending.added

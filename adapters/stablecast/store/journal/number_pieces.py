@@ -17,7 +17,7 @@ from operator import add, gt
 
 import attrs
 
-from stablecast.store.journal.segments import Place, Position, Segment
+from stablecast.store.journal.segments import JournalSegment, Position, RecordPlace
 from stablecast.store.journal.summary import Runs
 
 CHUNK_PIECES = 1024
@@ -29,17 +29,17 @@ REACH = 1 << 31
 _FIELDS = 6
 """Fields beside the start: length, numbers skipped in the record, its count of numbers, offset, size and origin."""
 
-_NOTHING: frozenset[Segment] = frozenset()
+_NOTHING: frozenset[JournalSegment] = frozenset()
 
-Origin = tuple[Segment, int]
+Origin = tuple[JournalSegment, int]
 """A segment, and the tag of a life."""
 
-Live = tuple[int, int, Place]
+Live = tuple[int, int, RecordPlace]
 """Start, stop, and the record that shows the numbers between."""
 
 
 @attrs.define(eq=False)
-class Chunk:
+class PieceChunk:
     """Neighbouring pieces: a column of their starts relative to `base`, and their other fields piece after piece."""
 
     base: int
@@ -61,7 +61,7 @@ class Chunk:
         """Return True if a piece that starts here fits the columns."""
         return 0 <= number - self.base < 2 * REACH
 
-    def insert(self, at: int, start: int, stop: int, place: Place) -> None:
+    def insert(self, at: int, start: int, stop: int, place: RecordPlace) -> None:
         """Insert a piece at index `at`."""
         fields = (
             stop - start,
@@ -78,7 +78,7 @@ class Chunk:
             self.starts.insert(at, start - self.base)
             self.fields[_FIELDS * at : _FIELDS * at] = array("I", fields)
 
-    def extend(self, segment: Segment, runs: Runs, low: int, high: int) -> None:
+    def extend(self, segment: JournalSegment, runs: Runs, low: int, high: int) -> None:
         """Append the records [low, high) of a summary, which are in order and fit."""
         origin = self._origin(segment, runs.tag)
         counts = runs.counts[low:high]
@@ -94,7 +94,7 @@ class Chunk:
         start = self.base + self.starts[at]
         length, skipped, count, offset, size, origin = self.fields[_FIELDS * at : _FIELDS * (at + 1)]
         segment, tag = self.origins[origin]
-        return start, start + length, Place(segment, offset, size, start - skipped, tag, count)
+        return start, start + length, RecordPlace(segment, offset, size, start - skipped, tag, count)
 
     def pieces(self) -> Iterator[Live]:
         """Return all pieces, ascending."""
@@ -109,10 +109,10 @@ class Chunk:
         """Return the count of pieces that begin below `number`."""
         return bisect_left(self.starts, number - self.base)
 
-    def halve(self) -> "Chunk":
+    def halve(self) -> "PieceChunk":
         """Remove the upper half of the pieces and return it as a chunk."""
         half = len(self.starts) // 2
-        upper = Chunk(self.base, self.origins.copy(), self.starts[half:], self.fields[_FIELDS * half :])
+        upper = PieceChunk(self.base, self.origins.copy(), self.starts[half:], self.fields[_FIELDS * half :])
         del self.starts[half:], self.fields[_FIELDS * half :]
         for chunk in (self, upper):
             chunk.tidy()
@@ -129,7 +129,7 @@ class Chunk:
             self.origins = [self.origins[old] for old in used]
         self.starts, self.fields = self.starts[:], self.fields[:]  # A copy has no reserve.
 
-    def drop(self) -> set[Segment]:
+    def drop(self) -> set[JournalSegment]:
         """Remove all pieces; return the segments they were in."""
         pieces = Counter(self.fields[_FIELDS - 1 :: _FIELDS])
         for origin, count in pieces.items():
@@ -141,13 +141,13 @@ class Chunk:
         """Return True if all pieces are in segments before that of `as_of`."""
         return all(segment.number < as_of[0] for segment, _ in self.origins)
 
-    def erase(self, start: int, stop: int, as_of: Position | None) -> set[Segment]:
+    def erase(self, start: int, stop: int, as_of: Position | None) -> set[JournalSegment]:
         """Hide [start, stop) in records before `as_of` (None: in all); return the segments of the hidden pieces."""
         # Trimming erases whole chunks, thousands of pieces at a time. Going through them would block the event loop.
         if start <= self.first and self.stop <= stop and (as_of is None or self.written_before(as_of)):
             return self.drop()
         low, high = self.above(start), self.below(stop)
-        touched: set[Segment] = set()
+        touched: set[JournalSegment] = set()
         kept: list[Live] = []
         for piece in map(self.piece, range(low, high)):
             begin, end, place = piece
@@ -163,7 +163,7 @@ class Chunk:
             self.insert(at, *piece)
         return touched
 
-    def _origin(self, segment: Segment, tag: int) -> int:
+    def _origin(self, segment: JournalSegment, tag: int) -> int:
         origin = (segment, tag)
         if origin not in self.origins:
             if len(self.origins) >= CHUNK_PIECES:
@@ -176,7 +176,7 @@ class Chunk:
 class Pieces:
     """The live numbers of one stream."""
 
-    chunks: list[Chunk] = attrs.field(factory=list)
+    chunks: list[PieceChunk] = attrs.field(factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.chunks)
@@ -186,7 +186,7 @@ class Pieces:
         for chunk in self.chunks:
             yield from chunk.pieces()
 
-    def add(self, place: Place) -> Set[Segment]:
+    def add(self, place: RecordPlace) -> Set[JournalSegment]:
         """Show the numbers of a record, and hide older pieces with these numbers.
 
         Returns:
@@ -202,7 +202,7 @@ class Pieces:
         self._insert(start, stop, place)
         return emptied
 
-    def extend(self, segment: Segment, runs: Runs) -> bool:
+    def extend(self, segment: JournalSegment, runs: Runs) -> bool:
         """Show the numbers of all records of a segment; return False and do nothing if they are not in order."""
         firsts, counts = runs.firsts, runs.counts
         if (self.chunks and firsts[0] < self.chunks[-1].stop) or any(map(gt, map(add, firsts, counts), firsts[1:])):
@@ -218,7 +218,7 @@ class Pieces:
         segment.live += len(firsts)
         return True
 
-    def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[Segment]:
+    def erase(self, start: int, stop: int, as_of: Position | None = None) -> Set[JournalSegment]:
         """Hide [start, stop) in records before `as_of` (None: in all).
 
         Return the segments that lost their last live message.
@@ -226,7 +226,7 @@ class Pieces:
         chunks = self.chunks
         low = max(0, bisect_right(chunks, start, key=_first) - 1)
         high = bisect_left(chunks, stop, low, key=_first)
-        touched: set[Segment] = set()
+        touched: set[JournalSegment] = set()
         for chunk in chunks[low:high]:
             touched |= chunk.erase(start, stop, as_of)
         chunks[low:high] = [chunk for chunk in chunks[low:high] if chunk.starts]
@@ -240,27 +240,27 @@ class Pieces:
         piece = self.chunks[at].piece(self.chunks[at].below(number + 1) - 1)
         return piece if number < piece[1] else None
 
-    def _last(self, start: int, segment: Segment, tag: int) -> Chunk:
+    def _last(self, start: int, segment: JournalSegment, tag: int) -> PieceChunk:
         """Return the chunk for a piece that comes last."""
         if self.chunks:
             last = self.chunks[-1]
             if len(last.starts) < CHUNK_PIECES and last.reaches(start):
                 return last
             last.tidy()  # It will hardly grow any more.
-        self.chunks.append(Chunk(start - REACH, [(segment, tag)]))
+        self.chunks.append(PieceChunk(start - REACH, [(segment, tag)]))
         return self.chunks[-1]
 
-    def _insert(self, start: int, stop: int, place: Place) -> None:
+    def _insert(self, start: int, stop: int, place: RecordPlace) -> None:
         at = max(0, bisect_right(self.chunks, start, key=_first) - 1)
         if at < len(self.chunks) and len(self.chunks[at].starts) >= CHUNK_PIECES:
             self.chunks.insert(at + 1, self.chunks[at].halve())
             at += start >= self.chunks[at + 1].first
         if at == len(self.chunks) or not self.chunks[at].reaches(start):
             at += at < len(self.chunks) and start > self.chunks[at].first
-            self.chunks.insert(at, Chunk(start - REACH, [(place.segment, place.tag)]))
+            self.chunks.insert(at, PieceChunk(start - REACH, [(place.segment, place.tag)]))
         chunk = self.chunks[at]
         chunk.insert(chunk.below(start), start, stop, place)
 
 
-def _first(chunk: Chunk) -> int:
+def _first(chunk: PieceChunk) -> int:
     return chunk.base + chunk.starts[0]

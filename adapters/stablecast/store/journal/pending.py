@@ -3,8 +3,8 @@
 from collections import deque
 
 from stablecast.core.errors import MisuseError
-from stablecast.store.journal.record_format import Block, Kind
-from stablecast.store.journal.segments import Place, Position, Record
+from stablecast.store.journal.record_format import Block, RecordKind
+from stablecast.store.journal.segments import JournalRecord, Position, RecordPlace
 
 
 class Pending:
@@ -24,7 +24,7 @@ class Pending:
         self.synced = 0
         self.root = root
         self.done = 0
-        self._records: deque[Record] = deque()
+        self._records: deque[JournalRecord] = deque()
         self._blocks: dict[Position, Block] = {}
         self._issued = 0
         self._seen = (0, 0)  # the two highest tickets of synced records
@@ -43,15 +43,15 @@ class Pending:
             raise MisuseError(f"ticket {ticket} follows {self._issued}; tickets begin at 1 and never go down")
         self._issued = ticket
 
-    def add(self, record: Record) -> None:
+    def add(self, record: JournalRecord) -> None:
         """Add a record."""
         self._records.append(record)
-        if record.kind is Kind.MESSAGES:
+        if record.kind is RecordKind.MESSAGES:
             self._blocks[record.segment.number, record.offset] = record.parts[1]
         self.size += record.size
         self.added += 1
 
-    def block(self, place: Place) -> Block | None:
+    def block(self, place: RecordPlace) -> Block | None:
         """Return the block of a record that is not synced; None if the record is on the disk."""
         return self._blocks.get(place.position)
 
@@ -61,11 +61,11 @@ class Pending:
         for _ in range(count):
             record = self._records.popleft()
             self.size -= record.size
-            if record.kind is Kind.MESSAGES:
+            if record.kind is RecordKind.MESSAGES:
                 del self._blocks[record.segment.number, record.offset]
             if record.ticket > last:
                 before, last = last, record.ticket
-            if record.kind is Kind.CHECKPOINT:
+            if record.kind is RecordKind.CHECKPOINT:
                 self.root = record.segment.number
         self.synced += count
         self._seen = before, last

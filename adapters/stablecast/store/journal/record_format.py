@@ -89,7 +89,7 @@ class JournalError(StablecastError):
     """The journal cannot be opened, written, synced or read. The text names the remedy."""
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """The kinds of records, with the values of the record header."""
 
     MESSAGES = 1
@@ -98,14 +98,14 @@ class Kind(IntEnum):
     ERASE = 4
 
 
-_KINDS = frozenset(Kind)
+_KINDS = frozenset(RecordKind)
 
 
 @attrs.frozen
 class Entry:
     """A good record in a segment: its place, and the fields of its header."""
 
-    kind: Kind
+    kind: RecordKind
     offset: int
     stop: int
     ticket: int
@@ -118,7 +118,7 @@ class Entry:
 
 
 @attrs.frozen
-class Gap:
+class SegmentGap:
     """A part of a segment without a good record; `torn` if it is the unsynced end of the newest segment."""
 
     offset: int
@@ -196,12 +196,12 @@ def entry_at(data: bytes | mmap, offset: int, salt: int, *, blocks: bool = True)
     start = offset + RECORD_HEADER_BYTES
     if start + length > len(data):
         return None
-    if (blocks or kind != Kind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
+    if (blocks or kind != RecordKind.MESSAGES) and zlib.crc32(data[start : start + length]) != crc:
         return None
-    return Entry(Kind(kind), offset, start + length, ticket, synced)
+    return Entry(RecordKind(kind), offset, start + length, ticket, synced)
 
 
-def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | Gap]:
+def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) -> Iterator[Entry | SegmentGap]:
     """Yield the records and gaps of a segment in order.
 
     Args:
@@ -220,11 +220,11 @@ def scan(data: bytes | mmap, salt: int, *, newest: bool, blocks: bool = True) ->
         # A later record tells how far the disk was synced before it was written. If that is beyond this offset, the
         # bad record was once good: it is damage, and messages that were reported stable may be lost.
         if newest and not any(later.synced > offset for later in _entries_after(data, offset, salt)):
-            yield Gap(offset, len(data), torn=True)
+            yield SegmentGap(offset, len(data), torn=True)
             return
         following = next(_entries_after(data, offset, salt), None)
         stop = len(data) if following is None else following.offset
-        yield Gap(offset, stop, torn=False)
+        yield SegmentGap(offset, stop, torn=False)
         offset = stop
 
 

@@ -22,8 +22,8 @@ from stablecast.store.journal.record_format import (
     FILE_HEADER_BYTES,
     FILE_MAGIC,
     Entry,
-    Gap,
-    Kind,
+    RecordKind,
+    SegmentGap,
     entry_at,
     file_salt,
     file_version,
@@ -33,15 +33,15 @@ from stablecast.store.journal.record_format import (
     split_states,
 )
 from stablecast.store.journal.segments import (
-    Place,
-    Segment,
+    JournalSegment,
+    RecordPlace,
     holds_records,
     last_written,
     leave_summary,
     list_segments,
     sync_directory,
 )
-from stablecast.store.journal.summary import SUMMARY_SUFFIX, Summary, decoded, summary_path
+from stablecast.store.journal.summary import SUMMARY_SUFFIX, SegmentSummary, decoded, summary_path
 
 DAMAGED_SUFFIX = ".damaged"
 FOREIGN_SUFFIX = ".foreign"
@@ -49,7 +49,7 @@ FOREIGN_SUFFIX = ".foreign"
 
 
 @attrs.define
-class Recovered:
+class RecoveredJournal:
     """The result of a scan.
 
     Attributes:
@@ -58,24 +58,24 @@ class Recovered:
         damaged: True if states may be missing, because damage follows the newest checkpoint.
     """
 
-    segments: dict[int, Segment] = attrs.field(factory=dict)
+    segments: dict[int, JournalSegment] = attrs.field(factory=dict)
     index: Index = attrs.field(factory=Index)
     states: list[bytes] = attrs.field(factory=list)
     root: int = 0
     next_number: int = 1
-    newest: Segment | None = None
+    newest: JournalSegment | None = None
     reports: list[str] = attrs.field(factory=list)
     damaged: bool = False
 
 
-def recover(directory: Path, disk: Disk) -> Recovered:
+def recover(directory: Path, disk: Disk) -> RecoveredJournal:
     """Scan and repair a directory whose lock is held.
 
     Raises:
         JournalError: A newer release wrote it.
         OSError: A file cannot be read, cut or synced.
     """
-    found = Recovered()
+    found = RecoveredJournal()
     paths, highest = list_segments(directory)
     found.next_number = highest + 1
     _drop_orphans(directory, set(map(summary_path, paths.values())))
@@ -105,7 +105,7 @@ def _drop_orphans(directory: Path, wanted: set[Path]) -> None:
             path.unlink()
 
 
-def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
+def _read_segment(found: RecoveredJournal, number: int, path: Path, *, newest: bool, blocks: bool) -> None:
     """Enter one segment into `found`."""
     with path.open("rb") as file:
         header = file.read(FILE_HEADER_BYTES)
@@ -113,7 +113,7 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, bl
         if salt is None:
             _set_aside(found, path, header, created=not newest or holds_records(path))
             return
-        segment = Segment(number, salt, path, on_disk=True, version=file_version(header))
+        segment = JournalSegment(number, salt, path, on_disk=True, version=file_version(header))
         found.segments[number] = segment
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             if newest or not _summarized(found, segment, data, blocks=blocks):
@@ -122,7 +122,7 @@ def _read_segment(found: Recovered, number: int, path: Path, *, newest: bool, bl
         found.newest = segment
 
 
-def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, blocks: bool) -> None:
+def _scan(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, newest: bool, blocks: bool) -> None:
     """Enter a segment record by record; write a summary for the next open if the segment is full and whole."""
     whole = True
     for item in scan(data, segment.salt, newest=newest, blocks=blocks):
@@ -131,14 +131,14 @@ def _scan(found: Recovered, segment: Segment, data: mmap, *, newest: bool, block
         elif not item.torn or data[item.offset : item.stop].strip(b"\0"):
             _report(found, segment.path, item)
             whole = False
-        segment.end = item.offset if isinstance(item, Gap) and item.torn else item.stop
+        segment.end = item.offset if isinstance(item, SegmentGap) and item.torn else item.stop
     if not newest:
         if whole and not summary_path(segment.path).exists():
             leave_summary(segment)
-        segment.summary = Summary()
+        segment.summary = SegmentSummary()
 
 
-def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool) -> bool:
+def _summarized(found: RecoveredJournal, segment: JournalSegment, data: mmap, *, blocks: bool) -> bool:
     """Enter a segment from its summary; return False and do nothing if there is none that matches the segment."""
     path = summary_path(segment.path)
     summary = None
@@ -163,7 +163,7 @@ def _summarized(found: Recovered, segment: Segment, data: mmap, *, blocks: bool)
     return True
 
 
-def _remove_begun(found: Recovered, number: int, path: Path) -> None:
+def _remove_begun(found: RecoveredJournal, number: int, path: Path) -> None:
     """Remove a segment that the writer opened in advance and that got no record."""
     with path.open("rb") as file:
         complete = file_salt(file.read(FILE_HEADER_BYTES), number) is not None
@@ -173,12 +173,12 @@ def _remove_begun(found: Recovered, number: int, path: Path) -> None:
         _remove_incomplete(found, path)
 
 
-def _remove_incomplete(found: Recovered, path: Path) -> None:
+def _remove_incomplete(found: RecoveredJournal, path: Path) -> None:
     path.unlink()
     found.reports.append(f"{path} was never completed and was removed; nothing in it was reported stable")
 
 
-def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) -> None:
+def _set_aside(found: RecoveredJournal, path: Path, header: bytes, *, created: bool) -> None:
     """Rename or remove a file without a good header.
 
     A file that was `created` completely had a durable header once, so its header is damage. Any other file is the trace
@@ -194,7 +194,7 @@ def _set_aside(found: Recovered, path: Path, header: bytes, *, created: bool) ->
         _remove_incomplete(found, path)
 
 
-def _report(found: Recovered, path: Path, gap: Gap) -> None:
+def _report(found: RecoveredJournal, path: Path, gap: SegmentGap) -> None:
     """Report a gap, and keep a copy of a damaged file."""
     length = gap.stop - gap.offset
     if gap.torn:
@@ -213,24 +213,24 @@ def _report(found: Recovered, path: Path, gap: Gap) -> None:
     )
 
 
-def _apply(found: Recovered, segment: Segment, entry: Entry, data: mmap) -> None:
+def _apply(found: RecoveredJournal, segment: JournalSegment, entry: Entry, data: mmap) -> None:
     """Apply one record."""
-    if entry.kind is not Kind.MESSAGES:
+    if entry.kind is not RecordKind.MESSAGES:
         segment.summary.note(entry.offset)
     match entry.kind:
-        case Kind.MESSAGES:
+        case RecordKind.MESSAGES:
             stream, first, count, tag, *_ = messages_head(segment.version).unpack_from(data, entry.body.start)
             size = entry.stop - entry.offset
             segment.summary.add(stream, first, count, tag, entry.offset, size)
-            found.index.add(stream, Place(segment, entry.offset, size, first, tag, count))
-        case Kind.STATE:
+            found.index.add(stream, RecordPlace(segment, entry.offset, size, first, tag, count))
+        case RecordKind.STATE:
             found.states.append(data[entry.body])
-        case Kind.CHECKPOINT:
+        case RecordKind.CHECKPOINT:
             found.states = split_states(data[entry.body])
             found.root = segment.number
             # A checkpoint holds the whole state, so earlier damage costs no state any more.
             found.damaged = False
-        case Kind.ERASE:
+        case RecordKind.ERASE:
             stream, start, stop, number, offset = ERASE_BODY.unpack_from(data, entry.body.start)
             segment.streams.add(stream)
             found.index.erase(Erase(stream, start, stop, (number, offset)))

@@ -18,12 +18,12 @@ from stablecast.store.journal.record_format import (
     VERSION,
     Block,
     JournalError,
-    Kind,
+    RecordKind,
     entry_at,
     file_header,
     messages_head,
 )
-from stablecast.store.journal.summary import Summary, summary_path
+from stablecast.store.journal.summary import SegmentSummary, summary_path
 
 PIECE_BYTES = 1 << 20
 """Bytes read at a time when a file is searched."""
@@ -41,7 +41,7 @@ Position = tuple[int, int]
 
 
 @attrs.define(eq=False)
-class Segment:
+class JournalSegment:
     """One file of records.
 
     Attributes:
@@ -63,7 +63,7 @@ class Segment:
     live: int = 0
     streams: set[int] = attrs.field(factory=set)
     version: int = VERSION
-    summary: Summary = attrs.field(factory=Summary)
+    summary: SegmentSummary = attrs.field(factory=SegmentSummary)
 
     @property
     def block_at(self) -> int:
@@ -72,22 +72,22 @@ class Segment:
 
 
 @attrs.define(eq=False)
-class Record:
+class JournalRecord:
     """A record that is not synced: its place and its body in parts."""
 
-    segment: Segment
+    segment: JournalSegment
     offset: int
     size: int
-    kind: Kind
+    kind: RecordKind
     ticket: int
     parts: tuple[Block, ...]
 
 
 @attrs.define
-class Place:
+class RecordPlace:
     """The place of a MESSAGES record, the numbers it was written with, and the life that sent them."""
 
-    segment: Segment
+    segment: JournalSegment
     offset: int
     size: int
     first: int
@@ -158,7 +158,7 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def open_for_writing(segment: Segment, sync: Callable[[int], None], reserve: int = 0) -> int:
+def open_for_writing(segment: JournalSegment, sync: Callable[[int], None], reserve: int = 0) -> int:
     """Open a segment, create it if it is new, and return the descriptor. A new file gets `reserve` bytes of the disk.
 
     The header is durable before the first record is written. Therefore a bad header in a file with records is damage,
@@ -180,7 +180,7 @@ def open_for_writing(segment: Segment, sync: Callable[[int], None], reserve: int
     return fd
 
 
-def leave_summary(segment: Segment) -> None:
+def leave_summary(segment: JournalSegment) -> None:
     """Write the summary of a full segment, and drop it from memory. Without the file, the next open scans."""
     path = summary_path(segment.path)
     try:
@@ -188,7 +188,7 @@ def leave_summary(segment: Segment) -> None:
     except OSError:
         with suppress(OSError):  # The checksum rejects the rest of a file that cannot be removed.
             path.unlink(missing_ok=True)
-    segment.summary = Summary()
+    segment.summary = SegmentSummary()
 
 
 class SegmentReader:
@@ -199,7 +199,7 @@ class SegmentReader:
         self._most = most
         self._open: OrderedDict[int, int] = OrderedDict()
 
-    def block(self, record: Place) -> bytes:
+    def block(self, record: RecordPlace) -> bytes:
         """Return the block of a synced MESSAGES record.
 
         Raises:
@@ -214,7 +214,7 @@ class SegmentReader:
             )
         return data[segment.block_at :]
 
-    def came_at(self, record: Place) -> int | None:
+    def came_at(self, record: RecordPlace) -> int | None:
         """Return when a synced MESSAGES record was appended, in ns of the epoch; None if its segment has no times.
 
         Raises:
@@ -226,7 +226,7 @@ class SegmentReader:
         at = record.offset + RECORD_HEADER_BYTES
         return int(MESSAGES_HEAD.unpack(self._read(segment, MESSAGES_HEAD.size, at))[-1])
 
-    def close(self, segment: Segment) -> None:
+    def close(self, segment: JournalSegment) -> None:
         """Close a file, so that it can be removed."""
         fd = self._open.pop(segment.number, None)
         if fd is not None:
@@ -237,13 +237,13 @@ class SegmentReader:
         while self._open:
             os.close(self._open.popitem()[1])
 
-    def _read(self, segment: Segment, size: int, offset: int) -> bytes:
+    def _read(self, segment: JournalSegment, size: int, offset: int) -> bytes:
         try:
             return os.pread(self._fd(segment), size, offset)
         except OSError as error:
             raise JournalError(f"cannot read {segment.path}: {error.strerror}; check the disk") from error
 
-    def _fd(self, segment: Segment) -> int:
+    def _fd(self, segment: JournalSegment) -> int:
         fd = self._open.get(segment.number)
         if fd is None:
             if len(self._open) >= self._most:

@@ -59,7 +59,7 @@ class Runs:
 
 
 @attrs.define(eq=False)
-class Summary:
+class SegmentSummary:
     """The records of a segment so far: MESSAGES by stream and tag, and the offsets of all others."""
 
     others: "array[int]" = attrs.field(factory=lambda: array("Q"))
@@ -100,7 +100,7 @@ class Summary:
         return head + _CRC.pack(zlib.crc32(body, zlib.crc32(head))) + body
 
 
-def decoded(data: bytes, number: int, salt: int, end: int) -> Summary | None:
+def decoded(data: bytes, number: int, salt: int, end: int) -> SegmentSummary | None:
     """Return the summary in a file, None if it is not a good one of the segment with this number, salt and length."""
     at = _HEAD.size + _CRC.size
     if len(data) < at:
@@ -110,7 +110,7 @@ def decoded(data: bytes, number: int, salt: int, end: int) -> Summary | None:
         return None
     if _CRC.unpack_from(data, _HEAD.size)[0] != zlib.crc32(memoryview(data)[at:], zlib.crc32(head)):
         return None
-    summary = Summary()
+    summary = SegmentSummary()
     (count,) = _COUNT.unpack_from(data, at)
     at = _fill(summary.others, data, at + _COUNT.size, count)
     while at < len(data):

@@ -33,8 +33,8 @@ from time import monotonic_ns
 import attrs
 
 from stablecast.store.journal.disk import Disk
-from stablecast.store.journal.record_format import Block, Kind, seal
-from stablecast.store.journal.segments import Record, Segment, open_for_writing
+from stablecast.store.journal.record_format import Block, RecordKind, seal
+from stablecast.store.journal.segments import JournalRecord, JournalSegment, open_for_writing
 
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 """Buffers of one vectored write at most, by the system."""
@@ -65,7 +65,7 @@ class NextSegment:
     Opening takes two syncs. If the writer's thread did that between two flushes, messages would wait for all of them.
     """
 
-    def __init__(self, segment: Segment, disk: Disk) -> None:
+    def __init__(self, segment: JournalSegment, disk: Disk) -> None:
         """Begin to open the segment."""
         self._descriptor: Future[int] = Future()
         # A daemon thread, because a disk that never answers must not keep the process from ending.
@@ -80,7 +80,7 @@ class NextSegment:
         with suppress(OSError):  # If it could not be opened, there is nothing to close.
             os.close(self.descriptor())
 
-    def _run(self, segment: Segment, disk: Disk) -> None:
+    def _run(self, segment: JournalSegment, disk: Disk) -> None:
         try:
             disk.step("roll")
             descriptor = open_for_writing(segment, disk.sync, disk.segment_bytes if disk.preallocate else 0)
@@ -91,7 +91,7 @@ class NextSegment:
             self._descriptor.set_result(descriptor)
 
 
-class Writer:
+class JournalWriter:
     """The thread, its queue, and the flushes that the loop's thread does instead."""
 
     def __init__(
@@ -117,8 +117,8 @@ class Writer:
         self._committed = committed
         self._failed = failed
         self._stopped = stopped
-        self._queue: deque[Record] = deque()
-        self._held: list[Record] = []
+        self._queue: deque[JournalRecord] = deque()
+        self._held: list[JournalRecord] = []
         self._held_bytes = 0
         self._given = 0  # Records that were queued.
         self._done = 0  # Records that the thread has synced of them.
@@ -128,7 +128,7 @@ class Writer:
         self._bell.acquire()
         self._closing = False
         self._aborted = False
-        self._segment: Segment | None = None
+        self._segment: JournalSegment | None = None
         self._next: NextSegment | None = None
         self._fd = -1
         self._end = 0
@@ -140,7 +140,7 @@ class Writer:
         self._soon = soon
         self._thread.start()
 
-    def put(self, record: Record) -> None:
+    def put(self, record: JournalRecord) -> None:
         """Queue a record. The owner counts the bytes, and bounds how many wait."""
         self._held.append(record)
         self._held_bytes += record.size
@@ -160,7 +160,7 @@ class Writer:
         self._ring()
         self._thread.join()
 
-    def _may_flush_here(self, segment: Segment) -> bool:
+    def _may_flush_here(self, segment: JournalSegment) -> bool:
         """Return True if the loop's thread may write: the segment is open, and the other thread has no records."""
         # `_done` is read once and only grows, so a stale value costs a wake-up and never an order of records.
         return self._short >= STEADY and self._given == self._done and segment is self._segment
@@ -229,7 +229,7 @@ class Writer:
             self._tell(self._committed, len(batch))
         return not last
 
-    def _commit(self, segment: Segment, records: list[Record]) -> None:
+    def _commit(self, segment: JournalSegment, records: list[JournalRecord]) -> None:
         """Write and sync records of one segment. All earlier records are synced, also those of earlier segments."""
         step = self._disk.step
         offset = records[0].offset
@@ -240,7 +240,7 @@ class Writer:
             # end by it.
             buffers.append(seal(record.kind, record.ticket, offset, record.parts, segment.salt))
             buffers += record.parts
-            checkpoint = checkpoint or record.kind is Kind.CHECKPOINT
+            checkpoint = checkpoint or record.kind is RecordKind.CHECKPOINT
         step("checkpoint" if checkpoint else "append")
         for some in self._portions(buffers):
             offset = self._write_all(some, offset)
@@ -266,7 +266,7 @@ class Writer:
             size += len(buffer)
         yield portion
 
-    def _switch(self, segment: Segment) -> None:
+    def _switch(self, segment: JournalSegment) -> None:
         """Close the full segment and go on with the next."""
         if self._fd >= 0:
             self._give_back()

@@ -13,7 +13,7 @@ import pytest
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine.units import SECOND
 from stablecast.store.journal import Disk, Journal, JournalError, journal
-from stablecast.store.journal.record_format import UNTIMED_HEAD, Block, Kind, file_header, seal
+from stablecast.store.journal.record_format import UNTIMED_HEAD, Block, RecordKind, file_header, seal
 from stablecast.store.journal.segments import segment_path
 from tests.adapters.store.journal.support import read, segments, start
 
@@ -134,7 +134,7 @@ async def test_a_journal_of_an_older_format_is_read_and_gets_a_segment_of_this_o
 ) -> None:
     monkeypatch.setattr("stablecast.store.journal.record_format.VERSION", version)
     data = file_header(1, 7)
-    for kind, body in ((Kind.CHECKPOINT, b"[]"), (Kind.MESSAGES, UNTIMED_HEAD.pack(1, 0, 1, 1) + b"old")):
+    for kind, body in ((RecordKind.CHECKPOINT, b"[]"), (RecordKind.MESSAGES, UNTIMED_HEAD.pack(1, 0, 1, 1) + b"old")):
         data += seal(kind, 1, len(data), (body,), 7) + body
     segment_path(tmp_path, 1).write_bytes(data)
     monkeypatch.undo()

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from stablecast.store.journal import Disk, Journal
-from stablecast.store.journal.summary import Summary, decoded
+from stablecast.store.journal.summary import SegmentSummary, decoded
 from tests.adapters.store.journal.support import numbers, read, segments, start
 
 UNVERIFIED = Disk(verify=False)
 HEADER_BYTES = 40
 
 
-def example() -> Summary:
-    summary = Summary()
+def example() -> SegmentSummary:
+    summary = SegmentSummary()
     for offset in (24, 90):
         summary.note(offset)
     summary.add(7, -5, 3, 99, 130, 60)
