@@ -15,8 +15,8 @@ from tests.support.network import Events
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (Limits(sources=1), "there is 1 source already, those that are away included: evict who will not come back"),
-        (Limits(clients=1), "there is 1 client already, those that are away included: evict who will not come back"),
+        (Limits(sources=1), "there is 1 source already, those that are away included: evict those"),
+        (Limits(clients=1), "there is 1 client already, those that are away included: evict those"),
         (Limits(disk_bytes=1), "bytes, and 1 are allowed"),
     ],
 )

@@ -10,7 +10,7 @@ from stablecast.core.protocol.effects import Client
 from stablecast.core.protocol.messages import Role
 from stablecast.runtime.kept_runs import Tokens
 from stablecast.store.journal import Journal
-from stablecast.store.message_storage import MessagePiece, Shelf, encoded, pieces_of
+from stablecast.store.message_storage import MessagePiece, MessageStorage, encoded, pieces_of
 from stablecast.store.recovered_state import recovered
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -26,7 +26,7 @@ class Bench:
     def __init__(self, directory: Path) -> None:
         self.owner: Owner = start(directory)
         self.tokens = Tokens()
-        self.shelf = Shelf(self.owner.journal, self.tokens)
+        self.shelf = MessageStorage(self.owner.journal, self.tokens)
 
     def arrive(self, first: int, count: int) -> int:
         block = b"".join(data(number, b"%d" % number) for number in range(first, first + count))

@@ -11,7 +11,7 @@ from stablecast.store import retransmission
 from stablecast.store.journal import Journal, JournalError
 from stablecast.store.journal.fetcher import Fetched
 from stablecast.store.journal.segments import RecordPlace
-from stablecast.store.message_storage import MessagePiece, Shelf
+from stablecast.store.message_storage import MessagePiece, MessageStorage
 from stablecast.store.retransmission import Retrieval
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
@@ -27,7 +27,7 @@ class Bench:
     def __init__(self, directory: Path, limits: tuple[int, int]) -> None:
         self.owner: Owner = start(directory)
         self.tokens = Tokens()
-        self.shelf = Shelf(self.owner.journal, self.tokens)
+        self.shelf = MessageStorage(self.owner.journal, self.tokens)
         self.asked: list[tuple[list[RecordPlace], Fetched]] = []
         self.sent: list[bytes] = []
         self.damaged: list[tuple[int, int, int, JournalError]] = []
