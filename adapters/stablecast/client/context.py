@@ -23,21 +23,10 @@ from stablecast.config.resolution_options import ResolutionSettings, own
 from stablecast.config.stores import store_spec
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.errors import ConfigError, MisuseError
+from stablecast.core.protocol import messages
 from stablecast.core.protocol.effects import AskLow
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Departed, Gone, Located, Reset
-from stablecast.core.protocol.messages import (
-    Deregistered,
-    Incarnation,
-    Keepalive,
-    LateJoinInfo,
-    ReceiverAlive,
-    Refused,
-    Registered,
-    Role,
-    SourceInfo,
-)
-from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
@@ -375,21 +364,21 @@ class Context:
                     recovered.setdefault(again.session, []).append(again)
                 else:
                     message = codec.decode(item)
-                    if isinstance(message, ReceiverAlive):
+                    if isinstance(message, messages.ReceiverAlive):
                         peer.alive(message.context)
                     self._route(message)
             except WireError:
                 self.oddities["malformed-on-request-port"] += 1
-        for incarnation, messages in recovered.items():
+        for incarnation, again_sent in recovered.items():
             for receiver in self._receivers.values():
-                receiver.on_recovered(incarnation, messages)
+                receiver.on_recovered(incarnation, again_sent)
 
-    def _route(self, message: ControlMessage) -> None:
+    def _route(self, message: messages.Message) -> None:
         role = _addressee(message)
         source = self._sources.get(message.incarnation)
-        if role is not Role.RECEIVER and source is not None:
+        if role is not messages.Role.RECEIVER and source is not None:
             source.receive(Arrived(message))
-        if role is not Role.SOURCE:
+        if role is not messages.Role.SOURCE:
             for receiver in self._receivers.values():
                 receiver.on_control(message)
 
@@ -421,7 +410,7 @@ class Context:
         advise_of_options(scope, options or {})
         return apply(scope, config, options or {})
 
-    def _new_life(self) -> Incarnation:
+    def _new_life(self) -> messages.Incarnation:
         """Return an incarnation that is unique. Stores rely on the order: later lives have higher indexes."""
         self._next_index = (self._next_index + 1) & 0xFFFF_FFFF
         return codec.join(secrets.randbits(32), self._next_index)
@@ -431,20 +420,20 @@ class Context:
             raise Closed("the context is not open: use it inside 'async with'")
 
 
-def _addressee(message: ControlMessage) -> Role | None:
+def _addressee(message: messages.Message) -> messages.Role | None:
     """Return whether a message to the request port is for a source or a receiver; None means either.
 
     A store's keepalive has only a RegID, which both may have.
     """
     match message:
-        case Registered() | Refused() | Deregistered():
+        case messages.Registered() | messages.Refused() | messages.Deregistered():
             return message.role
-        case SourceInfo() | LateJoinInfo():
-            return Role.RECEIVER
-        case Keepalive():
+        case messages.SourceInfo() | messages.LateJoinInfo():
+            return messages.Role.RECEIVER
+        case messages.Keepalive():
             return None
         case _:
-            return Role.SOURCE
+            return messages.Role.SOURCE
 
 
 def check_claims(config: SourceConfig, living: Iterable[SourceConfig]) -> None:

@@ -15,27 +15,7 @@ from stablecast.client.succession import Succession
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol.events import (
-    DeregistrationComplete,
-    Event,
-    Oddity,
-    RegistrationComplete,
-    UnrecoverableLoss,
-)
-from stablecast.core.protocol.inputs import (
-    Acknowledge,
-    Arrived,
-    Consumed,
-    Data,
-    Finish,
-    History,
-    LowChosen,
-    ReceiverInput,
-    RegIdChosen,
-    Start,
-    Useless,
-    Withdraw,
-)
+from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
@@ -65,7 +45,7 @@ class SessionOwner(Protocol):
     def choose_low(self, question: fx.AskLow) -> int | None:
         """Return the first number to deliver; None if there is no answer, so that nothing is delivered."""
 
-    def on_notify(self, event: Event) -> None:
+    def on_notify(self, event: events.Event) -> None:
         """Report an event to the application."""
 
     def on_consumed(self, session: "ClientSession") -> None:
@@ -112,9 +92,9 @@ class ClientSession:
         self._driver = self._drive(self._machine, trace)
         self.succession = Succession(self._machine, self._driver.feed, receiver.inbox)
 
-    def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[ReceiverInput, fx.ReceiverEffect]:
+    def _drive(self, machine: ReceiverSession, trace: Path | None) -> Driver[inputs.ReceiverInput, fx.ReceiverEffect]:
         """Make the driver of the machine. A simulator overrides this, because it has a clock of its own."""
-        driven: Driven[ReceiverInput, fx.ReceiverEffect] = Driven(
+        driven: Driven[inputs.ReceiverInput, fx.ReceiverEffect] = Driven(
             machine, recorder(Role.RECEIVER, self.config.topic, machine, trace)
         )
         return Driver(driven, self._perform, self._on_failed, self._before_timer)
@@ -131,8 +111,8 @@ class ClientSession:
             session.stop()
         for incarnation, ranges in history.items():
             for first, stop in ranges:
-                self._driver.feed(History(incarnation, first, stop - 1))
-        self._driver.feed(Start())
+                self._driver.feed(inputs.History(incarnation, first, stop - 1))
+        self._driver.feed(inputs.Start())
 
     def history(self) -> dict[int, list[tuple[int, int]]]:
         """Return the consumed numbers as [first, stop), by the life that sent them."""
@@ -165,7 +145,7 @@ class ClientSession:
         """Deliver no more, because the session with a new life does. Delivered messages may still be consumed."""
         self._stopped, self._plain = True, False
 
-    def receive(self, event: ReceiverInput) -> None:
+    def receive(self, event: inputs.ReceiverInput) -> None:
         """Feed the machine."""
         self._driver.feed(event)
 
@@ -197,7 +177,7 @@ class ClientSession:
         incarnation = self.incarnation
         token = self._tokens.keep(run, incarnation)
         lost = None if self._stream is None else self._stream.check(incarnation, run)
-        self._driver.feed(Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
+        self._driver.feed(inputs.Data(incarnation, incarnation, run.first, run.count, run.payload_bytes, False, token))
         if lost is not None:
             self._driver.feed(lost)
 
@@ -207,14 +187,14 @@ class ClientSession:
 
     def on_message(self, message: Message) -> None:
         """Feed a control message, and inherit if it was the source's first announcement."""
-        self._driver.feed(Arrived(message))
+        self._driver.feed(inputs.Arrived(message))
         if self.succession.due:
             self._inherit()
 
     def close(self) -> None:
         """Acknowledge the consumed messages, and stop."""
         self.report_consumed()
-        self._driver.feed(Finish())
+        self._driver.feed(inputs.Finish())
         self._driver.close()
         self._closed = True
         self._left.set()
@@ -227,7 +207,7 @@ class ClientSession:
     def withdraw(self) -> None:
         """Ask every store to forget this receiver."""
         self.report_consumed()
-        self._driver.feed(Withdraw())
+        self._driver.feed(inputs.Withdraw())
 
     # ---------------------------------------------------------------------------------- consumption by the application
 
@@ -268,7 +248,7 @@ class ClientSession:
             if self._closed:
                 self._machine.record_consumed(first, last + 1)
             else:
-                self._driver.feed(Consumed(first, last))
+                self._driver.feed(inputs.Consumed(first, last))
 
     def _before_timer(self) -> None:
         self.report_consumed()
@@ -278,9 +258,9 @@ class ClientSession:
     def acknowledge_now(self) -> None:
         """Acknowledge the consumed messages without waiting for the interval."""
         self.report_consumed()
-        self._driver.feed(Finish())
+        self._driver.feed(inputs.Finish())
         if self.succession.heir is not None:
-            self.succession.heir.feed(Finish())
+            self.succession.heir.feed(inputs.Finish())
 
     def acknowledge(self, first: int, number: int) -> None:
         """Acknowledge all messages up to `number` for the application, which was handed `first` to `number`.
@@ -293,7 +273,7 @@ class ClientSession:
             self.succession.on_acknowledged(first, number)
             return
         self.report_consumed()
-        self._driver.feed(Acknowledge(number, first))
+        self._driver.feed(inputs.Acknowledge(number, first))
 
     def _on_failed(self, effect: object, error: Exception) -> None:
         """End this session, because its machine counts on an effect that did not happen.
@@ -304,7 +284,7 @@ class ClientSession:
             return
         self._failed = self._stopped = True
         self.report_consumed()
-        self._driver.feed(Finish())
+        self._driver.feed(inputs.Finish())
         self._driver.close()
         self._left.set()
         self._receiver.fail(describe(effect), error)
@@ -319,7 +299,7 @@ class ClientSession:
         self._plain = False
         if cut:
             text = f"{cut} messages that waited have numbers that the source's next life uses again"
-            self._receiver.on_notify(Oddity("dead-tail", text))
+            self._receiver.on_notify(events.Oddity("dead-tail", text))
         self._receiver.on_inherited()
 
     def dropped(self, count: int) -> None:
@@ -356,11 +336,11 @@ class ClientSession:
             case fx.AskRegId():
                 reg_id = self._receiver.choose_reg_id(effect, self.transport)
                 if reg_id is not None:
-                    self._driver.feed(RegIdChosen(effect.store_index, reg_id))
+                    self._driver.feed(inputs.RegIdChosen(effect.store_index, reg_id))
             case fx.AskLow():
                 low = self._receiver.choose_low(effect)
                 if low is not None:
-                    self._driver.feed(LowChosen(self.succession.low(effect, low)))
+                    self._driver.feed(inputs.LowChosen(self.succession.low(effect, low)))
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:
@@ -372,17 +352,17 @@ class ClientSession:
         skip = effect.skip + first - effect.first
         self._receiver.deliver(Batch(run, skip, stop - first, first, sender, self, effect.recovered, effect.otr))
 
-    def _on_notify(self, event: Event) -> None:
-        if isinstance(event, DeregistrationComplete):
+    def _on_notify(self, event: events.Event) -> None:
+        if isinstance(event, events.DeregistrationComplete):
             self._left.set()
-        if isinstance(event, RegistrationComplete):
+        if isinstance(event, events.RegistrationComplete):
             self.succession.begin(event.number)
-        if isinstance(event, UnrecoverableLoss):
+        if isinstance(event, events.UnrecoverableLoss):
             self._on_lost(event)
         elif not self.ended:
             self._receiver.on_notify(event)
 
-    def _on_lost(self, event: UnrecoverableLoss) -> None:
+    def _on_lost(self, event: events.UnrecoverableLoss) -> None:
         for first, stop in self.succession.lost(event.first, event.last + 1) if not self._stopped else ():
             self._receiver.on_notify(attrs.evolve(event, first=first, last=stop - 1))
         self._pieces.lose(event.first, event.last + 1)
@@ -404,7 +384,7 @@ class ClientSession:
         """Report the pieces that no message will come of. They are lost, and never confirmed as consumed (P-349)."""
         passed, lost = self._pieces.take_passed()
         for first, stop in passed:
-            self._driver.feed(Useless(first, stop - 1))
+            self._driver.feed(inputs.Useless(first, stop - 1))
         for low, high in lost:
             for first, stop in self.succession.lost(low, high):
-                self._receiver.on_notify(UnrecoverableLoss(first, stop - 1))
+                self._receiver.on_notify(events.UnrecoverableLoss(first, stop - 1))

@@ -37,20 +37,7 @@ from stablecast.core.errors import OversizeError
 from stablecast.core.machine import serial
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
-from stablecast.core.protocol import inputs
-from stablecast.core.protocol.events import (
-    DeregistrationComplete,
-    Event,
-    Overtaken,
-    QuorumLost,
-    Reclaimed,
-    RegistrationComplete,
-    RegistrationError,
-    Stable,
-    StableFlag,
-    StoreUnresponsive,
-    Wakeup,
-)
+from stablecast.core.protocol import events, inputs
 from stablecast.core.protocol.messages import Role, SourceInfo
 from stablecast.core.protocol.settings import FlightBehavior, SourceConfig
 from stablecast.core.source import SourceEndpoint, SourceState
@@ -89,7 +76,7 @@ NO_LIMIT = 1 << 62
 _PLAIN = struct.Struct(">III").pack
 """`DATA_HEADER` of a plain message: kind and first header are 0, which leaves the length in the first word."""
 
-_STABLE = int(StableFlag.STABLE)
+_STABLE = int(events.StableFlag.STABLE)
 """The flag of stability by the group rule; events about one store or one group come without it."""
 
 
@@ -126,7 +113,7 @@ class Source:
     """
 
     def __init__(
-        self, config: SourceConfig, pool: Pool, on_event: Callable[[Event], None] | None, trace: Path | None
+        self, config: SourceConfig, pool: Pool, on_event: Callable[[events.Event], None] | None, trace: Path | None
     ) -> None:
         """Make a source that has not started. Raises TraceError, ConfigError."""
         self.config = config
@@ -385,7 +372,7 @@ class Source:
         self._changed.set()
         if self._turned_away and not held:
             self._turned_away = False
-            self._on_notify(Wakeup())
+            self._on_notify(events.Wakeup())
 
     async def _send(self, payload: bytes, properties: Mapping[str, Value] | None = None) -> int:
         if self._out.next % TURN_MESSAGES == 0:
@@ -635,30 +622,30 @@ class Source:
         self._driver.close()
         self._end(text)
 
-    def _on_notify(self, event: Event) -> None:
+    def _on_notify(self, event: events.Event) -> None:
         if self._closed:
             return
         match event:
-            case Stable():
+            case events.Stable():
                 if int(event.flags) & _STABLE:
                     self._stability.on_stable(event.first, event.last)
                     self._changed.set()
-            case Reclaimed():
+            case events.Reclaimed():
                 self._stability.on_reclaimed(event.first, event.last)
                 self._changed.set()
-            case Wakeup():
+            case events.Wakeup():
                 self._changed.set()
-            case StoreUnresponsive() | RegistrationError():
+            case events.StoreUnresponsive() | events.RegistrationError():
                 self._troubles.add(event)
-            case RegistrationComplete():
+            case events.RegistrationComplete():
                 self._begin(event.number)
-            case QuorumLost():
+            case events.QuorumLost():
                 self.flush()
                 self._renew_credit()
                 self._changed.set()
-            case Overtaken():
+            case events.Overtaken():
                 self._end(f"another life of {self._whose} has taken its place: make a new source")
-            case DeregistrationComplete():
+            case events.DeregistrationComplete():
                 self._end(f"{self._whose} was deregistered")
         notify(self._on_event, event, self._whose)
 

@@ -3,19 +3,7 @@
 from collections import Counter
 
 from stablecast.core.machine.units import SECOND
-from stablecast.core.protocol.events import (
-    ClientForgotten,
-    Event,
-    Farewell,
-    HistoryForgotten,
-    LostAtStore,
-    MessagesDropped,
-    Oddity,
-    ProxyEnded,
-    ProxyStarted,
-    ReleasedUnread,
-    RequestsDropped,
-)
+from stablecast.core.protocol import events
 from stablecast.core.protocol.messages import Message, Refused, Register, Registered, Role
 from stablecast.store.journal import JournalError
 from stablecast.store.limits import OverLimit
@@ -30,9 +18,9 @@ NAMED_DAMAGES = 20
 
 
 _FAREWELLS = {
-    Farewell.EXPIRED: "it was silent for {seconds:.0f} s, and its state lifetime is over",
-    Farewell.DEREGISTERED: "it deregistered",
-    Farewell.SOURCE_GONE: "its source is forgotten",
+    events.Farewell.EXPIRED: "it was silent for {seconds:.0f} s, and its state lifetime is over",
+    events.Farewell.DEREGISTERED: "it deregistered",
+    events.Farewell.SOURCE_GONE: "its source is forgotten",
 }
 
 
@@ -80,7 +68,7 @@ class StoreLog:
             text = f"source {source_reg_id}: {first}..{last} are not kept any more, {records + 1} such runs so far"
             self.write(Severity.ERROR, "damaged", f"{text}: {error}")
 
-    def _forgotten(self, event: ClientForgotten) -> None:
+    def _forgotten(self, event: events.ClientForgotten) -> None:
         """Log a client whose state was forgotten: its messages, and the reason.
 
         This is a warning if stable messages were forgotten because of age.
@@ -92,16 +80,16 @@ class StoreLog:
         else:
             went = f"which had still to acknowledge {held} of source {event.source_reg_id}"
         why = _FAREWELLS[event.why].format(seconds=event.silent_ns / SECOND)
-        lost = event.messages and event.why is Farewell.EXPIRED
-        if own and event.why is Farewell.EXPIRED:
+        lost = event.messages and event.why is events.Farewell.EXPIRED
+        if own and event.why is events.Farewell.EXPIRED:
             self.expired += 1
             self.expired_messages += event.messages
         who = f"{event.role.name.lower()} {event.reg_id} of topic {event.topic!r} is forgotten"
         self.write(Severity.WARNING if lost else Severity.INFO, "client-deleted", f"{who}, {went}: {why}")
 
-    def event(self, event: Event) -> None:
+    def event(self, event: events.Event) -> None:
         """Count an event of the machine, and log it if it matters."""
-        if isinstance(event, Oddity):
+        if isinstance(event, events.Oddity):
             self._oddities[event.code] += 1
             if self._oddities[event.code] % EVERY == 1:
                 self.write(Severity.INFO, event.code, event.text)
@@ -109,25 +97,25 @@ class StoreLog:
         kind = type(event).__name__
         self._events[kind] += 1
         match event:
-            case ClientForgotten():
+            case events.ClientForgotten():
                 self._forgotten(event)
-            case ReleasedUnread():
+            case events.ReleasedUnread():
                 text = f"source {event.source_reg_id}: messages below {event.number} went before receiver "
                 self.write(Severity.WARNING, "released-unread", f"{text}{event.receiver_reg_id} consumed them")
-            case LostAtStore():
+            case events.LostAtStore():
                 what = "a burst of losses" if event.burst else "unrecoverable loss"
                 text = f"source {event.source_reg_id}: {what}, {event.first}..{event.last}"
                 self.write(Severity.WARNING, "burst-loss" if event.burst else "loss", text)
-            case HistoryForgotten():
+            case events.HistoryForgotten():
                 text = f"source {event.source_reg_id}: this store missed more lives of the source than are remembered"
                 text += f" and removed {event.first}..{event.last}; other stores still hold what was stable"
                 self.write(Severity.WARNING, "history-forgotten", text)
-            case ProxyStarted() | ProxyEnded():
-                code = "proxy-started" if isinstance(event, ProxyStarted) else "proxy-ended"
+            case events.ProxyStarted() | events.ProxyEnded():
+                code = "proxy-started" if isinstance(event, events.ProxyStarted) else "proxy-ended"
                 self.write(Severity.INFO, code, f"source {event.source_reg_id}")
-            case MessagesDropped() | RequestsDropped():
+            case events.MessagesDropped() | events.RequestsDropped():
                 if self._events[kind] % EVERY == 1:
-                    code = "messages-dropped" if isinstance(event, MessagesDropped) else "requests-dropped"
+                    code = "messages-dropped" if isinstance(event, events.MessagesDropped) else "requests-dropped"
                     self.write(Severity.WARNING, code, f"{self._events[kind]} times so far: {event}")
             case _:
                 pass
