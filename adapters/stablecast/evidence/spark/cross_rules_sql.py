@@ -66,15 +66,15 @@ _SAFE: Final = _at_least(_at_least(_HOLDING, "life, grp", "need"), "life", "enou
 
 _COVERS: Final = f"""
     SELECT 'S1' AS rule, life, '' AS peer, first, last FROM ({_SAFE})
-    UNION ALL SELECT CASE kind WHEN 'sent' THEN 'D1' WHEN 'confirmed' THEN 'A1' ELSE 'P1' END AS rule,
+    UNION ALL SELECT CASE kind WHEN 'sent' THEN 'D1' WHEN 'confirmed' THEN 'A3' ELSE 'P6' END AS rule,
                      life, peer, first, last
               FROM told WHERE kind IN ('said', 'held', 'sent', 'confirmed')"""
 
 VIEWS: Final = {
     "checked": """
-        SELECT *, CASE rule WHEN 'P1' THEN peer WHEN 'A1' THEN concat(life, ' ', peer) ELSE life END AS whose
-        FROM (SELECT *, CASE WHEN kind IN ('stable', 'turned') THEN 'S1' WHEN kind = 'acked' THEN 'P1'
-                             WHEN kind = 'delivered' THEN 'D1' ELSE 'A1' END AS rule
+        SELECT *, CASE rule WHEN 'P6' THEN peer WHEN 'A3' THEN concat(life, ' ', peer) ELSE life END AS whose
+        FROM (SELECT *, CASE WHEN kind IN ('stable', 'turned') THEN 'S1' WHEN kind = 'acked' THEN 'P6'
+                             WHEN kind = 'delivered' THEN 'D1' ELSE 'A3' END AS rule
               FROM told WHERE kind IN ('stable', 'turned', 'acked', 'delivered', 'heard'))""",
     "cover": _islands(_COVERS, "rule, life, peer"),
     "stable": _islands(
@@ -109,7 +109,7 @@ _CUT: Final = f"""
     WHERE t.kind = 'cut' {_GROUP}"""
 
 SUSPECTS: Final = " UNION ALL ".join(f"SELECT {_COLUMNS} FROM ({query})" for query in (_UNCOVERED, _REUSED, _CUT))
-"""All suspects, but those of E1, which are told by the small facts alone."""
+"""All suspects, but those of E4, which are told by the small facts alone."""
 
 UNTOLD: Final = f"""
     SELECT DISTINCT t.rule, t.kind, t.life, t.peer FROM checked t

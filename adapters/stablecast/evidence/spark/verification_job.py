@@ -181,7 +181,7 @@ def tasks_for(pieces: list[Piece]) -> int:
 
 
 def prepare(judged: DataFrame) -> list[Suspect]:
-    """Makes the views that all queries are about; returns the suspects of E1."""
+    """Makes the views that all queries are about; returns the suspects of E4."""
     spark = judged.sparkSession
     judged.createOrReplaceTempView("judged")
     damaged = spark.sql(_ERRORS).collect()
@@ -203,9 +203,9 @@ def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
     needs, enough = ground.needs()
     known = [
         *(("S1", f"{life:#x}") for life in enough),
-        *(("P1", address) for address in ground.stores()),
+        *(("P6", address) for address in ground.stores()),
         *(("D1", f"{life:#x}") for life in ground.sources()),
-        *(("A1", f"{life:#x} {peer}") for life, peer in ground.readers()),
+        *(("A3", f"{life:#x} {peer}") for life, peer in ground.readers()),
     ]
     return {
         "known": known,

@@ -1,14 +1,6 @@
-"""Rules across endpoints: what one trace says must be borne out by those of the others.
+"""Rules across endpoints: the traces of different endpoints must agree.
 
-| rule | of | says |
-|---|---|---|
-| S1 | source | what is reported stable is held by as many stores as the groups ask for, by their own traces |
-| S2 | source | no two lives of a source call the same number stable |
-| S3 | store | what is cut as the tail of an older life was never called stable |
-| P1 | source | an acknowledgement that came is one that the store gave |
-| D1 | receiver | what is delivered was sent by the life that it is ascribed to |
-| A1 | store | an acknowledgement that came is one that the receiver gave |
-| E1 | store | no two proxies stand in for a source for long |
+`evidence.rules.judges.TRACES_TOGETHER` lists them.
 
 S2 and S3 do not speak of numbers that a store had and began again without (a disk that was lost or went bad, a memory):
 where no quorum survives they are not promised any more, and how many stores survived is not always told.
@@ -208,7 +200,7 @@ class Ground:
         return kept
 
     def proxies(self) -> list[Suspect]:
-        """E1."""
+        """E4."""
         stores = {one.trace: one for one in self.witnesses if one.role is Role.STORE and one.complete}
         retired = {(told.trace, told.fact.first): told.fact.record for told in self.facts["retired"]}
         lasting: dict[str, list[Told]] = defaultdict(list)
@@ -218,7 +210,7 @@ class Ground:
             if store is not None and not gone and store.ended - fact.time > store.patience:
                 lasting[fact.peer].append(told)
         return [
-            _suspect("E1", told, told.fact.first)
+            _suspect("E4", told, told.fact.first)
             for proxies in lasting.values()
             for told in sorted(proxies, key=lambda told: (told.path, told.fact.record))[1:]
         ]
@@ -242,9 +234,9 @@ class Across:
         self._covered("S1", "turned", safe)
         stores, readers = ground.stores(), ground.readers()
         gave, confirmed, sent = self._numbers("said", "held"), self._numbers("confirmed"), self._numbers("sent")
-        self._covered("P1", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
+        self._covered("P6", "acked", {key: gave[key] for key in self._keys("acked") if key[1] in stores})
         self._covered("D1", "delivered", {(life, ""): sent[life, ""] for life in ground.sources()})
-        self._covered("A1", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
+        self._covered("A3", "heard", {key: confirmed[key] for key in self._keys("heard") if key in readers})
         stable = self._stable()
         self._no_reuse(stable)
         self._nothing_stable_cut(stable)

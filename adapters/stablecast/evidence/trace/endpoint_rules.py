@@ -1,17 +1,7 @@
-"""What must hold in one endpoint's trace whatever code made it: judged from inputs and effects alone, not by replay.
+"""Rules of one endpoint's trace, judged from its inputs and effects alone, not by replay.
 
-| rule | of | says |
-|---|---|---|
-| S1 | source | a number is reported stable only after stability acks for it from as many stores as the groups ask for |
-| D1 | receiver | numbers are delivered in order, none twice, and passed over only when lost or consumed before |
-| A1 | receiver | nothing is consumed that was not delivered, or acknowledged that was not consumed, or taken back |
-| F1 | source | a source that blocks has no more in flight than its flight size (`flight_rule`) |
-| L1 | source | a source that waits for its transport, or for credit, goes on (`progress_rule`) |
-| C1 | source | what is let go is stable, or forced out (`retention_rules`) |
-| P1 | store | a number is acknowledged only after `Persisted` covered it, or when it is for the memory only |
-| P1 | store | a registration is granted only after `Persisted` covered it (`grant_rule`) |
-| R1 | store | a RegID does not go to and fro between two lives of one context (`holder_rule`) |
-| P2 | store | a store that receivers pace lets go of what those who block have consumed (`retention_rules`) |
+`evidence.rules.judges.ONE_TRACE` lists them. F1 stands in `flight_rule`, L2 in `progress_rule`, C1 and P2 in
+`retention_rules`, R2 in `grant_rule`, R6 in `holder_rule`.
 
 Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
 what is acknowledged is at least kept, or went because all have consumed it. What the application acknowledges itself

@@ -1,4 +1,4 @@
-"""P1 of registrations: a store grants only what it has written down, for after a crash it must know whom it let send.
+"""R2: a store grants only what it has written down, for after a crash it must know whom it let send.
 
 What the store knows when the trace begins it may grant again.
 """
@@ -16,11 +16,11 @@ from stablecast.evidence.trace.rule_protocol import Ask
 
 @attrs.define
 class WrittenFirst:
-    """P1. `waiting` is what waits for its ticket: (ticket, RegID, life); `written` has the life of each RegID."""
+    """R2. `waiting` is what waits for its ticket: (ticket, RegID, life); `written` has the life of each RegID."""
 
     written: dict[int, Incarnation]
     waiting: list[tuple[int, int, Incarnation]] = attrs.field(factory=list)
-    name: str = "P1"
+    name: str = "R2"
 
     @property
     def hears(self) -> Mapping[type, Ask]:

@@ -1,4 +1,4 @@
-"""R1 within one context: a RegID does not go to and fro between two lives of a source that one process made.
+"""R6: a RegID does not go to and fro between two lives of a source that one process made.
 
 Of one context's lives the later one replaces the earlier one. An earlier life may hold the RegID again when the later
 one was silent for too long; but then both are lives of one process, and the later one has ended. So a later life that
@@ -17,11 +17,11 @@ from stablecast.evidence.trace.rule_protocol import Ask
 
 @attrs.define
 class OneLifeOfContext:
-    """R1. `holders` has the client of each RegID, `ousted` the later life that lost it to an earlier one."""
+    """R6. `holders` has the client of each RegID, `ousted` the later life that lost it to an earlier one."""
 
     holders: dict[int, Client]
     ousted: dict[int, Incarnation] = attrs.field(factory=dict)
-    name: str = "R1"
+    name: str = "R6"
 
     @property
     def hears(self) -> Mapping[type, Ask]:

@@ -1,4 +1,4 @@
-"""L1: a source that waits goes on.
+"""L2: a source that waits goes on.
 
 A source waits for its transport (`Held`: the rate limit of LBT-RM or LBT-RU is reached) or for credit (`Blocked`).
 Three things must not happen, however long the trace is:
@@ -29,7 +29,7 @@ from stablecast.evidence.trace.quorums import Acknowledged
 from stablecast.evidence.trace.rule_protocol import Ask
 from stablecast.runtime.source_strings import is_source_string
 
-NAME: Final = "L1"
+NAME: Final = "L2"
 
 STEP_NS: Final = 2 * SECOND
 """So much of the time between two records counts at most: a machine that runs is woken more often."""
@@ -65,7 +65,7 @@ class Wait:
 
 @attrs.define
 class GoesOn:
-    """L1. `ran` is the time that the endpoint ran; `due` when there is something to judge, by that clock.
+    """L2. `ran` is the time that the endpoint ran; `due` when there is something to judge, by that clock.
 
     `heard` has of each store since when it answers without a break, and when it was heard last. `open` is what was sent
     and is neither stable nor given up. `written` counts the payload since the transport took everything last.

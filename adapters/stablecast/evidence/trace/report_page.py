@@ -13,6 +13,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Incarnation
+from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.cross_rules import Told
 from stablecast.evidence.trace.reports import FileReport, Summary
 
@@ -98,7 +99,7 @@ def render(summary: Summary, points: Iterable[Point]) -> str:
 
 def _violations(summary: Summary) -> str:
     rows = [
-        f"<tr><td class=bad>{escape(one.rule)}<td>{escape(report.role)} {escape(report.endpoint)}"
+        f"<tr><td class=bad>{escape(RULES[one.rule].title)}<td>{escape(report.role)} {escape(report.endpoint)}"
         f"<td class=n>{one.record}<td>{escape(one.text)}<br><code class=soft>{escape(str(one.path))}</code>"
         for report in summary.files
         for one in report.violations
@@ -108,7 +109,8 @@ def _violations(summary: Summary) -> str:
     head = "<tr><th>rule<th>endpoint<th>record, frame<th>what"
     first, rest = "".join(rows[:MAX_OPEN]), "".join(rows[MAX_OPEN:])
     more = f"<details><summary>and {len(rows) - MAX_OPEN} more</summary><table>{head}{rest}</table></details>"
-    return f"<h2>Violations</h2><table>{head}{first}</table>{more if rest else ''}"
+    hint = "<p class=soft>Run <code>stablecast rules ID</code> to read what a rule means and what to do."
+    return f"<h2>Violations</h2>{hint}<table>{head}{first}</table>{more if rest else ''}"
 
 
 def _files(summary: Summary) -> str:
@@ -125,7 +127,7 @@ def _verdict(report: FileReport) -> str:
     if report.error is not None:
         return f"<span class=bad>{escape(report.error)}</span>"
     if report.doubts and report.clean:
-        return f"cannot tell: {', '.join(report.doubts)}"
+        return f"cannot tell: {', '.join(RULES[rule].title for rule in report.doubts)}"
     return "<span class=good>clean</span>" if report.clean else "<span class=bad>violated</span>"
 
 
@@ -209,7 +211,7 @@ def _marks(summary: Summary, points: list[Point], scale: _Scale) -> str:
     for report in summary.files:
         for one in report.violations if (report.role, report.endpoint) in owners else []:
             at = one.time if one.time is not None else scale.start
-            title = f"<title>{escape(one.rule)}: {escape(one.text)}</title>"
+            title = f"<title>{escape(RULES[one.rule].title)}: {escape(one.text)}</title>"
             path = f"M{scale.x(at)} {MARGIN / 2}V{HEIGHT - MARGIN / 2}"
             marks.append(f"<path d='{path}' stroke='#d33' stroke-width=1.2>{title}</path>")
     return "".join(marks)

@@ -108,7 +108,7 @@ NOT_JUDGED: Final = {
     "P1": "of receiver pacing: that what is acknowledged is synced; that it was kept or has gone is judged",
     "S2": "in turns (round robin), as S3: two lives may have stores of their own, and nobody knows which is right",
     "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
-    "L1": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
+    "L2": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
 }
 """What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""
 

@@ -14,10 +14,12 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.files import frames
 from stablecast.evidence.capture.judge import judged
-from stablecast.evidence.capture.judge.findings import RULES, Findings, Standing
+from stablecast.evidence.capture.judge.findings import Findings, Standing
 from stablecast.evidence.capture.judge.report import points_of, summary_of
 from stablecast.evidence.capture.link import is_ipv6, is_read
-from stablecast.evidence.verification.traces import Paper
+from stablecast.evidence.rules import RULES
+from stablecast.evidence.rules.judges import CAPTURES
+from stablecast.evidence.verification.traces import EXPLAINED, Paper
 from stablecast.text import plural
 
 CLEAN: Final = 0
@@ -125,11 +127,14 @@ def as_object(findings: Findings) -> dict[str, Any]:
 
 def _print(path: Path, findings: Findings) -> None:
     for (rule, whose), standing in sorted(findings.standings.items()):
-        text = f"{rule} {whose}: {standing.text}, {RULES[rule]} ({findings.asked[rule, whose]} times)"
+        times = plural(findings.asked[rule, whose], "time")
+        text = f"{RULES[rule].title} of {whose}: {standing.text}, {CAPTURES.checks[rule]} ({times})"
         typer.echo(f"{path}: {text}")
         for one in findings.found:
             if (one.rule, one.whose) == (rule, whose):
                 where = f"frame {one.frame}" if one.frame else "in the end"
                 typer.echo(f"  {where}: {one.standing.text}: {one.text}")
+    if findings.gravest is Standing.BROKEN:
+        typer.echo(EXPLAINED)
     counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
     typer.echo(f"{path}: {counts}")

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stablecast.core.errors import StablecastError
+from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import Point, points_of, render
@@ -28,6 +29,9 @@ SPARK_BYTES: Final = 64 << 20
 
 EVERY_CORE: Final = "local[*]"
 """The master that works here, on all cores."""
+
+EXPLAINED: Final = "`stablecast rules ID` prints what a rule means, who judges it, and what to do when it is broken"
+"""The last line about broken rules."""
 
 SHOWN_UNTOLD: Final = 5
 """Things that cannot be told, of which a person reads."""
@@ -141,11 +145,13 @@ def _print(summary: Summary) -> None:
     for report in summary.files:
         typer.echo(_sentence(report))
         for violation in report.violations:
-            typer.echo(f"  {violation.rule}: {violation.text}")
+            typer.echo(f"  {RULES[violation.rule].title}: {violation.text}")
     for text in summary.untold[:SHOWN_UNTOLD]:
         typer.echo(text)
     if len(summary.untold) > SHOWN_UNTOLD:
         typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be told")
+    if summary.violations:
+        typer.echo(EXPLAINED)
     typer.echo(summary.counts())
 
 

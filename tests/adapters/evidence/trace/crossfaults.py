@@ -43,7 +43,7 @@ def said(frames: Frames, kind: str) -> tuple[Json, Json]:
 def count_on_an_ack_that_was_never_given(world: World) -> Found:
     record, ack = said(world["source0"], "StableAck")
     ack["last"] += 5000
-    return "source0", record["n"], "P1"
+    return "source0", record["n"], "P6"
 
 
 def call_stable_what_no_store_has(world: World) -> Found:
@@ -91,7 +91,7 @@ def deliver_what_an_older_life_sent(world: World) -> Found:
 def believe_a_receiver_that_said_nothing(world: World) -> Found:
     record, ack = said(world["store1"], "ConsumptionAck")
     ack["number"] += 5000
-    return "store1", record["n"], "A1"
+    return "store1", record["n"], "A3"
 
 
 def _is_stable(effect: Json) -> bool:

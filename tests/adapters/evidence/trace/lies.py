@@ -178,7 +178,7 @@ LIES: list[Lie] = [
         "counts on an acknowledgement that was never given",
         Role.SOURCE,
         "S1",
-        "P1",
+        "P6",
         mishears=hearing(StableAck, from_the_other, half_held),
         faults=PARTED,
     ),
@@ -299,11 +299,11 @@ LIES: list[Lie] = [
     Lie(
         "grants before it has written down to whom",
         Role.STORE,
-        "P1",
-        "P1",
+        "R2",
+        "R2",
         at(fx.PersistClient, grants_at_once, is_new),
     ),
-    Lie("grants to a life that never asked", Role.STORE, "P1", "P1", at(Registered, shift("incarnation", 1 << 32))),
+    Lie("grants to a life that never asked", Role.STORE, "R2", "R2", at(Registered, shift("incarnation", 1 << 32))),
     Lie(
         "gives away a RegID that is held",
         Role.STORE,
@@ -341,7 +341,7 @@ LIES: list[Lie] = [
     Lie(
         "keeps a proxy for a source that is back",
         Role.STORE,
-        "E1",
+        "E8",
         "replay",
         at(fx.StopProxy, lambda *_: []),
         setup=Setup(proxies=True),

@@ -153,9 +153,9 @@ FORGOTTEN = Forget(1, Role.SOURCE, 50)
     ],
 )
 def test_a_reg_id_does_not_go_to_and_fro_between_lives_of_one_context(facts: list[Fact], broken: bool) -> None:
-    """R1, P-019: one that came back once may have outlived the other."""
+    """R6, P-019: one that came back once may have outlived the other."""
     text = "RegID 50 goes to and fro between lives 0x7 and 0x8 of one context"
-    assert judged(store(), *facts) == ([("R1", text)] if broken else [])
+    assert judged(store(), *facts) == ([("R6", text)] if broken else [])
 
 
 @pytest.mark.parametrize("start", [0, WRAP - 5])
@@ -349,14 +349,14 @@ def test_p1_where_receivers_set_the_pace_asks_for_what_was_kept_or_went() -> Non
     assert judged(machine, held(0, 5))[0][0] == "P1"
 
 
-def test_p1_grants_what_is_written_down() -> None:
+def test_a_store_grants_what_is_written_down() -> None:
     """P-014: to this life, and not before the sync."""
     assert judged(store(), known(5), Persisted(1), granted(5)) == []
     assert judged(store(), known(5), granted(5)) == [
-        ("P1", "RegID 5 is granted to life 0x7, which is not written down")
+        ("R2", "RegID 5 is granted to life 0x7, which is not written down")
     ]
-    assert judged(store(), known(5, ticket=2), Persisted(1), granted(5))[0][0] == "P1"
-    assert judged(store(), known(5), Persisted(1), granted(5, life=8))[0][0] == "P1"
+    assert judged(store(), known(5, ticket=2), Persisted(1), granted(5))[0][0] == "R2"
+    assert judged(store(), known(5), Persisted(1), granted(5, life=8))[0][0] == "R2"
     machine = store()
     machine.clients.restore(known(5).client, 0)
     assert judged(machine, granted(5), Tick()) == []
@@ -434,7 +434,7 @@ def test_every_role_has_rules() -> None:
         for machine in (source(), receiver(), store())
     }
     assert names == {
-        SourceEndpoint: ["S1", "F1", "C1", "L1"],
+        SourceEndpoint: ["S1", "F1", "C1", "L2"],
         ReceiverSession: ["D1", "A1"],
-        StoreEndpoint: ["P1", "P1", "R1"],
+        StoreEndpoint: ["P1", "R2", "R6"],
     }

@@ -1,4 +1,4 @@
-"""L1: sources that wait for their transport, or for credit, and what excuses them."""
+"""L2: sources that wait for their transport, or for credit, and what excuses them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -238,7 +238,7 @@ async def test_a_source_that_its_transport_forgot_is_named(
         await asyncio.sleep(1.2)  # A record comes at least each half second, and that is what is judged.
         sending.cancel()
     summary = verify_paths(find([where]))
-    assert [one.rule for one in summary.violations] == ["L1"]
+    assert [one.rule for one in summary.violations] == ["L2"]
     assert "it waits for its transport" in summary.violations[0].text
 
 

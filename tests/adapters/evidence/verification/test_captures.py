@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.capture.judge import judge
+from stablecast.evidence.rules.judges import CAPTURES
 from tests.adapters.evidence.capture.judge.talk import STORES, World, settled
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 from tests.support import captures
@@ -30,8 +31,9 @@ def bad(tmp_path: Path) -> Path:
 def test_people_read_verdicts_and_reasons(clean: Path, bad: Path) -> None:
     status, out, err = outcome("verify", str(clean))
     assert (status, err) == (0, "")
-    assert f"{clean}: P1 {STORES[0]}: fine, a store acknowledges only what was sent (40 times)" in out
-    assert f"{clean}: 0 broken, 0 cannot tell, 8 fine" in out
+    checks = CAPTURES.checks["P7"]
+    assert f"{clean}: P7 AckOfSent of {STORES[0]}: fine, {checks} (40 times)" in out
+    assert f"{clean}: 0 broken, 0 cannot tell, 9 fine" in out
     status, out, err = outcome("verify", str(clean), str(bad))
     assert (status, err) == (1, "")
     assert "broken: number 4000 is acknowledged, and the newest that was sent is 40" in out
@@ -41,8 +43,8 @@ def test_machines_read_json(bad: Path) -> None:
     status, out, _ = outcome("verify", "--json", str(bad))
     found = json.loads(out)
     assert (status, found["broken"], found["file"]) == (1, 1, str(bad))
-    assert {"rule": "P1", "whose": STORES[1], "verdict": "broken", "times": 41} in found["verdicts"]
-    assert [one["rule"] for one in found["findings"]] == ["P1"]
+    assert {"rule": "P7", "whose": STORES[1], "verdict": "broken", "times": 41} in found["verdicts"]
+    assert [one["rule"] for one in found["findings"]] == ["P7"]
 
 
 def test_who_waits_hears_how_far_it_is(clean: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, 
     assert f"store {STORES[1]}" in text
     assert "receiver 10.0.0.9:14391: consumed" in text
     (row,) = parquet.read_table(tmp_path / "table").to_pylist()
-    assert (row["role"], row["endpoint"], row["rule"]) == ("store", STORES[1], "P1")
+    assert (row["role"], row["endpoint"], row["rule"]) == ("store", STORES[1], "P7")
     assert row["text"] == f"frame {row['record']}: number 4000 is acknowledged, and the newest that was sent is 40"
     assert outcome("verify", str(bad), "--report", str(page))[0] == 1
     assert "cannot be told" not in page.read_text(encoding="utf-8").lower()
@@ -124,7 +126,7 @@ def test_captures_and_traces_together(clean: Path, tmp_path: Path) -> None:
     play(TracedWorld(wrap=tapping(traces)))
     status, out, _ = outcome("verify", str(clean), str(traces))
     assert status == 0
-    assert "8 fine" in out
+    assert "9 fine" in out
     assert "0 violations" in out
     shutil.copy(clean, clean.with_name("copy"))
     assert outcome("verify", str(clean.with_name("copy")))[0] == 0

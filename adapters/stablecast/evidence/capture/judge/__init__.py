@@ -16,7 +16,7 @@ from typing import Final
 from stablecast.evidence.capture.decoder import SKEW_NS, Packet, packets
 from stablecast.evidence.capture.errors import CaptureError, CutError
 from stablecast.evidence.capture.files import watched
-from stablecast.evidence.capture.judge.findings import RULES, Finding, Findings, Standing
+from stablecast.evidence.capture.judge.findings import Finding, Findings, Standing
 from stablecast.evidence.capture.judge.form_rule import Forms
 from stablecast.evidence.capture.judge.multicast_rules import JITTER_NS, Multicast
 from stablecast.evidence.capture.judge.persistence_rules import Persistence
@@ -24,7 +24,7 @@ from stablecast.evidence.capture.judge.statements import DATAGRAMS, Datagram, Ga
 from stablecast.evidence.capture.ports import Kind
 from stablecast.evidence.capture.traffic_survey import survey
 
-__all__ = ["RULES", "Finding", "Findings", "Standing", "judge", "judged"]
+__all__ = ["Finding", "Findings", "Standing", "judge", "judged"]
 
 Watch = Callable[[str, int], None]
 """Hears now and then what is done, "survey" or "judge", and how many bytes of the file were read for it."""

@@ -14,24 +14,6 @@ from stablecast.evidence.capture.judge.timeline import Timeline
 MAX_FINDINGS: Final = 100
 """Findings that are kept of one rule, one endpoint and one verdict: many doubts do not hide what is broken."""
 
-RULES: Final = {
-    "P1": "a store acknowledges only what was sent",
-    "A1": "a receiver acknowledges only what was sent, and never less than before",
-    "D1": "a source sends its numbers in order on each of its connections, none twice",
-    "S2": "a number that is stable is not used by another life of the source",
-    "R1": "a RegID at a store has one live holder",
-    "C1": "a source keeps a message until it is stable",
-    "P2": "a store that its receivers pace keeps a message until they have consumed it",
-    "M1": "LBT-RM, LBT-RU: a number is sent again only when the ignore interval is over",
-    "M2": "LBT-RM, LBT-RU: a NAK is answered by the datagram, an NCF, or a trail that has passed it",
-    "M3": "LBT-RM, LBT-RU: what is asked for or refused was sent",
-    "M4": "LBT-RM, LBT-RU: a source stays until its receivers have recovered",
-    "M5": "LBT-RM, LBT-RU: what a session message says was sent can be had, the last datagrams, too",
-    "M6": "LBT-RM, LBT-RU: a number is new once, and numbers are sent in order",
-    "W1": "what an endpoint sends can be read",
-}
-"""Every rule; the ids of the first ones are those of traces and of the simulator."""
-
 
 class Standing(IntEnum):
     """How a rule stands, the graver the higher."""

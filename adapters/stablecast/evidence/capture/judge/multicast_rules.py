@@ -1,4 +1,4 @@
-"""The rules of LBT-RM and LBT-RU: M1 to M6 (`findings.RULES`), one judge for each session, LBT-RU: and client.
+"""The rules of LBT-RM and LBT-RU, M1 to M6: one judge for each session, and of LBT-RU for each client.
 
 Intervals are options that no packet tells, so they are bounded by what is seen. An NCF *ignored* says that the ignore
 interval is longer than the time since the last retransmission, a retransmission that it is not: if no interval explains

@@ -1,4 +1,4 @@
-"""The rules of persistence, on the wire: P1, A1, D1, S2 and C1; with `holders` R1 and P2 (`findings.RULES`).
+"""The rules of persistence in packets: P7, A4, A1, D3, S2 and C1; `holder_rules` has R1 and P2.
 
 Endpoints are inferred: stores from the registrations that reach them, lives of sources from their streams, SRIs and
 registrations, receivers from what they register and acknowledge. A capture may begin late, see one direction, or lose
@@ -142,9 +142,9 @@ class Persistence:
                 for claim in self.unproved.pop(sent.life):
                     claim.proved |= number <= claim.number
             if expected in (None, number):
-                self.findings.fine("D1", whose, sent.count)
+                self.findings.fine("D3", whose, sent.count)
             else:
-                self.findings.broken("D1", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
+                self.findings.broken("D3", whose, sent.at.frame, f"number {number} is sent, {expected} comes next")
             self._reuse(sent, whose, number, last)
         self.findings.timeline.add(("source", whose), "sent", sent.life, sent.at.time_ns, last)
         life.payload += sent.size if life.newest is None or last > life.newest else 0
@@ -182,7 +182,7 @@ class Persistence:
     def _on_gap(self, ends: Ends) -> None:
         """What came there may have been anything."""
         for _ in range(self._begin(ends)):
-            self.findings.cannot_tell("D1", _name(ends[0]), 0, "some of its stream is not in the capture")
+            self.findings.cannot_tell("D3", _name(ends[0]), 0, "some of its stream is not in the capture")
         for life in self.lives.values():
             life.doubt(ends)
 
@@ -237,7 +237,7 @@ class Persistence:
         first, last = life.extended(ack.first), life.extended(ack.last)
         store = self._store(ack.incarnation, ack.store_index)
         self.findings.timeline.add(("store", store), "held", ack.incarnation, at.time_ns, last)
-        self._claim("P1", store, at, life, last)
+        self._claim("P7", store, at, life, last)
         life.acknowledge(at, ack.store_index, first, last)
 
     def _on_consumed(self, at: At, ack: ConsumptionAck) -> None:
@@ -248,13 +248,16 @@ class Persistence:
         whose = " ".join(who)
         before = self.consumed.get(key, number)
         repeats = ack.first != FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
-        if number < before and not (repeats or ack.flags & _LOOSE):
-            self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
+        if key in self.consumed and not (repeats or ack.flags & _LOOSE):
+            if number < before:
+                self.findings.broken("A1", whose, at.frame, f"number {number} is acknowledged after number {before}")
+            else:
+                self.findings.fine("A1", whose)
         self.consumed[key] = max(number, before)
         self.findings.timeline.add(
             ("receiver", process or _name(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
         )
-        self._claim("A1", whose, at, life, number)
+        self._claim("A4", whose, at, life, number)
         self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
 
     def _on_retained(self, at: At, info: LateJoinInfo) -> None:

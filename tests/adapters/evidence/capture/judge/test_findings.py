@@ -1,6 +1,6 @@
 """Verdicts are put together: the gravest counts, and floods are bounded."""
 
-from stablecast.evidence.capture.judge.findings import MAX_FINDINGS, RULES, Findings, Standing
+from stablecast.evidence.capture.judge.findings import MAX_FINDINGS, Findings, Standing
 
 
 def test_the_gravest_counts() -> None:
@@ -38,7 +38,3 @@ def test_what_is_broken_is_named_behind_many_doubts() -> None:
         findings.cannot_tell("P1", "a", frame, "who knows")
     findings.broken("P1", "a", 7, "wrong")
     assert [one.text for one in findings.found if one.standing is Standing.BROKEN] == ["wrong"]
-
-
-def test_ids_are_those_of_traces_where_they_say_the_same() -> None:
-    assert {"S2", "P1", "P2", "A1", "D1", "R1", "C1"} < set(RULES)

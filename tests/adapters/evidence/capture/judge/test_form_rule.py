@@ -46,7 +46,7 @@ def test_what_is_ours_by_its_port_alone_accuses_nobody(tmp_path: Path) -> None:
         world.talk.add(datagram(("10.9.9.9", 50_000 + port), GROUP, b"\1\2\3\4 of another program"))
         world.talk.say(f"10.9.9.9:{60_000 + port}", STORES[0], b"GET / HTTP/1.1\r\n\r\n")
     findings = judged(world.talk, tmp_path)
-    assert {rule for rule, _ in findings.standings} == {"P1", "A1", "D1", "R1"}
+    assert {rule for rule, _ in findings.standings} == {"P7", "A1", "A4", "D3", "R1"}
     assert findings.gravest is FINE
 
 
@@ -90,7 +90,7 @@ def test_where_no_checksums_are_set_a_packet_is_what_it_says(tmp_path: Path) -> 
     time, packet = world.talk.packets[at]
     number = packet.index(b"hello") - 1
     world.talk.packets[at] = time, packet[:number] + b"\7" + packet[number + 1 :]
-    assert broken(judged(world.talk, tmp_path)) == {("D1", STREAM)}
+    assert broken(judged(world.talk, tmp_path)) == {("D3", STREAM)}
 
 
 def test_a_capture_that_was_cut_is_judged_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def standings(world: World, tmp_path: Path) -> dict[str, Standing]:
 def test_an_ordinary_session_is_fine(tmp_path: Path) -> None:
     findings = judged(settled(World()), tmp_path)
     assert findings.found == []
-    assert {rule for rule, _ in findings.standings} == {"P1", "A1", "D1", "R1"}
-    assert {whose for rule, whose in findings.standings if rule in ("P1", "R1")} == set(STORES)
-    assert findings.asked["A1", f"receiver {READER}"] == 24
+    assert {rule for rule, _ in findings.standings} == {"P7", "A1", "A4", "D3", "R1"}
+    assert {whose for rule, whose in findings.standings if rule in ("P7", "R1")} == set(STORES)
+    assert findings.asked["A4", f"receiver {READER}"] == 24
 
 
 def acks_too_much(world: World) -> None:
@@ -104,11 +104,11 @@ def two_holders(world: World) -> None:
 @pytest.mark.parametrize(
     ("plant", "rule", "whose"),
     [
-        (acks_too_much, "P1", STORES[1]),
-        (consumes_too_much, "A1", f"receiver {READER}"),
+        (acks_too_much, "P7", STORES[1]),
+        (consumes_too_much, "A4", f"receiver {READER}"),
         (goes_back, "A1", f"receiver {READER}"),
-        (sends_twice, "D1", STREAM),
-        (leaves_out, "D1", STREAM),
+        (sends_twice, "D3", STREAM),
+        (leaves_out, "D3", STREAM),
         (reuses, "S2", STREAM),
         (reclaims_early, "C1", "10.0.0.1:41000"),
         (two_holders, "R1", STORES[1]),
@@ -257,13 +257,13 @@ def test_what_all_have_may_go(tmp_path: Path) -> None:
 
 
 def test_an_ack_before_the_data_cannot_be_told(tmp_path: Path) -> None:
-    """P1: a capture of several places has its packets in another order."""
+    """P7: a capture of several places has its packets in another order."""
     world = settled(World())
     world.ack(1, 40, 40)
     world.send(40)
     world.wait(2_000)
     world.send(41)
-    assert standings(world, tmp_path)["P1"] is CANNOT_TELL
+    assert standings(world, tmp_path)["P7"] is CANNOT_TELL
 
 
 def without(world: World, keep: Callable[[bytes], bool]) -> World:
@@ -279,7 +279,7 @@ def test_of_one_direction_nobody_can_tell(tmp_path: Path) -> None:
     """Only what stores say to the source is captured."""
     world = settled(World())
     found = standings(without(world, lambda packet: ports(packet)[1] == 14391), tmp_path)
-    assert found == {"P1": CANNOT_TELL, "R1": FINE}
+    assert found == {"P7": CANNOT_TELL, "R1": FINE}
 
 
 def test_a_capture_that_begins_late_learns(tmp_path: Path) -> None:
@@ -296,8 +296,8 @@ def test_a_capture_that_begins_late_learns(tmp_path: Path) -> None:
     world.send(42)
     findings = judged(world, tmp_path)
     assert findings.gravest is CANNOT_TELL
-    assert findings.standings["D1", STREAM] is FINE
-    assert findings.standings["P1", STORES[0]] is FINE
+    assert findings.standings["D3", STREAM] is FINE
+    assert findings.standings["P7", STORES[0]] is FINE
 
 
 def test_a_packet_that_the_capture_lost_leaves_doubt(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_packet_that_the_capture_lost_leaves_doubt(tmp_path: Path) -> None:
     for at in (of_stream[90], of_stream[70], of_stream[20]):
         del world.talk.packets[at]
     found = standings(world, tmp_path)
-    assert found["D1"] is CANNOT_TELL
+    assert found["D3"] is CANNOT_TELL
     assert BROKEN not in found.values()
 
 
@@ -336,7 +336,7 @@ def test_pieces_of_large_messages_have_numbers_of_their_own(tmp_path: Path) -> N
     world.send(42)
     findings = judged(world, tmp_path)
     assert findings.found == []
-    assert findings.asked["D1", STREAM] == 4 * 43
+    assert findings.asked["D3", STREAM] == 4 * 43
 
 
 def test_what_is_remembered_is_bounded() -> None:
