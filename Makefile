@@ -15,7 +15,7 @@ comma := ,
 STAMP := .venv/.made-with-$(subst $(comma),-,$(EXTRAS))
 CODE := $(wildcard core transports adapters tests examples)
 
-.PHONY: help .venv demo test pure daemons models outside lint types tools trace-rows mutants bench compiled soak torture clean
+.PHONY: help .venv demo fmt one test pure daemons models outside lint types tools trace-rows mutants bench compiled soak torture clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,15 @@ test: lint tools  ## lint, types, all tests with branch coverage of what they sh
 	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory -j2 -Otarget outside types models daemons pure
 	@$(BIN)/coverage combine --quiet .coverage.pure .coverage.daemons && $(BIN)/coverage report
+
+fmt: .venv  ## format the code, and mend what the linter can
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --fix .
+
+T ?= tests/core
+
+one: .venv  ## one test, file or folder (T=tests/core/store/test_repository.py)
+	@$(PYTEST) --no-cov $(T)
 
 pure:
 	@COVERAGE_FILE=.coverage.pure $(PYTEST) $(COVERED) $(PURE) core transports

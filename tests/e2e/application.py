@@ -2,8 +2,9 @@
 
 Arguments: the resolver, the form (each, batches, callback), seconds of work a message, and after how many messages it
 crashes, 0 for never. The work keeps the event loop. In the form `wait` it waits with the first message in hand until
-something is typed. Events of registration are printed as `begun`. The form `source` sends so many messages that say
-their number to the store that is named last, until they are stable.
+a line is typed; a number says with which message after that it waits again. Events of registration are printed as
+`begun`. The form `source` sends so many messages that say their number to the store that is named last, until they are
+stable.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from stablecast.core.protocol.events import Event, RegistrationComplete
 
 RESOLVER, FORM, SECONDS, CRASH_AFTER = "", "", 0.0, 0
 handled = 0
+waits_at = 1
 
 
 def on_event(event: Event) -> None:
@@ -62,9 +64,10 @@ async def main() -> None:
 
 async def one(message: Message) -> None:
     """Handle a message."""
+    global waits_at  # noqa: PLW0603  # this is a small program
     handle(message.payload)
-    if FORM == "wait" and handled == 1:
-        await asyncio.to_thread(sys.stdin.readline)
+    if FORM == "wait" and handled == waits_at:
+        waits_at = handled + int((await asyncio.to_thread(sys.stdin.readline)).strip() or 0)
 
 
 if __name__ == "__main__":

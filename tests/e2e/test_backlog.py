@@ -16,9 +16,9 @@ MESSAGES = 300
 """Of a life of the source."""
 
 
-def send(stack: ExitStack, relay: str, where: str) -> Program:
+def send(stack: ExitStack, relay: str, where: str, count: int = MESSAGES) -> Program:
     """A life of the source, whose messages are stable: each says its number."""
-    source = stack.enter_context(running(relay, "source", "0", str(MESSAGES), where, program=APPLICATION))
+    source = stack.enter_context(running(relay, "source", "0", str(count), where, program=APPLICATION))
     assert source.line() == "stable"
     return source
 
@@ -32,6 +32,13 @@ def numbers(application: Program, count: int) -> list[int]:
     return found
 
 
+def kill(*programs: Program) -> None:
+    """End processes as a crash does."""
+    for program in programs:
+        program.process.kill()
+        program.process.wait()
+
+
 def test_a_backlog_while_the_source_is_killed_and_returns(tmp_path: Path) -> None:
     """Each message comes once and in order in one run; the next run begins behind it."""
     with ExitStack() as stack:
@@ -40,13 +47,39 @@ def test_a_backlog_while_the_source_is_killed_and_returns(tmp_path: Path) -> Non
         slow = stack.enter_context(running(relay, "wait", "0", "0", program=APPLICATION))
         source = send(stack, relay, where)
         assert numbers(slow, 1) == [0]
-        source.process.kill()
-        source.process.wait()
+        kill(source)
         send(stack, relay, where)
         while slow.line() != "begun":  # the session with the second life
             pass
         slow.write("\n")
         assert numbers(slow, 2 * MESSAGES - 1) == list(range(1, 2 * MESSAGES))
+
+
+def test_a_life_with_another_store_does_not_bring_the_backlog_twice(tmp_path: Path) -> None:
+    """The source and its store are killed, the source lives on another store for a while, and returns to the first.
+
+    The application works for 20 ms a message: that is longer than a turn, so what it is done with is reported.
+    """
+    few = 30
+    with ExitStack() as stack:
+        _, relay = stack.enter_context(lbmrd())
+        keeping, where = stack.enter_context(store(tmp_path / "store"))
+        _, elsewhere = stack.enter_context(store(tmp_path / "other"))
+        slow = stack.enter_context(running(relay, "wait", "0.02", "0", program=APPLICATION))
+        source = send(stack, relay, where, few)
+        assert numbers(slow, 1) == [0]
+        slow.write("5\n")
+        assert numbers(slow, 5) == list(range(1, 6))
+        kill(source, keeping)
+        source = send(stack, relay, elsewhere, 0)
+        while slow.line() != "begun":  # the session with the second life, which knows of five messages
+            pass
+        slow.write("\n")
+        assert numbers(slow, few - 6) == list(range(6, few))
+        kill(source)
+        stack.enter_context(store(tmp_path / "store", listen=where))
+        send(stack, relay, where, few)
+        assert numbers(slow, few) == list(range(few, 2 * few))
 
 
 @pytest.mark.parametrize("form", ["each", "batches", "callback"])

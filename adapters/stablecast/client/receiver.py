@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from stablecast.client.callbacks import Handover, tell
+from stablecast.client.consumption import Consumption
 from stablecast.client.early_runs import Early
 from stablecast.client.errors import EndpointFailed, RegistrationFailed
 from stablecast.client.inbox import Inbox
@@ -37,7 +38,6 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.core.receiver.lives import MAX_LIVES
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
@@ -99,7 +99,7 @@ class Receiver:
         self._early = Early()
         self._sessions: dict[int, Session] = {}
         self._finished: list[Session] = []
-        self._history: dict[int, list[tuple[int, int]]] = {}
+        self._consumption = Consumption()
         self._identity = SourceIdentity()
         self._plans: dict[str, Plan] = {}
         self.inbox: Inbox[Batch] = Inbox(self._read_on)
@@ -233,6 +233,8 @@ class Receiver:
         """The application is done with all of an ended session; a waiting new life may begin if it was the last."""
         if session in self._finished:
             self._settle()
+        else:  # It was given up while its messages waited: no other call remembers what was consumed since.
+            self._remember(session)
 
     def _settle(self) -> None:
         """Let go of sessions that have delivered everything, all of it consumed; when none is left, join what waits."""
@@ -248,12 +250,9 @@ class Receiver:
 
     def _remember(self, session: Session) -> None:
         """What the application consumed is not delivered to it again in a later session."""
-        self._identity.learn(session.incarnation, session.places, session.history())
-        for incarnation, ranges in session.history().items():
-            self._history.pop(incarnation, None)
-            self._history[incarnation] = ranges
-        while len(self._history) > MAX_LIVES:
-            del self._history[next(iter(self._history))]
+        history = session.history()
+        self._identity.learn(session.incarnation, session.places, history)
+        self._consumption.add(history)
 
     def _on_stream(self, plan: Plan, session_id: int, items: list[Item]) -> None:
         for item in items:
@@ -312,7 +311,7 @@ class Receiver:
         self._sessions[info.incarnation] = session
         self._context.met_source(self.topic)
         session.start(
-            {life: consumed for life, consumed in self._history.items() if life in related},
+            self._consumption.history(related),
             [other for other in others if other.succession.heir is None and other.shares_source(info)],
         )
         return session

@@ -371,11 +371,29 @@ class Store:
             self._pool.send(to, stored)
 
     def _on_damaged(self, source_reg_id: int, piece: Piece, error: JournalError) -> None:
-        """The disk does not give back what was on it; the rest is served."""
+        """The disk does not give back what was on it; the rest is served.
+
+        Reads that wait for a slow disk may all meet the record. When the later ones end, the source may have sent its
+        messages again, and these newer records are good.
+        """
         self._teller.damaged(source_reg_id, piece.number, piece.stop - 1, error)
+        parts = self._parts_shown(source_reg_id, piece)
         if piece.record is not None and not self.failed.done() and not self._ending:
             self._journal.disown(source_reg_id, piece.number, piece.stop, piece.record)
-        self._feed(Damaged(source_reg_id, piece.number, piece.stop - 1))
+        for first, stop in parts:
+            self._feed(Damaged(source_reg_id, first, stop - 1))
+
+    def _parts_shown(self, source_reg_id: int, piece: Piece) -> list[tuple[int, int]]:
+        """The numbers of a piece that the journal still finds in its record, as ranges."""
+        parts: list[tuple[int, int]] = []
+        number = piece.number
+        while number < piece.stop:
+            found = self._journal.find(source_reg_id, number)
+            stop = number + 1 if found is None else min(found.first + found.count, piece.stop)
+            if found is not None and found.record == piece.record:
+                parts.append((number, stop))
+            number = stop
+        return parts
 
     def _on_proxy_failed(self, source_reg_id: int, error: Exception) -> None:
         self.oddities["proxy-failed"] += 1

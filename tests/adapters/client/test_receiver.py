@@ -7,7 +7,6 @@ import pytest
 
 from stablecast.client import Batch, Context, Message
 from stablecast.client import inbox as inbox_module
-from stablecast.client import receiver as module
 from stablecast.core.errors import MisuseError
 from stablecast.core.protocol.events import (
     Confirmed,
@@ -240,7 +239,7 @@ async def test_a_trace_that_cannot_be_written_is_told(net: Network, tmp_path: Pa
 
 
 async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LIVES", 2)
+    monkeypatch.setattr("stablecast.client.consumption.MAX_LIVES", 2)
     receiver = (await net.context(session_id=1)).receiver("orders")
     for life in range(4):
         context, source = await source_of(net, "a")
@@ -248,8 +247,8 @@ async def test_what_is_remembered_of_earlier_lives_is_bounded(net: Network, monk
         assert await take(receiver, 1) == [life]
         await context.close()
         await until(lambda: not receiver._sessions)
-        assert len(receiver._history) <= 2
-    assert len(receiver._history) == 2
+        assert len(receiver._consumption.lives) <= 2
+    assert len(receiver._consumption.lives) == 2
 
 
 async def test_what_the_stream_left_out_comes_from_the_store(net: Network) -> None:

@@ -146,6 +146,22 @@ async def test_sessions_that_are_never_consumed_are_given_up(net: Network, monke
     assert len(receiver._finished) == 1
 
 
+async def test_messages_of_a_session_that_was_given_up_come_once(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for the application while the session is closed, and are consumed before the next one begins."""
+    monkeypatch.setattr(module, "MAX_FINISHED", 0)
+    context, source = await source_of(net, "a")
+    receiver = (await net.context(session_id=1)).receiver("orders")
+    await send(source, 10)
+    assert await take(receiver, 5) == list(range(5))
+    await drop(context)
+    await until(lambda: not receiver._sessions)
+    assert not receiver._finished
+    assert await take(receiver, 5) == list(range(5, 10))
+    _, source = await source_of(net, "a")
+    await send(source, 3)
+    assert await take(receiver, 3) == list(range(10, 13))
+
+
 async def test_a_store_restarts(net: Network) -> None:
     events = Events()
     _, source = await source_of(net, "a")

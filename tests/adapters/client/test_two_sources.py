@@ -11,8 +11,8 @@ from stablecast.config.option_kinds import Value
 from stablecast.core.protocol.events import SteppedBack
 from stablecast.resolver.srs import SrsConfig, SrsDaemon
 from stablecast.transports.resolution.udp.phases import Phase
-from tests.support.network import LOCAL, Events, Network, until
-from tests.support.traffic import send, take
+from tests.support.network import LOCAL, Events, Network, drop, until
+from tests.support.traffic import send, source_of, take
 
 QUICK: dict[str, Value] = {
     "resolver_query_minimum_initial_interval": 20,
@@ -105,6 +105,32 @@ async def test_a_source_whose_stores_were_emptied_steps_back(net: Network) -> No
     assert await take(receiver, 1) == [0]
     back = await events.first(SteppedBack)
     assert (back.resume_point, back.known) == (0, 9)
+
+
+async def test_a_life_with_another_store_does_not_bring_messages_twice(
+    net: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session knows what was consumed when it began. The receiver remembers what was consumed since, too.
+
+    The first store is away meanwhile: it does not hear what is acknowledged, and sends it again.
+    """
+    monkeypatch.setattr("stablecast.client.receiver.DRAIN_SECONDS", 0.0)
+    receiver = (await net.context(session_id=9)).receiver("orders")
+    context, source = await source_of(net, "a")
+    await send(source, 10)
+    assert await take(receiver, 5) == list(range(5))
+    where = await net.stop("a")
+    await drop(context)
+    await until(lambda: not receiver._sessions)
+    context, _ = await source_of(net, "b")
+    await until(lambda: receiver._sessions)
+    assert await take(receiver, 5) == list(range(5, 10))
+    await drop(context)
+    await until(lambda: not receiver._sessions)
+    await net.store("a", listen=where)
+    _, source = await source_of(net, "a")
+    await send(source, 3)
+    assert await take(receiver, 3) == list(range(10, 13))
 
 
 def test_which_lives_are_of_one_source() -> None:

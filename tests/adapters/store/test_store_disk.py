@@ -19,6 +19,7 @@ from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal.segments import Place
 from stablecast.store.log_lines import Severity
 from stablecast.store.message_cache import Cache
+from stablecast.store.message_storage import Piece
 from tests.adapters.store.test_store import TOPIC, serving, started, take, until
 
 Line = tuple[Severity, str, str, str]
@@ -130,6 +131,26 @@ async def test_damage_found_while_reading_is_never_sent_and_another_store_is_ask
         assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(1, 1)]
     async with serving(first) as store:
         assert len(store.reports) == 1
+
+
+async def test_what_was_written_again_since_is_not_damaged(tmp_path: Path) -> None:
+    """A read that takes long meets the old record when the source has long sent its message again."""
+    async with serving(tmp_path) as store, Context(session_id=1) as context:
+        source = await context.source(TOPIC, stores=[store.address])
+        await (await source.send(b"precious")).stable()
+        await (await source.send(b"common")).stable()
+        (reg_id,) = store.repositories
+        (old, other) = [store._journal.find(reg_id, number) for number in (0, 1)]
+        assert old is not None
+        assert other is not None
+        _, _, tag, block = store._journal.read(reg_id, 0) or (0, 0, 0, b"")
+        store._journal.append_messages(reg_id, 0, 1, tag, block, store._machine.tickets.draw())
+        for number, found in enumerate((old, other)):
+            piece = Piece(number, number + 1, number, tag, b"", found.record)
+            store._on_damaged(reg_id, piece, JournalError("check the disk"))
+        assert list(store.repositories[reg_id].held) == [(0, 1)]
+        assert [(first, count) for first, count, _ in store._journal.extents(reg_id)] == [(0, 1)]
+        assert store.oddities["damaged"] == 2
 
 
 def _spoil(directory: Path) -> None:

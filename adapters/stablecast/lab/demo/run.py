@@ -110,8 +110,8 @@ class Demo:
         common = ["--topic", TOPIC, "--resolver", f"127.0.0.1:{port}", "--messages", str(self.messages)]
         places = [word for address in addresses for word in ("--store", address)]
         rate = ["--rate", str(self._rate)]
-        receiver = self._child(self._clients, "receiver", "demo.receiver", *common, "--ledger", str(self._ledger))
-        source = self._child(self._clients, "source", "demo.source", *common, *rate, *places)
+        receiver = self._child(self._clients, "receiver", "lab.demo.receiver", *common, "--ledger", str(self._ledger))
+        source = self._child(self._clients, "source", "lab.demo.source", *common, *rate, *places)
         await start_all((receiver, source))
         self._tell(f"lbmrd, {STORES} stores, a receiver and a source are up")
         self.stage = "sending"

@@ -11,6 +11,7 @@ from functools import partial
 
 import attrs
 
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.lab.sim.virtual_time import World
 from stablecast.store.journal.record_format import Block
@@ -245,8 +246,12 @@ class Syncer:
         return record.first, stop - record.first, record.tag, record.block
 
     def _tell(self, stream: int, first: int, stop: int) -> None:
-        if not self.stopped:
-            self._on_damaged(stream, first, stop)
+        """Report what of [first, stop) did not come again since."""
+        gone = RangeSet([(first, stop)])
+        for number in self._disk.contents.get(stream, {}):
+            gone.remove(number, number + 1)
+        for low, high in [] if self.stopped else gone:
+            self._on_damaged(stream, low, high)
 
     def _sync(self) -> None:
         if self._busy or self.stopped:

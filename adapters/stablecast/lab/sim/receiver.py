@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
+from stablecast.client.consumption import Consumption
 from stablecast.client.message import Batch
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
@@ -12,7 +13,6 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Deregistered, Message, Refused, Registered, Role, SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.receiver.lives import MAX_LIVES
 from stablecast.core.registration.store_registration import Registration
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import Application, payloads_of
@@ -103,7 +103,7 @@ class ReceiverProcess(Process):
         self._joiners: dict[str, Joiner] = {}
         self._plans: dict[str, Found] = {}
         self._finished: list[Session] = []
-        self._history: dict[int, list[tuple[int, int]]] = {}
+        self._consumption = Consumption()
         explicit = config.ack_mode is AckMode.EXPLICIT
         self._application = Application(self, receiver, checkers, setup.habit, config.context, explicit=explicit)
         self.inbox = self._application.inbox
@@ -216,7 +216,7 @@ class ReceiverProcess(Process):
             if self.resolving is not None:
                 self.resolving.feed(Resolved(self.config.topic))
             heirless = [other for other in others if other.succession.heir is None]
-            session.start(self._history, [other for other in heirless if other.shares_source(info)])
+            session.start(self._consumption.history(), [other for other in heirless if other.shares_source(info)])
             if self.leaving:
                 session.withdraw()
         return session
@@ -251,8 +251,4 @@ class ReceiverProcess(Process):
 
     def _remember(self, session: Session) -> None:
         """What the application consumed is not delivered to it again in a later session."""
-        for incarnation, ranges in session.history().items():
-            self._history.pop(incarnation, None)
-            self._history[incarnation] = ranges
-        while len(self._history) > MAX_LIVES:
-            del self._history[next(iter(self._history))]
+        self._consumption.add(session.history())

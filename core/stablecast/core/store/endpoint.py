@@ -221,13 +221,9 @@ class StoreEndpoint:
                 registry.after(repository, now, out)
 
     def _on_damaged(self, damaged: Damaged, now: int) -> None:
-        """It is not held any more: a hole like any other, which the source may still fill."""
         repository = self.repositories.get(damaged.source_reg_id)
         if repository is not None:
-            repository.window.spoil(damaged.first, damaged.last + 1)
-            count = damaged.last + 1 - damaged.first
-            lost = Lost(repository.incarnation, serial.wire(damaged.first), count)
-            repository.on_lost(lost, now, self.outbox)
+            repository.on_damaged(damaged.first, damaged.last + 1, now, self.outbox)
             self.registry.after(repository, now, self.outbox)
 
     def _on_message(self, message: Message, now: int) -> None:

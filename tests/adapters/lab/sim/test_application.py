@@ -2,8 +2,10 @@
 
 import pytest
 
+from stablecast.client.consumption import Consumption
 from stablecast.client.inbox import FOREVER
-from stablecast.client.succession import Succession
+from stablecast.client.succession import Ranges, Succession
+from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.receiver import ReceiverProcess
@@ -63,6 +65,26 @@ def test_what_a_life_that_the_receiver_never_heard_of_used_again_is_dropped(monk
 
     monkeypatch.setattr(Succession, "_parting", planted)
     assert {violation.rule for violation in run(schedule).violations} == {"D1"}
+
+
+@pytest.mark.no_cover
+def test_what_is_consumed_while_a_life_has_another_store_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D1: the store that was away sends it again. The planted fault: the session that ends last is right."""
+    faults = (
+        Fault(2046, Act.CRASH, SOURCE, "", 10, True),
+        Fault(2056, Act.CRASH, "store0", "", 196, False),
+        Fault(2866, Act.CRASH, SOURCE, "", 1, True),
+    )
+    schedule = Schedule(9004446, ((2013, 14),), faults, Setup(turns=True, resolution=40, habit=Habit.BLOCKING))
+    assert run(schedule).violations == ()
+
+    def planted(self: Consumption, reported: dict[int, Ranges]) -> None:
+        self.lives |= {life: RangeSet(ranges) for life, ranges in reported.items()}
+
+    monkeypatch.setattr(Consumption, "add", planted)
+    violations = run(schedule).violations
+    assert {violation.rule for violation in violations} == {"D1"}
+    assert all("twice in one run" in violation.text for violation in violations)
 
 
 def test_an_application_that_blocks_stops_its_process() -> None:

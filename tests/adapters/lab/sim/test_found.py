@@ -254,6 +254,25 @@ FOUND = {
             resolution=40,
         ),
     ),
+    # Acknowledgements that a store collected were sent after the disk had not given the messages back (P1).
+    "acknowledged_behind_damage": Schedule(
+        9003882,
+        ((217, 14), (410, 2), (746, 17), (1170, 18)),
+        (
+            Fault(1, Act.PART, "source", "store1", 435, False),
+            Fault(430, Act.PART, "source", "", 2130, False),
+            Fault(431, Act.RIVAL, "source", "", 1525, True),
+            Fault(432, Act.PART, "source", "store2", 1525, False),
+            Fault(432, Act.PART, "source", "store0", 1280, False),
+            Fault(448, Act.PART, "receiver1", "", 274, True),
+            Fault(722, Act.CRASH, "source", "", 40, False),
+            Fault(1682, Act.SLOW, "store1", "", 600, False),
+            Fault(1707, Act.PART, "receiver1", "", 524, True),
+            Fault(1938, Act.CRASH, "store1", "", 1, False),
+            Fault(1975, Act.DAMAGE, "store1", "", 0, False),
+        ),
+        Setup(write_delay_ms=20, ack_minimum=30, brief=True, habit=Habit.FICKLE),
+    ),
 }
 
 

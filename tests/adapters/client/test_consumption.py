@@ -1,0 +1,47 @@
+"""What the application consumed in one run, as its sessions report it."""
+
+import pytest
+
+from stablecast.client import consumption as module
+from stablecast.client.consumption import Consumption
+
+
+def test_a_session_that_knows_less_takes_nothing_away() -> None:
+    """It was told when it began. An application consumed more of the earlier session's messages since."""
+    machine = Consumption()
+    machine.add({1: [(0, 7)]})
+    told = machine.history()
+    machine.add({1: [(0, 14)]})
+    machine.add(told | {2: [(0, 3)]})
+    assert machine.history() == {1: [(0, 14)], 2: [(0, 3)]}
+
+
+def test_reports_of_parts_are_united() -> None:
+    """In arrival order what is consumed has gaps."""
+    machine = Consumption()
+    machine.add({1: [(0, 2), (8, 9)]})
+    machine.add({1: [(2, 4), (6, 8)]})
+    assert machine.history() == {1: [(0, 4), (6, 9)]}
+
+
+def test_a_session_is_told_of_lives_of_its_source_only() -> None:
+    machine = Consumption()
+    machine.add({1: [(0, 2)], 2: [(0, 3)]})
+    assert machine.history({2, 3}) == {2: [(0, 3)]}
+
+
+def test_what_is_told_stays_as_it_was() -> None:
+    machine = Consumption()
+    machine.add({1: [(0, 2)]})
+    told = machine.history()
+    machine.add({1: [(2, 4)]})
+    assert told == {1: [(0, 2)]}
+
+
+def test_lives_that_were_reported_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LIVES", 2)
+    machine = Consumption()
+    machine.add({1: [(0, 1)], 2: [(0, 2)]})
+    machine.add({1: [(1, 2)]})
+    machine.add({3: [(0, 3)]})
+    assert machine.history() == {1: [(0, 2)], 3: [(0, 3)]}
