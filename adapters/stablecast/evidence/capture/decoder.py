@@ -9,7 +9,7 @@ of TCP streams finds its first messages by itself, but misses those that begin b
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import attrs
@@ -127,9 +127,10 @@ class Decoder:
         self._roundtrip = roundtrip
         self._brief = brief
         self._readers = _BRIEF_READERS if brief else _READERS
-        self._kinds: dict[tuple[int, Endpoint, Endpoint], Kind | None] = {}
-        self._lines: dict[tuple[Endpoint, Endpoint], TransportKey | None] = {}
-        self._names: dict[tuple[Kind, TransportKey], str] = {}
+        # A plan does not change while a capture is decoded.
+        self._kind = lru_cache(MAX_NAMES)(plan.kind)
+        self._line = lru_cache(MAX_NAMES)(partial(transport_of, plan))
+        self._name = lru_cache(MAX_NAMES)(partial(session_name, plan))
         self._network = Network(plan.checking)
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
         self._large = LargeMessages()
@@ -205,34 +206,12 @@ class Decoder:
             return Decoded(problems=(Problem(Verdict.INCOMPLETE, text),))
         return self._readers[kind](datagram.payload, self._roundtrip)
 
-    def _kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
-        """What is spoken there; a plan does not change while it is followed."""
-        flow = protocol, source, target
-        if flow not in self._kinds:
-            if len(self._kinds) >= MAX_NAMES:
-                self._kinds.clear()
-            self._kinds[flow] = self._plan.kind(*flow)
-        return self._kinds[flow]
-
     def _transport(
         self, kind: Kind | None, ends: tuple[Endpoint, Endpoint], found: tuple[Layer, ...]
     ) -> TransportKey | None:
         if kind is None or PROTOCOLS[kind] == UDP:
             return transport_of(self._plan, kind, *ends, found)
-        if ends not in self._lines:
-            if len(self._lines) >= MAX_NAMES:
-                self._lines.clear()
-            self._lines[ends] = transport_of(self._plan, kind, *ends, found)
-        return self._lines[ends]
-
-    def _name(self, kind: Kind | None, transport: TransportKey | None) -> str:
-        if kind is None or transport is None:
-            return ""
-        if (kind, transport) not in self._names:
-            if len(self._names) >= MAX_NAMES:
-                self._names.clear()
-            self._names[kind, transport] = session_name(self._plan, kind, transport)
-        return self._names[kind, transport]
+        return self._line(kind, *ends, ())
 
     def _segment(self, segment: Segment, numbers: tuple[int, ...]) -> Iterator[Packet]:
         ends = (segment.source, segment.target)

@@ -42,6 +42,11 @@ Endpoint = tuple[str, int]
 """IPv4 address and port."""
 
 
+def endpoint_text(endpoint: Endpoint) -> str:
+    """Return an endpoint as `address:port`."""
+    return f"{endpoint[0]}:{endpoint[1]}"
+
+
 @record
 class Packet:
     """An IPv4 packet.

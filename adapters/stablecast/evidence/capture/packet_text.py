@@ -8,7 +8,7 @@ import attrs
 from stablecast.core.machine.units import MICROSECOND
 from stablecast.evidence.capture.counts import FAULTS, Tally
 from stablecast.evidence.capture.decoder import Packet
-from stablecast.evidence.capture.ip import Endpoint
+from stablecast.evidence.capture.ip import Endpoint, endpoint_text
 from stablecast.evidence.capture.layers import Layer
 from stablecast.evidence.capture.ports import Plan
 from stablecast.evidence.capture.verdicts import Verdict
@@ -39,7 +39,7 @@ def line(packet: Packet, plan: Plan, first_ns: int) -> str:
 
 
 def _end(endpoint: Endpoint | None) -> str:
-    return f"{endpoint[0]}:{endpoint[1]}" if endpoint else "?"
+    return endpoint_text(endpoint) if endpoint else "?"
 
 
 def _layer(layer: Layer, packet: Packet, plan: Plan, told: bool) -> str:

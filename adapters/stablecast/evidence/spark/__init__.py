@@ -8,9 +8,18 @@ of traces, `pieces` what a task does with a run of frames, `sql` the rules, `job
 This package needs the spark extra and a Java; nothing else imports it before it is asked for.
 """
 
+from pyspark.sql import SparkSession
+
 from stablecast.evidence.spark.capture_judge import judge_on
-from stablecast.evidence.spark.formats import register
+from stablecast.evidence.spark.capture_source import CaptureSource
 from stablecast.evidence.spark.spark_session import SparkError, connect
+from stablecast.evidence.spark.trace_source import TraceSource
 from stablecast.evidence.spark.verification_job import Outcome, verify_on
 
 __all__ = ["Outcome", "SparkError", "connect", "judge_on", "register", "verify_on"]
+
+
+def register(spark: SparkSession) -> None:
+    """Register the formats `stablecast` and `stablecast-capture` in a session."""
+    spark.dataSource.register(TraceSource)
+    spark.dataSource.register(CaptureSource)

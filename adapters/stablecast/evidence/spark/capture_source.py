@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from stablecast.evidence.capture import CaptureError, Mark, Packet, marks, packets, survey
 from stablecast.evidence.capture.capture_paths import files_of
+from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
 from stablecast.evidence.capture.ports import Plan
 from stablecast.runtime import garbage_collection
@@ -158,8 +159,8 @@ def _row(path: str, packet: Packet) -> dict[str, Any]:
         "frame": packet.number,
         "offset": packet.offset,
         "time": packet.time_ns,
-        "source": None if packet.source is None else f"{packet.source[0]}:{packet.source[1]}",
-        "target": None if packet.target is None else f"{packet.target[0]}:{packet.target[1]}",
+        "source": packet.source and endpoint_text(packet.source),
+        "target": packet.target and endpoint_text(packet.target),
         "kind": None if packet.kind is None else packet.kind.value,
         "session": packet.session,
         "verdict": packet.verdict.value,

@@ -70,7 +70,7 @@ class Bounds:
     def allow_frame(self, path: str, frame: Frame, offset: int) -> bool:
         """Whether a frame can have records that are asked for."""
         head, count = frame.head, frame.count
-        same = zip(CHEAP, (part_of(Path(path))[0], path, *_owner(frame), head.frame, offset), strict=True)
+        same = zip(CHEAP, (part_of(Path(path))[0], path, *frame.owner, head.frame, offset), strict=True)
         first, last = self.low.get("record", head.first), self.high.get("record", head.first)
         return all(self.allow(*one) for one in same) and first < head.first + count and last >= head.first
 
@@ -86,7 +86,7 @@ def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) 
         if offset >= stop:
             return
         if bounds.allow_frame(path, frame, offset):
-            same = (part_of(Path(path))[0], path, *_owner(frame), frame.head.frame, offset)
+            same = (part_of(Path(path))[0], path, *frame.owner, frame.head.frame, offset)
             for records in frame.portions(BATCH):
                 table = _table(records, dict(zip(CHEAP, same, strict=True)), names)
                 columns = [pa.array(table[name], COLUMNS[name]) for name in names]
@@ -98,10 +98,6 @@ def _table(records: list[Json], same: dict[str, Any], names: list[str]) -> dict[
         name: [same[name]] * len(records) if name in same else [_READ[name](record) for record in records]
         for name in names
     }
-
-
-def _owner(frame: Frame) -> tuple[str, str]:
-    return frame.head.role.name.lower(), frame.head.endpoint
 
 
 def _object(record: Json, key: str) -> Json:

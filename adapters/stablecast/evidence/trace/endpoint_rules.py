@@ -1,7 +1,7 @@
 """Rules of one endpoint's trace, judged from its inputs and effects alone, not by replay.
 
 `evidence.rules.judges.ONE_TRACE` lists them. F1 stands in `flight_rule`, L2 in `progress_rule`, C1 and P2 in
-`retention_rules`, R2 in `grant_rule`, R6 in `holder_rule`.
+`retention_rules`, R2 and R6 in `registration_rules`.
 
 Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
 what is acknowledged is at least kept, or went because all have consumed it. What the application acknowledges itself
@@ -9,7 +9,6 @@ need not be consumed, and may be less than before. A rule learns from the snapsh
 so before, and keeps ranges, however long the trace. What it does not watch it is not asked about.
 """
 
-from collections.abc import Mapping
 from typing import assert_never
 
 import attrs
@@ -27,12 +26,11 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
-from stablecast.evidence.trace.grant_rule import WrittenFirst
-from stablecast.evidence.trace.holder_rule import OneLifeOfContext
 from stablecast.evidence.trace.progress_rule import GoesOn
 from stablecast.evidence.trace.quorums import Acknowledged, extended
+from stablecast.evidence.trace.registration_rules import OneLifeOfContext, WrittenFirst
 from stablecast.evidence.trace.retention_rules import RetainedUntilConsumed, RetainedUntilStable
-from stablecast.evidence.trace.rule_protocol import Ask, Rule
+from stablecast.evidence.trace.rule_protocol import EndpointRule, RuleHandlers
 
 _HELD, _STABLE = int(StableFlag.STORE), int(StableFlag.STABLE)
 
@@ -44,15 +42,12 @@ class StableByQuorum:
     stores: Acknowledged
     name: str = "S1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What is sent and acknowledged."""
-        return {Sent: self.stores.on_sent, StableAck: self.stores.on_acked}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Where this life begins, and what is stable."""
-        return {RegistrationComplete: self.stores.on_complete, Stable: self._on_stable}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self.stores.on_sent, StableAck: self.stores.on_acked}, {
+            RegistrationComplete: self.stores.on_complete,
+            Stable: self._on_stable,
+        }
 
     def _on_stable(self, stable: Stable) -> str | None:
         stop, flags = stable.last + 1, int(stable.flags)
@@ -75,15 +70,9 @@ class InOrder:
     passed: RangeSet
     name: str = "D1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What the application consumed in earlier sessions."""
-        return {History: self._on_passed}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Where it begins, what is delivered and what is lost."""
-        return {
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {History: self._on_passed}, {
             RegistrationComplete: self._on_complete,
             Deliver: self._on_deliver,
             UnrecoverableLoss: self._on_passed,
@@ -123,15 +112,9 @@ class OnceEach:
     passed: RangeSet
     name: str = "D1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """Nothing."""
-        return {}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is delivered and what is lost."""
-        return {Deliver: self._on_deliver, UnrecoverableLoss: self._on_lost}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {}, {Deliver: self._on_deliver, UnrecoverableLoss: self._on_lost}
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
@@ -161,15 +144,12 @@ class NothingUnread:
     told: int
     name: str = "A1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What the application consumes, and consumed before."""
-        return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is delivered, and acknowledgements."""
-        return {Deliver: self._on_deliver, ConsumptionAck: self._on_told}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {History: self._on_history, Consumed: self._on_consumed, Acknowledge: self._on_acknowledge}, {
+            Deliver: self._on_deliver,
+            ConsumptionAck: self._on_told,
+        }
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
@@ -227,15 +207,9 @@ class SyncedFirst:
     paced: dict[int, Incarnation]
     name: str = "P1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What has reached the disk."""
-        return {Persisted: self._on_persisted}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is kept, what goes, and stability acknowledgements."""
-        return {
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Persisted: self._on_persisted}, {
             PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             PersistClient: self._on_client,
@@ -326,7 +300,7 @@ def _handed_out(receiver: ReceiverSession) -> RangeSet:
     return numbers
 
 
-def begin(machine: Endpoint) -> list[Rule]:
+def begin(machine: Endpoint) -> list[EndpointRule]:
     """Returns the rules that a machine's trace is judged by, from this state on."""
     match machine:
         case SourceEndpoint():

@@ -86,20 +86,18 @@ class Fact:
         return self.kind in RANGES and first == self.last + 1
 
 
-class Gatherer(Protocol):
-    """Takes one frame's records, in order: what is in `hears` and `tells`, each with the function for its class."""
-
-    @property
-    def hears(self) -> "Mapping[type, Take]":
-        """Inputs that tell something, and messages that arrive."""
-
-    @property
-    def tells(self) -> "Mapping[type, Take]":
-        """Effects that tell something, messages that are sent and events that are told."""
-
-
 Take = Callable[[Any, Any, "Book"], None]
-"""Takes what a record is about (`stablecast.evidence.trace.watch`), and the record itself."""
+"""Note the facts in the subject of a record (`stablecast.evidence.trace.watch`), given with the record itself."""
+
+FactHandlers = tuple[Mapping[type, Take], Mapping[type, Take]]
+"""Handlers by class: of inputs and arriving messages; of effects, sent messages and events."""
+
+
+class Gatherer(Protocol):
+    """Collector of the facts in one frame's records, which come in order."""
+
+    def handlers(self) -> FactHandlers:
+        """Return the handlers by class; records of other classes have no facts."""
 
 
 @attrs.define
@@ -142,15 +140,9 @@ class SourceFacts:
     turns: bool = False
     moving: set[int] = attrs.field(factory=set)
 
-    @property
-    def hears(self) -> Mapping[type, Take]:
-        """What is sent and acknowledged."""
-        return {Sent: self._on_sent, StableAck: self._on_acked}
-
-    @property
-    def tells(self) -> Mapping[type, Take]:
-        """What is stable, and with whom it registers."""
-        return {
+    def handlers(self) -> FactHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self._on_sent, StableAck: self._on_acked}, {
             Stable: self._on_stable,
             Register: self._on_asking,
             RegistrationSuccess: self._on_registered,
@@ -217,15 +209,9 @@ class StoreFacts:
     kept: dict[int, dict[Incarnation, RangeSet]] = attrs.field(factory=dict)
     newest: dict[Incarnation, int] = attrs.field(factory=dict)
 
-    @property
-    def hears(self) -> Mapping[type, Take]:
-        """What reached the disk, and what receivers have consumed."""
-        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}
-
-    @property
-    def tells(self) -> Mapping[type, Take]:
-        """What is kept, acknowledged and forgotten, and for whom a proxy stands in."""
-        return {
+    def handlers(self) -> FactHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Persisted: self._on_persisted, ConsumptionAck: self._on_heard}, {
             PersistMessages: self._on_written,
             StableAck: self._on_acknowledged,
             CacheMessages: self._on_cached,
@@ -319,15 +305,9 @@ class ReceiverFacts:
     senders: dict[int, Incarnation] = attrs.field(factory=dict)
     next: int = 0
 
-    @property
-    def hears(self) -> Mapping[type, Take]:
-        """Whose runs arrive."""
-        return {Data: self._on_data}
-
-    @property
-    def tells(self) -> Mapping[type, Take]:
-        """What is delivered and acknowledged, and where it registered."""
-        return {
+    def handlers(self) -> FactHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Data: self._on_data}, {
             Deliver: self._on_deliver,
             ConsumptionAck: self._on_confirming,
             RegistrationSuccess: self._on_registered,

@@ -4,7 +4,6 @@ Judged from what was sent and what became stable, or was given up: what the sour
 more, for it also waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -14,7 +13,7 @@ from stablecast.core.protocol.events import NotStable, NotStableFlag, Reclaimed,
 from stablecast.core.protocol.inputs import Sent
 from stablecast.core.protocol.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
-from stablecast.evidence.trace.rule_protocol import Ask
+from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 NAME: Final = "F1"
 
@@ -29,15 +28,9 @@ class FlightKept:
     open: RangeSet
     name: str = NAME
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What is sent."""
-        return {Sent: self._on_sent}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What is not in flight any more."""
-        return {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self._on_sent}, {Stable: self._on_stable, Reclaimed: self._over, NotStable: self._on_not_stable}
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":

@@ -29,7 +29,7 @@ from stablecast.evidence.trace.facts import Book, Gatherer, gatherer, identity
 from stablecast.evidence.trace.frame_replay import Step, replayed
 from stablecast.evidence.trace.frames import LIMIT, Frame, Head, digest
 from stablecast.evidence.trace.reports import Violation
-from stablecast.evidence.trace.rule_protocol import Rule
+from stablecast.evidence.trace.rule_protocol import EndpointRule
 from stablecast.evidence.trace.watch import Watch
 from stablecast.runtime import garbage_collection
 
@@ -77,7 +77,7 @@ class FrameJudge:
     patience: int = 0
     known: Known = attrs.field(factory=Known)
 
-    def run(self, standing: list[Rule] | None) -> list[Rule] | None:
+    def run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
         """Judges the frame; returns the rules with what they remember now.
 
         Args:
@@ -86,7 +86,7 @@ class FrameJudge:
         with garbage_collection.paused():
             return self._run(standing)
 
-    def _run(self, standing: list[Rule] | None) -> list[Rule] | None:
+    def _run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
         head = self.frame.head
         try:
             machine = self.known.take(head)
@@ -188,7 +188,7 @@ class FrameJudge:
                 self._differ(number, recorded, effects)
                 return
         foot = self.frame.foot
-        if foot.tells and len(steps) == len(self.frame.records) and digest(snapshot(machine)) != foot.digest:
+        if foot.ends_known and len(steps) == len(self.frame.records) and digest(snapshot(machine)) != foot.digest:
             last = steps[-1][0] if steps else self.frame.head.first
             text = f"the state after record {last} is not the one that was recorded"
             self.violate(last, "replay", text, digest(snapshot(machine)), foot.digest)

@@ -47,7 +47,7 @@ def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
         at = end
     if answering.number != frame.head.first + frame.count:
         raise _DoubtError
-    if frame.foot.tells and digest(snapshot(machine)) != frame.foot.digest:
+    if frame.foot.ends_known and digest(snapshot(machine)) != frame.foot.digest:
         raise _DoubtError
 
 

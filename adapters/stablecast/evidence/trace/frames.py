@@ -82,7 +82,7 @@ class Foot:
     closed: bool
 
     @property
-    def tells(self) -> bool:
+    def ends_known(self) -> bool:
         """Whether the state at the end is said; an endpoint that ends properly must say it."""
         return bool(self.digest) or self.closed
 
@@ -100,6 +100,11 @@ class Frame:
     def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "Frame":
         """A frame of these records."""
         return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Return role and name of the endpoint."""
+        return self.head.role.name.lower(), self.head.endpoint
 
     @cached_property
     def count(self) -> int:

@@ -13,7 +13,6 @@ that are away, that refuse a message, or that receivers pace, and by confirmatio
 TCP may hold its source for as long as it likes, because that is asked for (transport_tcp_multiple_receiver_behavior).
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -26,7 +25,7 @@ from stablecast.core.protocol.messages import Keepalive, Pace, StableAck
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
 from stablecast.evidence.trace.quorums import Acknowledged
-from stablecast.evidence.trace.rule_protocol import Ask
+from stablecast.evidence.trace.rule_protocol import RuleHandlers
 from stablecast.runtime.source_strings import is_source_string
 
 NAME: Final = "L2"
@@ -88,21 +87,15 @@ class GoesOn:
     heard: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     name: str = NAME
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What the source waits for, and what stores say."""
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
         return {
             Held: self._on_held,
             Blocked: self._on_blocked,
             StableAck: self._on_ack,
             Keepalive: self._on_keepalive,
             **({Sent: self._on_sent} if self.by_rate else {}),
-        }
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """What ends a wait."""
-        return {Wakeup: self._on_wakeup, RegistrationComplete: self._on_complete}
+        }, {Wakeup: self._on_wakeup, RegistrationComplete: self._on_complete}
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged, flight: FlightKept | None) -> "GoesOn":

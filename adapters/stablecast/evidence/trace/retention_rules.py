@@ -7,8 +7,6 @@ P2: a store that receivers pace reclaims only what each receiver that blocks has
 are, the store itself writes down (`PersistClient`) before it acts on it.
 """
 
-from collections.abc import Mapping
-
 import attrs
 
 from stablecast.core.machine.ranges import RangeSet
@@ -19,7 +17,7 @@ from stablecast.core.protocol.messages import Pace, Registered, Role
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.quorums import Acknowledged
-from stablecast.evidence.trace.rule_protocol import Ask
+from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 
 @attrs.define
@@ -36,15 +34,13 @@ class RetainedUntilStable:
     forced: RangeSet = attrs.field(factory=RangeSet)
     name: str = "C1"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """What is sent, and stores that keep nothing."""
-        return {Sent: self._on_sent, Registered: self._on_registered}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Where this life begins, and what is let go."""
-        return {RegistrationComplete: self._on_complete, Reclaimed: self._on_reclaimed, Release: self._on_release}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {Sent: self._on_sent, Registered: self._on_registered}, {
+            RegistrationComplete: self._on_complete,
+            Reclaimed: self._on_reclaimed,
+            Release: self._on_release,
+        }
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
@@ -93,15 +89,9 @@ class RetainedUntilConsumed:
     receivers: dict[int, Client]
     name: str = "P2"
 
-    @property
-    def hears(self) -> Mapping[type, Ask]:
-        """Nothing: what comes in counts when the store writes it down."""
-        return {}
-
-    @property
-    def tells(self) -> Mapping[type, Ask]:
-        """Clients that come and go, and what is let go."""
-        return {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
+    def handlers(self) -> RuleHandlers:
+        """Return the handlers for inputs and for effects."""
+        return {}, {PersistClient: self._on_client, Forget: self._on_forget, Reclaim: self._on_reclaim}
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":

@@ -25,7 +25,7 @@ from stablecast.evidence.trace.frame_judge import FrameJudge, Known
 from stablecast.evidence.trace.frames import Frame, unread_frames
 from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
-from stablecast.evidence.trace.rule_protocol import Rule
+from stablecast.evidence.trace.rule_protocol import EndpointRule
 
 Progress = Callable[[int], None]
 """Told after each frame how many records it had."""
@@ -50,13 +50,13 @@ class Link:
     def behind(cls, frame: Frame) -> "Link":
         """What must come after this frame."""
         head, count = frame.head, frame.count
-        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *owner_of(frame))
+        return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *frame.owner)
 
     @classmethod
     def before(cls, frame: Frame) -> "Link":
         """What this frame begins with."""
         head = frame.head
-        return cls(head.frame, head.first, head.digest, head.time, *owner_of(frame))
+        return cls(head.frame, head.first, head.digest, head.time, *frame.owner)
 
     def broken_by(self, begin: "Link", gap: int) -> Iterator[Broken]:
         """What is wrong with a frame that begins like this, behind what ended so."""
@@ -82,17 +82,12 @@ def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
         yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
 
 
-def owner_of(frame: Frame) -> tuple[str, str]:
-    """Role and name of the endpoint."""
-    return frame.head.role.name.lower(), frame.head.endpoint
-
-
 @attrs.define
 class TraceJudge:
     """Judges one trace, part by part: `link`, `standing` and `known` are left by the frame before, `told` its facts."""
 
     link: Link | None = None
-    standing: list[Rule] | None = None
+    standing: list[EndpointRule] | None = None
     whole: bool = True
     reports: list[FileReport] = attrs.field(factory=list)
     told: list[Told] = attrs.field(factory=list)
@@ -179,7 +174,7 @@ def summarize(judges: list[TraceJudge]) -> Summary:
 
 
 def _take(report: FileReport, frame: Frame, found: Iterable[Violation]) -> None:
-    report.role, report.endpoint = owner_of(frame)
+    report.role, report.endpoint = frame.owner
     report.frames += 1
     report.records += frame.count
     report.gaps += frame.head.gap

@@ -1,7 +1,7 @@
 """Who looks at the records of a frame: the rules that stand, and who gathers facts for others.
 
 Most of them are about a few kinds of records only, so each says which, and is asked about no other. What a record is
-about is the message of what arrives or is sent, the event that an application is told, and else the record itself.
+about is the message of what arrives or is sent, the event that an application is went, and else the record itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from stablecast.core.protocol.inputs import Arrived
 from stablecast.evidence.trace.converter import encode_effect, encode_input
 from stablecast.evidence.trace.facts import Book, Gatherer, Take
 from stablecast.evidence.trace.frame_replay import Step
-from stablecast.evidence.trace.rule_protocol import Ask, Rule, at_of
+from stablecast.evidence.trace.rule_protocol import Ask, EndpointRule, at_of
 
 _MESSAGES: Final = (Send, Broadcast)
 
@@ -31,18 +31,19 @@ def unjudged(*_: object, **__: object) -> None:
 class Watch:
     """One pass over the records of a frame. `judged` counts those that were looked at."""
 
-    def __init__(self, standing: Sequence[Rule], gatherer: Gatherer, book: Book, violate: Violate) -> None:
+    def __init__(self, standing: Sequence[EndpointRule], gatherer: Gatherer, book: Book, violate: Violate) -> None:
         """Of these rules, and of who gathers facts in this book; violations go to `violate`."""
         self._book = book
         self._violate = violate
-        self._hearing = _by_class([(rule.name, rule.hears) for rule in standing], gatherer.hears)
-        self._telling = _by_class([(rule.name, rule.tells) for rule in standing], gatherer.tells)
+        rules, facts = [(rule.name, rule.handlers()) for rule in standing], gatherer.handlers()
+        self._inputs = _by_class([(name, handlers[0]) for name, handlers in rules], facts[0])
+        self._effects = _by_class([(name, handlers[1]) for name, handlers in rules], facts[1])
         self._timed = [(rule.name, at) for rule in standing if (at := at_of(rule)) is not None]
         self.judged = 0
 
     def judge(self, steps: Sequence[Step]) -> None:
         """Looks at the next records."""
-        hearing, telling, book = self._hearing.get, self._telling.get, self._book
+        on_input, on_effect, book = self._inputs.get, self._effects.get, self._book
         number: int
         event: Any
         effect: Any
@@ -51,24 +52,24 @@ class Watch:
             for name, at in self._timed:
                 if (text := at(number, now)) is not None:
                     self._violate(number, name, f"record {number}: {text}")
-            heard = event.message if event.__class__ is Arrived else event
-            if (asked := hearing(heard.__class__)) is not None:
+            came = event.message if event.__class__ is Arrived else event
+            if (asked := on_input(came.__class__)) is not None:
                 rules, take = asked
                 for name, ask in rules:
-                    if (text := ask(heard)) is not None:
+                    if (text := ask(came)) is not None:
                         self._violate(number, name, f"record {number}: {text}", None, encode_input(event))
                 if take is not None:
-                    take(heard, event, book)
+                    take(came, event, book)
             for effect in effects:
                 kind = effect.__class__
-                told = effect.event if kind is Notify else effect.message if kind in _MESSAGES else effect
-                if (asked := telling(told.__class__)) is not None:
+                went = effect.event if kind is Notify else effect.message if kind in _MESSAGES else effect
+                if (asked := on_effect(went.__class__)) is not None:
                     rules, take = asked
                     for name, ask in rules:
-                        if (text := ask(told)) is not None:
+                        if (text := ask(went)) is not None:
                             self._violate(number, name, f"record {number}: {text}", None, encode_effect(effect))
                     if take is not None:
-                        take(told, effect, book)
+                        take(went, effect, book)
         self.judged += len(steps)
 
 

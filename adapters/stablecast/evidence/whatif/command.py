@@ -1,6 +1,5 @@
 """`stablecast whatif`: what it prints, and what it returns."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -12,12 +11,12 @@ import attrs
 
 from stablecast.config.options import Value
 from stablecast.core.errors import StablecastError
-from stablecast.core.machine.units import MICROSECOND, SECOND
+from stablecast.core.machine.units import SECOND
+from stablecast.evidence.trace.tools.analyze import percentiles, percentiles_text
 from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
 from stablecast.evidence.whatif.replay import Outcome, configured, replay
 from stablecast.text import plural
 
-PERCENTILES: Final = {"p50": 50, "p99": 99, "max": 100}
 MAX_VARIANTS: Final = 1_000
 """Configurations of one sweep."""
 
@@ -119,17 +118,6 @@ def summary(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def percentiles(spans: Counter[int]) -> dict[str, float]:
-    """Median, 99 % and longest in µs; empty without any."""
-    total, passed, found = spans.total(), 0, dict[str, float]()
-    for span in sorted(spans):
-        passed += spans[span]
-        for name, share in PERCENTILES.items():
-            if name not in found and passed * 100 >= share * total:
-                found[name] = span / MICROSECOND
-    return found
-
-
 def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
     """For people: a heading for each source, a line for each variant."""
     file = None
@@ -143,10 +131,10 @@ def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
         name = ", ".join(f"{option}={value}" for option, value in options.items()) or "as recorded"
         counts = f"sent {result['sent']}, stable {result['stable']}"
         exposed = f"at most {result['most_exposed']} exposed, {result['exposure_message_s']:.3f} message seconds"
-        latency, wait = _told(result["latency_us"]), _told(result["wait_us"])
+        latency, wait = (_spans(result[name]) for name in ("latency_us", "wait_us"))
         yield f"  {name}: {counts}; to stable {latency}; waited {wait}; {exposed}"
 
 
-def _told(spans: object) -> str:
-    assert isinstance(spans, dict)
-    return ", ".join(f"{name} {value:,.0f} µs" for name, value in spans.items()) or "never"
+def _spans(found: object) -> str:
+    assert isinstance(found, dict)
+    return percentiles_text(found) or "never"

@@ -74,7 +74,7 @@ def reported(judge: RuleJudge) -> set[str]:
     raise AssertionError(f"no way to read the judge {judge.name}")
 
 
-ENDPOINT_RULES = ("endpoint_rules", "flight_rule", "grant_rule", "holder_rule", "progress_rule", "retention_rules")
+ENDPOINT_RULES = ("endpoint_rules", "flight_rule", "progress_rule", "registration_rules", "retention_rules")
 
 
 def words(checks: str) -> list[str]:

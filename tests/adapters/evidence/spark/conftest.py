@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="skipped: the spark extra is not installed
 
 from pyspark.sql import SparkSession
 
-from stablecast.evidence.spark.formats import register
+from stablecast.evidence.spark import register
 from stablecast.evidence.spark.spark_session import SparkError, check_java, connect
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 

@@ -38,7 +38,7 @@ def test_a_frame_that_was_not_finished_is_a_piece(tmp_path: Path) -> None:
     play(TracedWorld(wrap=tapping(tmp_path, torn=True)))
     for path in find([tmp_path]):
         pieces, end = pieces_of(path, 1), container.offsets(path)[-1]
-        if [*read_frames(path)][-1].foot.tells:
+        if [*read_frames(path)][-1].foot.ends_known:
             assert pieces[-1].stop == end == path.stat().st_size
         else:
             assert pieces[-1] == Piece(str(path), end, END)

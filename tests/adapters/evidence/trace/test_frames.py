@@ -56,14 +56,14 @@ def test_a_frame_that_was_not_finished_may_lack_its_last_line() -> None:
     assert parse_frame(text, finished=False) == Frame(HEAD, BODY, FOOT)
     found = parse_frame(b"".join(lines[:2]), finished=False)
     assert found == Frame(HEAD, BODY, Foot(1, "", closed=False))
-    assert not found.foot.tells
+    assert not found.foot.ends_known
     assert parse_frame(lines[0], finished=False) == Frame(HEAD, b"", Foot(0, "", closed=False))
     with pytest.raises(TraceError, match="'end' should be"):
         parse_frame(b"".join(lines[:2]))
 
 
 def test_an_endpoint_that_ends_its_trace_says_in_which_state() -> None:
-    assert Foot(1, "", closed=True).tells
+    assert Foot(1, "", closed=True).ends_known
 
 
 def test_the_order_in_a_snapshot_counts() -> None:

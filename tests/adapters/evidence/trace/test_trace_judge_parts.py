@@ -52,7 +52,7 @@ def test_progress_is_told_of_all_files(traces: Path) -> None:
 
 
 def test_what_a_killed_process_wrote_of_its_last_frame_is_judged(torn: Path, tmp_path: Path) -> None:
-    unfinished = [path for path in traces_in(torn) if not [*read_frames(path)][-1].foot.tells]
+    unfinished = [path for path in traces_in(torn) if not [*read_frames(path)][-1].foot.ends_known]
     assert unfinished
     summary = verify_paths(find([torn]))
     assert summary.clean

@@ -225,7 +225,7 @@ def test_after_a_gap_the_trace_goes_on(tmp_path: Path, store: StoreEndpoint, mon
     assert counts(trace.path) == [1 + MAX_PENDING, 1]
     frames = list(read_frames(trace.path))
     assert [frame.head.gap for frame in frames] == [0, 0, 6]
-    assert [frame.foot.tells for frame in frames] == [True, False, True]
+    assert [frame.foot.ends_known for frame in frames] == [True, False, True]
     assert verify_file(trace.path).clean
 
 
@@ -251,7 +251,7 @@ def test_a_frame_that_was_to_begin_in_a_gap_is_none(
     assert report.records + report.gaps == 3 * MAX_PENDING + 3
     frames = list(read_frames(trace.path))
     assert [(frame.head.frame, frame.head.gap) for frame in frames] == [(0, 0), (1, 0), (2, 2 * MAX_PENDING + 1)]
-    assert all(frame.foot.tells for frame in frames)
+    assert all(frame.foot.ends_known for frame in frames)
 
 
 def test_a_full_disk_ends_the_trace_and_not_the_endpoint(
@@ -360,7 +360,7 @@ def test_a_killed_process_leaves_a_trace_that_verifies(tmp_path: Path) -> None:
     assert not report.closed
     assert report.records > 0
     *finished, last = read_frames(path)
-    assert not last.foot.tells, "the frame that was open"
+    assert not last.foot.ends_known, "the frame that was open"
     assert last.count
     assert verify_paths([path]).records == sum(frame.count for frame in (*finished, last))
 

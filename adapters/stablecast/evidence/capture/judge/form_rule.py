@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from stablecast.evidence.capture.decoder import Packet
+from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.judge.findings import Findings, Standing
 from stablecast.evidence.capture.judge.statements import Ends
 from stablecast.evidence.capture.verdicts import Verdict
@@ -44,7 +45,7 @@ class Forms:
             return
         if packet.verdict is Verdict.DAMAGED:
             text = "a checksum is wrong: damaged on its way, or by who captured it, and nobody takes it"
-            self.findings.cannot_tell("W1", _name(packet.source), packet.number, text)
+            self.findings.cannot_tell("W1", endpoint_text(packet.source), packet.number, text)
             return
         sender = self._sender((packet.source, packet.target))
         if packet.lost or any(problem.verdict is Verdict.INCOMPLETE for problem in packet.problems):
@@ -75,8 +76,4 @@ class Forms:
         if sender.read:
             for frame, time_ns, text in sender.faults:
                 standing = Standing.BROKEN if ours else Standing.CANNOT_TELL
-                self.findings.note("W1", standing, _name(ends[0]), (frame, time_ns), text)
-
-
-def _name(endpoint: tuple[str, int]) -> str:
-    return f"{endpoint[0]}:{endpoint[1]}"
+                self.findings.note("W1", standing, endpoint_text(ends[0]), (frame, time_ns), text)

@@ -27,7 +27,7 @@ from stablecast.core.protocol.messages import (
     StableAck,
 )
 from stablecast.evidence.capture.decoder import SKEW_NS
-from stablecast.evidence.capture.ip import Endpoint
+from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.judge.findings import Findings, Standing
 from stablecast.evidence.capture.judge.holder_rules import Holders
 from stablecast.evidence.capture.judge.lives import Life
@@ -133,7 +133,7 @@ class Persistence:
 
     def _on_sent(self, sent: Sent) -> None:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
-        number, whose = life.extended(sent.wire_number), _name(sent.at.ends[0])
+        number, whose = life.extended(sent.wire_number), endpoint_text(sent.at.ends[0])
         last = number + sent.count - 1
         if sent.stream:
             expected = self.following.get(key)
@@ -182,7 +182,7 @@ class Persistence:
     def _on_gap(self, ends: Ends) -> None:
         """What came there may have been anything."""
         for _ in range(self._begin(ends)):
-            self.findings.cannot_tell("D3", _name(ends[0]), 0, "some of its stream is not in the capture")
+            self.findings.cannot_tell("D3", endpoint_text(ends[0]), 0, "some of its stream is not in the capture")
         for life in self.lives.values():
             life.doubt(ends)
 
@@ -193,7 +193,7 @@ class Persistence:
                 for entry in message.stores:
                     self.stores[message.incarnation, entry.index] = entry.address
             case Register():
-                self.stores[message.incarnation, message.store_index] = _name(at.ends[1])
+                self.stores[message.incarnation, message.store_index] = endpoint_text(at.ends[1])
                 self.processes[at.ends] = message.reply_to
             case Registered():
                 self._on_granted(at, message)
@@ -206,7 +206,7 @@ class Persistence:
             case ConsumptionAck():
                 self._on_consumed(at, message)
             case Keepalive():
-                self.holders.use(at, _name(at.ends[1]), message.reg_id, self.processes.get(at.ends))
+                self.holders.use(at, endpoint_text(at.ends[1]), message.reg_id, self.processes.get(at.ends))
             case LateJoinInfo():
                 self._on_retained(at, message)
 
@@ -223,7 +223,7 @@ class Persistence:
     def _on_granted(self, at: At, granted: Registered) -> None:
         store = self._store(granted.incarnation, granted.store_index)
         life = self._life(granted.incarnation)
-        self.holders.grant(at, store, _name(at.ends[1]), granted, life.extended(granted.low))
+        self.holders.grant(at, store, endpoint_text(at.ends[1]), granted, life.extended(granted.low))
         if granted.role is Role.SOURCE:
             high = life.extended(granted.high) if granted.low != (granted.high + 1) % serial.MODULUS else None
             life.answer(at, granted.store_index, high)
@@ -244,7 +244,7 @@ class Persistence:
         life = self._life(ack.incarnation)
         number, key = life.extended(ack.number), (at.ends, ack.receiver_reg_id, ack.incarnation)
         process = self.processes.get(at.ends)
-        who = "receiver", process or _name(at.ends[0])
+        who = "receiver", process or endpoint_text(at.ends[0])
         whose = " ".join(who)
         before = self.consumed.get(key, number)
         repeats = ack.first != FROM_THE_START  # Confirmations are ranges, repeated where a connection broke.
@@ -255,17 +255,17 @@ class Persistence:
                 self.findings.fine("A1", whose)
         self.consumed[key] = max(number, before)
         self.findings.timeline.add(
-            ("receiver", process or _name(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
+            ("receiver", process or endpoint_text(at.ends[0])), "consumed", life.incarnation, at.time_ns, number
         )
         self._claim("A4", whose, at, life, number)
-        self.holders.use(at, _name(at.ends[1]), ack.receiver_reg_id, process, number)
+        self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
 
     def _on_retained(self, at: At, info: LateJoinInfo) -> None:
         """C1: of what was sent before the capture nobody knows who acknowledged it."""
         life = self._life(info.incarnation)
         low = life.extended(info.low)
         if life.first is not None and low > life.first:
-            self.releases.take(Release(_name(at.ends[0]), at, life, life.first, low, life.payload))
+            self.releases.take(Release(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
 
     def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
         if life.newest is not None and number <= life.newest:
@@ -307,7 +307,3 @@ def forget_oldest(table: dict[Any, Any], most: int) -> None:
     """Keeps a table within its bound."""
     if len(table) > most:
         del table[next(iter(table))]
-
-
-def _name(endpoint: Endpoint) -> Address:
-    return f"{endpoint[0]}:{endpoint[1]}"

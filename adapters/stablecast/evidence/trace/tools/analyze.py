@@ -47,23 +47,24 @@ class Latency:
             if high < until:
                 self.open[high] = (until, began)
 
-    def percentiles(self) -> dict[str, float]:
-        """Median, 99 % and longest, in µs; empty if nothing ended."""
-        total = self.spans.total()
-        return (
-            {name: self._at(share * total / 100) / MICROSECOND for name, share in PERCENTILES.items()} if total else {}
-        )
-
-    def _at(self, rank: float) -> int:
-        passed = 0
-        for span in sorted(self.spans):
-            passed += self.spans[span]
-            if passed >= rank:
-                return span
-        return max(self.spans)
-
 
 PERCENTILES: Final = {"p50": 50, "p99": 99, "max": 100}
+
+
+def percentiles(spans: Counter[int]) -> dict[str, float]:
+    """Return median, 99 % and longest of spans (ns) in µs; empty if there are none."""
+    total, passed, found = spans.total(), 0, dict[str, float]()
+    for span in sorted(spans):
+        passed += spans[span]
+        for name, share in PERCENTILES.items():
+            if name not in found and passed * 100 >= share * total:
+                found[name] = span / MICROSECOND
+    return found
+
+
+def percentiles_text(found: dict[str, float]) -> str:
+    """Return percentiles as one phrase for people."""
+    return ", ".join(f"{name} {value:,.0f} µs" for name, value in found.items())
 
 
 @attrs.define
@@ -144,7 +145,7 @@ class Analysis:
             "seconds": (self.ended - self.began) / SECOND,
             "messages": dict(self.messages),
             "bytes": self.bytes,
-            "latencies_us": {name: found for name, one in self.latencies.items() if (found := one.percentiles())},
+            "latencies_us": {name: found for name, one in self.latencies.items() if (found := percentiles(one.spans))},
             "inputs": dict(self.inputs.most_common()),
             "effects": dict(self.effects.most_common()),
         }
@@ -158,9 +159,8 @@ class Analysis:
             if counted:
                 yield f"  {title}: {', '.join(f'{name} {count:,}' for name, count in counted.most_common())}"
         for name, latency in self.latencies.items():
-            found = latency.percentiles()
-            if found:
-                yield f"  {name}: {', '.join(f'{at} {value:,.0f} µs' for at, value in found.items())}"
+            if found := percentiles(latency.spans):
+                yield f"  {name}: {percentiles_text(found)}"
 
 
 def analyze(paths: Iterable[Path]) -> Iterator[Analysis]:

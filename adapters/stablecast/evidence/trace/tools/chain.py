@@ -16,7 +16,6 @@ from stablecast.evidence.trace.facts import Book, StoreFacts, gatherer
 from stablecast.evidence.trace.file_names import find, traces_of
 from stablecast.evidence.trace.frames import Frame, unread_frames
 from stablecast.evidence.trace.tools.mentions import Mentions
-from stablecast.evidence.trace.trace_judge import owner_of
 from stablecast.evidence.trace.watch import Watch, unjudged
 
 STEPS: Final = {
@@ -94,7 +93,7 @@ def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
                 continue
             noting = _Noting(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
             waits = _gather(frame, noting, fresh=before is None)
-            role, endpoint = owner_of(frame)
+            role, endpoint = frame.owner
             for kind, record, time, life, peer in noting.steps:
                 yield Step(kind, role, endpoint, record, time, life, peer, path)
 

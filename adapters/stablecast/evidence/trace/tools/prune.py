@@ -13,7 +13,6 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
 from stablecast.evidence.trace.frames import Frame, unread_frames
-from stablecast.evidence.trace.trace_judge import owner_of
 
 
 @attrs.frozen
@@ -26,7 +25,7 @@ class Window:
 
     def __contains__(self, frame: Frame) -> bool:
         """Whether any record of the frame may be in it."""
-        if self.endpoint is not None and self.endpoint not in " ".join(owner_of(frame)):
+        if self.endpoint is not None and self.endpoint not in " ".join(frame.owner):
             return False
         begins_late = self.until is not None and frame.head.time > self.until
         return not begins_late and (self.since is None or frame.end >= self.since)

@@ -12,7 +12,6 @@ from stablecast.evidence.trace.converter import TAG, Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, traces_of
 from stablecast.evidence.trace.frames import Frame, frames_from, object_of
-from stablecast.evidence.trace.trace_judge import owner_of
 
 SHORTENED: Final = 120
 """Characters of a value in a line for people."""
@@ -124,7 +123,7 @@ def of_line(frame: Frame, line: bytes, path: Path, offset: int) -> Record:
 def _record(frame: Frame, line: Json, path: Path, offset: int) -> Record:
     match line:
         case {"n": int(number), "t": int(time), "in": dict(event), "out": list(effects)}:
-            return Record(*owner_of(frame), number, time, event, effects, path, offset)
+            return Record(*frame.owner, number, time, event, effects, path, offset)
     raise TraceError(f"{path}, byte {offset}: a line is no record of n, t, in and out")
 
 

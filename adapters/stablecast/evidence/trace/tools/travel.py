@@ -20,7 +20,6 @@ from stablecast.evidence.trace.frames import Frame, object_of, text_of, unread_f
 from stablecast.evidence.trace.frames import places as places_in
 from stablecast.evidence.trace.record_reader import reader
 from stablecast.evidence.trace.tools.records import Record, of_line
-from stablecast.evidence.trace.trace_judge import owner_of
 from stablecast.runtime import garbage_collection
 
 SPACING: Final = 512
@@ -136,7 +135,7 @@ class Trace:
         if not places:
             return cls("", "", [], 0, 0)
         first, last = (Opened.at(place).frame for place in (places[0], places[-1]))
-        return cls(*owner_of(first), places, first.head.first, last.head.first + last.count)
+        return cls(*first.owner, places, first.head.first, last.head.first + last.count)
 
     def record(self, number: int) -> Record:
         """A record. Raises TraceError if there is none of this number."""

@@ -126,7 +126,7 @@ def test_a_line_that_is_no_record_is_told(traces: Path, tmp_path: Path) -> None:
 
 
 def test_a_frame_that_is_not_finished_can_be_travelled_in(torn: Path) -> None:
-    path = next(path for path in sorted(torn.glob("store-*")) if not [*read_frames(path)][-1].foot.tells)
+    path = next(path for path in sorted(torn.glob("store-*")) if not [*read_frames(path)][-1].foot.ends_known)
     trace = Trace.open([path])
     frames = list(read_frames(path))
     assert trace.count == sum(frame.count for frame in frames)
