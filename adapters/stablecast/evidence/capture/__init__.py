@@ -5,24 +5,24 @@
 `stablecast capture` of the command line.
 """
 
-from stablecast.evidence.capture.counts import Tally, count
-from stablecast.evidence.capture.decoder import Packet, packets
+from stablecast.evidence.capture.counts import CaptureTally, count
+from stablecast.evidence.capture.decoder import CapturePacket, packets
 from stablecast.evidence.capture.errors import CaptureError
-from stablecast.evidence.capture.files import Mark, marks
+from stablecast.evidence.capture.files import FrameMark, marks
 from stablecast.evidence.capture.layers import Layer
-from stablecast.evidence.capture.ports import Kind, Plan
+from stablecast.evidence.capture.ports import PortPlan, TrafficKind
 from stablecast.evidence.capture.traffic_survey import survey
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 
 __all__ = [
     "CaptureError",
-    "Kind",
+    "CapturePacket",
+    "CaptureTally",
+    "FrameMark",
+    "FrameVerdict",
     "Layer",
-    "Mark",
-    "Packet",
-    "Plan",
-    "Tally",
-    "Verdict",
+    "PortPlan",
+    "TrafficKind",
     "count",
     "marks",
     "packets",

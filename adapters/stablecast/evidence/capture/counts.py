@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import attrs
 
-from stablecast.evidence.capture.decoder import Packet
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.decoder import CapturePacket
+from stablecast.evidence.capture.verdicts import FrameVerdict
 
 
 @attrs.define
-class Tally:
+class CaptureTally:
     """What was found so far.
 
     Attributes:
@@ -18,15 +18,15 @@ class Tally:
         types: Layers by protocol and kind, and what they carry by its name.
     """
 
-    frames: Counter[Verdict] = attrs.field(factory=Counter)
+    frames: Counter[FrameVerdict] = attrs.field(factory=Counter)
     types: Counter[str] = attrs.field(factory=Counter)
 
-    def add(self, packet: Packet) -> None:
+    def add(self, packet: CapturePacket) -> None:
         """Counts a packet."""
         if packet.number:
             self.frames[packet.verdict] += 1
         for _, verdict in packet.settles:
-            self.frames[Verdict.PART] -= 1
+            self.frames[FrameVerdict.PART] -= 1
             self.frames[verdict] += 1
         for layer in packet.layers:
             self.types[layer.type] += 1
@@ -40,7 +40,7 @@ class Tally:
     @property
     def clean(self) -> bool:
         """Whether something is ours and all of that was decoded."""
-        return self.frames[Verdict.DECODED] > 0 and not self.faulty
+        return self.frames[FrameVerdict.DECODED] > 0 and not self.faulty
 
     @property
     def faulty(self) -> bool:
@@ -49,17 +49,23 @@ class Tally:
 
     def as_json(self) -> dict[str, object]:
         """The counts for machines."""
-        counts = {verdict.value: self.frames[verdict] for verdict in Verdict if verdict is not Verdict.PART}
+        counts = {verdict.value: self.frames[verdict] for verdict in FrameVerdict if verdict is not FrameVerdict.PART}
         return {"packets": self.packets, **counts, "types": dict(sorted(self.types.items()))}
 
 
-FAULTS = (Verdict.DIFFERENT, Verdict.UNKNOWN, Verdict.INCOMPLETE, Verdict.DAMAGED, Verdict.MALFORMED)
+FAULTS = (
+    FrameVerdict.DIFFERENT,
+    FrameVerdict.UNKNOWN,
+    FrameVerdict.INCOMPLETE,
+    FrameVerdict.DAMAGED,
+    FrameVerdict.MALFORMED,
+)
 """The verdicts on what is ours and could not be decoded to the end."""
 
 
-def count(packets: Iterable[Packet]) -> Tally:
+def count(packets: Iterable[CapturePacket]) -> CaptureTally:
     """The tally of some packets."""
-    tally = Tally()
+    tally = CaptureTally()
     for packet in packets:
         tally.add(packet)
     return tally

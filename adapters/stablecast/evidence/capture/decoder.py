@@ -17,18 +17,18 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.connections import Direction, Progress
+from stablecast.evidence.capture.connections import Direction, StreamProgress
 from stablecast.evidence.capture.errors import CutError
-from stablecast.evidence.capture.files import Frame, Mark, frames
-from stablecast.evidence.capture.ip import TCP, UDP, Datagram, Endpoint, Segment, Whole
-from stablecast.evidence.capture.large_messages import LargeMessages
-from stablecast.evidence.capture.layers import Decoded, Layer, Problem
-from stablecast.evidence.capture.network import Network, content
-from stablecast.evidence.capture.ports import PROTOCOLS, Kind, Plan, TransportKey
+from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, TcpSegment, UdpDatagram, WholePacket
+from stablecast.evidence.capture.large_messages import CapturedLargeMessages
+from stablecast.evidence.capture.layers import Decoded, Layer, LayerProblem
+from stablecast.evidence.capture.network import IpNetwork, content
+from stablecast.evidence.capture.ports import PROTOCOLS, PortPlan, TrafficKind, TransportKey
 from stablecast.evidence.capture.sessions import session_name, transport_of
 from stablecast.evidence.capture.traffic_survey import survey
 from stablecast.evidence.capture.uniform_layers import messages
-from stablecast.evidence.capture.verdicts import Verdict, gravest
+from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 MAX_DIRECTIONS = 1 << 16
 """Directions of TCP connections that are followed; the one silent for longest is given up for a new one."""
@@ -39,7 +39,7 @@ MAX_NAMES = 1 << 16
 
 
 @record
-class Packet:
+class CapturePacket:
     """What one frame says, or at the end of a stream what is left of it.
 
     Attributes:
@@ -63,25 +63,25 @@ class Packet:
     time_ns: int
     source: Endpoint | None
     target: Endpoint | None
-    kind: Kind | None
+    kind: TrafficKind | None
     transport: TransportKey | None
     session: str
     layers: tuple[Layer, ...]
-    verdict: Verdict
-    problems: tuple[Problem, ...] = ()
-    settles: tuple[tuple[int, Verdict], ...] = ()
+    verdict: FrameVerdict
+    problems: tuple[LayerProblem, ...] = ()
+    settles: tuple[tuple[int, FrameVerdict], ...] = ()
     lost: int = 0
     anew: bool = False
 
 
 def packets(
     path: Path,
-    plan: Plan | None = None,
-    start: Mark | None = None,
+    plan: PortPlan | None = None,
+    start: FrameMark | None = None,
     stop: int | None = None,
     roundtrip: bool = False,
     brief: bool = False,
-) -> Iterator[Packet]:
+) -> Iterator[CapturePacket]:
     """The packets of a capture, or of the part of it that begins at `start` and before the offset `stop`.
 
     Args:
@@ -96,7 +96,7 @@ def packets(
         CaptureError: See `frames`. Of a file that was cut all packets come before.
         OSError: If it cannot be read.
     """
-    decoder = Decoder(survey(path) if plan is None else plan, roundtrip, brief)
+    decoder = CaptureDecoder(survey(path) if plan is None else plan, roundtrip, brief)
     try:
         for frame in frames(path, start, stop):
             yield from decoder.take(frame)
@@ -106,23 +106,23 @@ def packets(
     yield from decoder.close()
 
 
-_Readers = dict[Kind, Callable[[bytes, bool], Decoded]]
+_Readers = dict[TrafficKind, Callable[[bytes, bool], Decoded]]
 _READERS: _Readers = {
-    Kind.LBMR: layers.resolution,
-    Kind.LBTRM: layers.multicast,
-    Kind.LBTRU: layers.unicast,
+    TrafficKind.LBMR: layers.resolution,
+    TrafficKind.LBTRM: layers.multicast,
+    TrafficKind.LBTRU: layers.unicast,
 }
 _BRIEF_READERS: _Readers = {
     **_READERS,
-    Kind.LBTRM: partial(layers.multicast, inside=messages),
-    Kind.LBTRU: partial(layers.unicast, inside=messages),
+    TrafficKind.LBTRM: partial(layers.multicast, inside=messages),
+    TrafficKind.LBTRU: partial(layers.unicast, inside=messages),
 }
 
 
-class Decoder:
+class CaptureDecoder:
     """Decodes frames one by one."""
 
-    def __init__(self, plan: Plan, roundtrip: bool = False, brief: bool = False) -> None:
+    def __init__(self, plan: PortPlan, roundtrip: bool = False, brief: bool = False) -> None:
         self._plan = plan
         self._roundtrip = roundtrip
         self._brief = brief
@@ -131,14 +131,14 @@ class Decoder:
         self._kind = lru_cache(MAX_NAMES)(plan.kind)
         self._line = lru_cache(MAX_NAMES)(partial(transport_of, plan))
         self._name = lru_cache(MAX_NAMES)(partial(session_name, plan))
-        self._network = Network(plan.checking)
+        self._network = IpNetwork(plan.checking)
         self._directions: OrderedDict[tuple[Endpoint, Endpoint], Direction] = OrderedDict()
-        self._large = LargeMessages()
+        self._large = CapturedLargeMessages()
         self._now_ns = 0
         self._starts = plan.starts
-        self._last = Frame(0, 0, 0, 0, b"", 0)
+        self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
 
-    def take(self, frame: Frame) -> Iterator[Packet]:
+    def take(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
         """What a frame brings: its packet, and perhaps what is left of a stream that it ends."""
         if frame.time_ns < self._now_ns - SKEW_NS:  # another capture begins, or the clock was set
             yield from self.close()
@@ -147,32 +147,34 @@ class Decoder:
         self._last = frame
         carried = self._network.take(frame)
         if carried is None:
-            yield self._packet(Verdict.PART, number=frame.number)
+            yield self._packet(FrameVerdict.PART, number=frame.number)
             for whole in self._network.abandon():
                 yield self._abandoned(whole)
             return
         match carried.content:
-            case Datagram() | Segment() as damaged if carried.damaged:
+            case UdpDatagram() | TcpSegment() as damaged if carried.damaged:
                 yield self._damaged(damaged, carried.frames)
-            case Datagram() as datagram:
+            case UdpDatagram() as datagram:
                 yield self._datagram(datagram, carried.frames)
-            case Segment() as segment:
+            case TcpSegment() as segment:
                 yield from self._segment(segment, carried.frames)
             case _:
-                yield self._packet(Verdict.OTHER, number=frame.number, settles=_earlier(carried.frames, Verdict.OTHER))
+                yield self._packet(
+                    FrameVerdict.OTHER, number=frame.number, settles=_earlier(carried.frames, FrameVerdict.OTHER)
+                )
 
-    def close(self) -> Iterator[Packet]:
+    def close(self) -> Iterator[CapturePacket]:
         """No more frames come, of this capture at least."""
         for whole in self._network.close():
             yield self._abandoned(whole)
         while self._directions:
             yield from self._close(next(iter(self._directions)))
 
-    def _datagram(self, datagram: Datagram, numbers: tuple[int, ...]) -> Packet:
+    def _datagram(self, datagram: UdpDatagram, numbers: tuple[int, ...]) -> CapturePacket:
         kind = self._kind(UDP, datagram.source, datagram.target)
         if kind is None:
-            settles = _earlier(numbers, Verdict.OTHER)
-            return self._packet(Verdict.OTHER, number=numbers[-1], settles=settles)
+            settles = _earlier(numbers, FrameVerdict.OTHER)
+            return self._packet(FrameVerdict.OTHER, number=numbers[-1], settles=settles)
         decoded = self._decode(kind, datagram)
         verdict = gravest([problem.verdict for problem in decoded.problems])
         return self._packet(
@@ -184,41 +186,41 @@ class Decoder:
             settles=_earlier(numbers, verdict),
         )
 
-    def _damaged(self, content: Datagram | Segment, numbers: tuple[int, ...]) -> Packet:
+    def _damaged(self, content: UdpDatagram | TcpSegment, numbers: tuple[int, ...]) -> CapturePacket:
         """Nobody takes it; if it is a segment, it comes again, or its bytes are missing."""
-        kind = self._plan.kind(UDP if isinstance(content, Datagram) else TCP, content.source, content.target)
-        verdict = Verdict.DAMAGED if kind else Verdict.OTHER
+        kind = self._plan.kind(UDP if isinstance(content, UdpDatagram) else TCP, content.source, content.target)
+        verdict = FrameVerdict.DAMAGED if kind else FrameVerdict.OTHER
         return self._packet(
             verdict,
             number=numbers[-1],
             ends=(content.source, content.target) if kind else None,
             kind=kind,
-            found=Decoded(problems=(Problem(verdict, "a checksum is wrong"),) if kind else ()),
+            found=Decoded(problems=(LayerProblem(verdict, "a checksum is wrong"),) if kind else ()),
             settles=_earlier(numbers, verdict),
         )
 
-    def _decode(self, kind: Kind, datagram: Datagram) -> Decoded:
+    def _decode(self, kind: TrafficKind, datagram: UdpDatagram) -> Decoded:
         if datagram.missing > datagram.cut:
             text = f"the datagram announces {datagram.missing} bytes more than its packet has"
-            return Decoded(problems=(Problem(Verdict.MALFORMED, text),))
+            return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, text),))
         if datagram.missing:
             text = f"{datagram.missing} bytes of the datagram were not captured"
-            return Decoded(problems=(Problem(Verdict.INCOMPLETE, text),))
+            return Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, text),))
         return self._readers[kind](datagram.payload, self._roundtrip)
 
     def _transport(
-        self, kind: Kind | None, ends: tuple[Endpoint, Endpoint], found: tuple[Layer, ...]
+        self, kind: TrafficKind | None, ends: tuple[Endpoint, Endpoint], found: tuple[Layer, ...]
     ) -> TransportKey | None:
         if kind is None or PROTOCOLS[kind] == UDP:
             return transport_of(self._plan, kind, *ends, found)
         return self._line(kind, *ends, ())
 
-    def _segment(self, segment: Segment, numbers: tuple[int, ...]) -> Iterator[Packet]:
+    def _segment(self, segment: TcpSegment, numbers: tuple[int, ...]) -> Iterator[CapturePacket]:
         ends = (segment.source, segment.target)
         kind = self._kind(TCP, *ends)
         number = numbers[-1]
         if kind is None:
-            yield self._packet(Verdict.OTHER, number=number, settles=_earlier(numbers, Verdict.OTHER))
+            yield self._packet(FrameVerdict.OTHER, number=number, settles=_earlier(numbers, FrameVerdict.OTHER))
             return
         direction = self._directions.get(ends)
         anew = direction is not None and direction.ends_with(segment)
@@ -232,12 +234,12 @@ class Decoder:
                 yield from self._close(next(iter(self._directions)))
         self._directions.move_to_end(ends)
         progress = direction.take(segment, *numbers)
-        verdict = progress.settled.pop(number, Verdict.PART)
+        verdict = progress.settled.pop(number, FrameVerdict.PART)
         settles = tuple(progress.settled.items())
         packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
         yield attrs.evolve(packet, lost=progress.lost, anew=anew) if progress.lost or anew else packet
 
-    def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[Packet]:
+    def _close(self, ends: tuple[Endpoint, Endpoint]) -> Iterator[CapturePacket]:
         direction = self._directions.pop(ends)
         progress = direction.close()
         if progress.settled or progress.layers:
@@ -246,32 +248,34 @@ class Decoder:
             packet = self._packet(verdict, ends=ends, kind=direction.kind, found=_found(progress), settles=settles)
             yield attrs.evolve(packet, lost=progress.lost)
 
-    def _abandoned(self, whole: Whole) -> Packet:
+    def _abandoned(self, whole: WholePacket) -> CapturePacket:
         """A datagram of which pieces are missing; whose it is, its first piece says."""
         first = content(whole.packet) if whole.packet.offset == 0 else None
         kind = None
         if first is not None:
             kind = self._plan.kind(whole.packet.protocol, first.source, first.target)
         if first is None or kind is None:
-            return self._packet(Verdict.OTHER, settles=tuple((number, Verdict.OTHER) for number in whole.frames))
-        lost = Decoded(problems=(Problem(Verdict.INCOMPLETE, "pieces of the datagram were not captured"),))
-        settles = tuple((number, Verdict.INCOMPLETE) for number in whole.frames)
+            return self._packet(
+                FrameVerdict.OTHER, settles=tuple((number, FrameVerdict.OTHER) for number in whole.frames)
+            )
+        lost = Decoded(problems=(LayerProblem(FrameVerdict.INCOMPLETE, "pieces of the datagram were not captured"),))
+        settles = tuple((number, FrameVerdict.INCOMPLETE) for number in whole.frames)
         ends = (first.source, first.target)
-        return self._packet(Verdict.INCOMPLETE, ends=ends, kind=kind, found=lost, settles=settles)
+        return self._packet(FrameVerdict.INCOMPLETE, ends=ends, kind=kind, found=lost, settles=settles)
 
     def _packet(
         self,
-        verdict: Verdict,
+        verdict: FrameVerdict,
         number: int = 0,
         ends: tuple[Endpoint, Endpoint] | None = None,
-        kind: Kind | None = None,
+        kind: TrafficKind | None = None,
         found: Decoded | None = None,
-        settles: tuple[tuple[int, Verdict], ...] = (),
-    ) -> Packet:
+        settles: tuple[tuple[int, FrameVerdict], ...] = (),
+    ) -> CapturePacket:
         source, target = ends or (None, None)
         found = found or Decoded()
         transport = self._transport(kind, ends, found.layers) if ends else None
-        return Packet(
+        return CapturePacket(
             number=number,
             offset=self._last.offset,
             time_ns=self._last.time_ns,
@@ -287,10 +291,10 @@ class Decoder:
         )
 
 
-def _earlier(numbers: tuple[int, ...], verdict: Verdict) -> tuple[tuple[int, Verdict], ...]:
+def _earlier(numbers: tuple[int, ...], verdict: FrameVerdict) -> tuple[tuple[int, FrameVerdict], ...]:
     """The verdict of all frames of a datagram but the last."""
     return tuple((number, verdict) for number in numbers[:-1])
 
 
-def _found(progress: Progress) -> Decoded:
+def _found(progress: StreamProgress) -> Decoded:
     return Decoded(progress.layers, progress.problems)

@@ -56,7 +56,7 @@ _BLOCK = 12
 
 
 @record
-class Frame:
+class CaptureFrame:
     """One captured frame.
 
     Attributes:
@@ -77,7 +77,7 @@ class Frame:
 
 
 @attrs.frozen
-class Mark:
+class FrameMark:
     """A frame to begin with: where its record is, and its number."""
 
     offset: int
@@ -103,7 +103,7 @@ def watched(items: Iterable[PlacedT], watch: Callable[[int], None] | None) -> It
         yield item
 
 
-def frames(path: Path, start: Mark | None = None, stop: int | None = None) -> Iterator[Frame]:
+def frames(path: Path, start: FrameMark | None = None, stop: int | None = None) -> Iterator[CaptureFrame]:
     """The frames of a capture.
 
     Args:
@@ -148,16 +148,16 @@ def _skip(file: BufferedReader, count: int) -> None:
         count -= len(octets)
 
 
-def marks(path: Path, spacing: int) -> list[Mark]:
+def marks(path: Path, spacing: int) -> list[FrameMark]:
     """The first frame of each `spacing` bytes: where parts of about that size begin, to be read in parallel."""
-    found: list[Mark] = []
+    found: list[FrameMark] = []
     for frame in frames(path):
         if not found or frame.offset - found[-1].offset >= spacing:
-            found.append(Mark(frame.offset, frame.number))
+            found.append(FrameMark(frame.offset, frame.number))
     return found
 
 
-def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Frame]:
+def _pcap(path: Path, file: BufferedReader, start: FrameMark | None) -> Iterator[CaptureFrame]:
     head = file.read(24)
     order = next((order for order in "<>" if _magic(head, order) in _PCAP_MAGICS), None)
     if order is None:
@@ -181,7 +181,7 @@ def _pcap(path: Path, file: BufferedReader, start: Mark | None) -> Iterator[Fram
         octets = file.read(captured)
         if len(octets) < captured:
             raise CutError(f"{path} ends in the middle of frame {number}; {_WHOLE}")
-        yield Frame(number, offset, seconds * SECOND + fraction * unit, link, octets, length)
+        yield CaptureFrame(number, offset, seconds * SECOND + fraction * unit, link, octets, length)
         number += 1
         offset += layout.size + captured
 
@@ -238,7 +238,7 @@ class _Pcapng:
         self._number = 1
         self._time_ns = 0
 
-    def frames(self, start: Mark | None) -> Iterator[Frame]:
+    def frames(self, start: FrameMark | None) -> Iterator[CaptureFrame]:
         """The frames from `start` on; blocks before it are skipped, but for what explains the later ones."""
         first = 0 if start is None else start.offset
         if start is not None:
@@ -300,7 +300,7 @@ class _Pcapng:
         units = 1 << (exponent & 0x7F) if exponent & 0x80 else 10**exponent
         return _Interface(link, snap, units, offset)
 
-    def _frame(self, kind: int, body: bytes, offset: int) -> Frame:
+    def _frame(self, kind: int, body: bytes, offset: int) -> CaptureFrame:
         if kind == _SIMPLE_PACKET:
             (length,) = self._unpack("I", body)
             interface, high, low, start = 0, 0, 0, 4
@@ -318,7 +318,7 @@ class _Pcapng:
         ticks = high << 32 | low
         if kind != _SIMPLE_PACKET:  # which has no time: it came behind the one before
             self._time_ns = ticks * SECOND // source.units + source.offset * SECOND
-        return Frame(self._number, offset, self._time_ns, source.link, octets, length)
+        return CaptureFrame(self._number, offset, self._time_ns, source.link, octets, length)
 
     def _find(self, interface: int) -> _Interface:
         if interface >= len(self._interfaces):

@@ -3,15 +3,19 @@
 from typing import assert_never
 
 from stablecast.evidence.capture import layers
-from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.streams import FrameReader, MessageReader
 from stablecast.transports.wire import lbmr, lbtrm, lbtru
 from stablecast.transports.wire.errors import WireError
 
 
-def guess_datagram(octets: bytes) -> Kind | None:
+def guess_datagram(octets: bytes) -> TrafficKind | None:
     """What a datagram is, if it can hardly be anything else."""
-    for kind, test in ((Kind.LBMR, _is_resolution), (Kind.LBTRM, _is_multicast), (Kind.LBTRU, _is_unicast)):
+    for kind, test in (
+        (TrafficKind.LBMR, _is_resolution),
+        (TrafficKind.LBTRM, _is_multicast),
+        (TrafficKind.LBTRU, _is_unicast),
+    ):
         try:
             if test(octets):
                 return kind
@@ -66,7 +70,7 @@ def _holds_messages(payload: bytes) -> bool:
     return bool(found.layers) and not found.problems
 
 
-def guess_stream(octets: bytes, least: int = 1) -> Kind | None:
+def guess_stream(octets: bytes, least: int = 1) -> TrafficKind | None:
     """What a connection is of which these are the first bytes, or those of any segment: whole messages or frames.
 
     There must be so many of them (`least`): bytes that were put together until they fit are no proof.
@@ -74,9 +78,9 @@ def guess_stream(octets: bytes, least: int = 1) -> Kind | None:
     messages = MessageReader(whole=True, roundtrip=False)
     scan = messages.scan(octets)
     if scan.count >= least and not scan.broken and not messages.decode(octets[: messages.size(octets, 0)]).problems:
-        return Kind.LBTTCP
+        return TrafficKind.LBTTCP
     scan = FrameReader(whole=True, roundtrip=False).scan(octets)
-    return Kind.SRS if scan.count >= least and scan.end == len(octets) else None
+    return TrafficKind.SRS if scan.count >= least and scan.end == len(octets) else None
 
 
 def may_go_on(octets: bytes) -> bool:

@@ -48,7 +48,7 @@ def endpoint_text(endpoint: Endpoint) -> str:
 
 
 @record
-class Packet:
+class IpPacket:
     """An IPv4 packet.
 
     Attributes:
@@ -78,7 +78,7 @@ class Packet:
         return self.more or self.offset > 0
 
 
-def parse(octets: bytes, length: int) -> Packet | None:
+def parse(octets: bytes, length: int) -> IpPacket | None:
     """The packet in captured bytes that were `length` on the wire; None if they are none."""
     if len(octets) < _IPV4.size:
         return None
@@ -88,7 +88,7 @@ def parse(octets: bytes, length: int) -> Packet | None:
         total = length
     if header < _IPV4.size or total < header or len(octets) < header:
         return None
-    return Packet(
+    return IpPacket(
         dotted(source),
         dotted(target),
         protocol,
@@ -107,7 +107,7 @@ def flow_of(octets: bytes) -> bytes:
     return octets[_FLOW] if plain and not octets[7] else b""
 
 
-def intact(packet: Packet) -> bool | None:
+def intact(packet: IpPacket) -> bool | None:
     """Whether the checksums of a whole packet are right; None if the one of its datagram or segment says nothing.
 
     It was cut off, is not set, or is the sum of addresses and length alone: the network card does the rest.
@@ -132,7 +132,7 @@ def _octets(address: str) -> bytes:
 
 
 @record
-class Datagram:
+class UdpDatagram:
     """A UDP datagram.
 
     Attributes:
@@ -147,7 +147,7 @@ class Datagram:
     cut: int = 0
 
 
-def parse_udp(packet: Packet) -> Datagram | None:
+def parse_udp(packet: IpPacket) -> UdpDatagram | None:
     """The datagram of a whole packet; None if it is none."""
     if len(packet.payload) < _UDP.size:
         return None
@@ -156,11 +156,11 @@ def parse_udp(packet: Packet) -> Datagram | None:
         return None
     payload = packet.payload[_UDP.size : length]
     missing = length - _UDP.size - len(payload)
-    return Datagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
+    return UdpDatagram((packet.source, source), (packet.target, target), payload, missing, min(missing, packet.missing))
 
 
 @record
-class Segment:
+class TcpSegment:
     """A TCP segment.
 
     Attributes:
@@ -184,7 +184,7 @@ class Segment:
         return bool(self.flags & self.SYN)
 
 
-def parse_tcp(packet: Packet) -> Segment | None:
+def parse_tcp(packet: IpPacket) -> TcpSegment | None:
     """The segment of a whole packet; None if it is none."""
     if len(packet.payload) < _TCP.size:
         return None
@@ -193,20 +193,20 @@ def parse_tcp(packet: Packet) -> Segment | None:
     if not _TCP.size <= header <= len(packet.payload):
         return None
     octets = packet.payload[header:]
-    return Segment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
+    return TcpSegment((packet.source, source), (packet.target, target), sequence, flags, octets, packet.missing)
 
 
 @attrs.define
 class _Pieces:
     """The pieces of a datagram so far, since `began_ns`: bytes by their offset, and the frames that brought them."""
 
-    packet: Packet
+    packet: IpPacket
     began_ns: int
     octets: dict[int, bytes] = attrs.field(factory=dict)
     frames: list[int] = attrs.field(factory=list)
     end: int | None = None
 
-    def of_another(self, packet: Packet, time_ns: int) -> bool:
+    def of_another(self, packet: IpPacket, time_ns: int) -> bool:
         """Whether a piece is of another datagram with the same number: it comes late, or says something else."""
         late = abs(time_ns - self.began_ns) > MAX_APART_NS
         return late or self.octets.get(packet.offset, packet.payload) != packet.payload
@@ -225,27 +225,27 @@ Key = tuple[str, str, int, int]
 
 
 @attrs.frozen
-class Whole:
+class WholePacket:
     """A datagram that is there, or was given up; then `packet` is its first piece, or the last one that came."""
 
-    packet: Packet
+    packet: IpPacket
     frames: tuple[int, ...]
 
 
-class Reassembly:
+class IpReassembly:
     """Puts datagrams together."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[Key, _Pieces] = OrderedDict()
-        self._given_up: list[Whole] = []
+        self._given_up: list[WholePacket] = []
 
-    def take(self, packet: Packet, frame: int, time_ns: int) -> Whole | None:
+    def take(self, packet: IpPacket, frame: int, time_ns: int) -> WholePacket | None:
         """Takes a piece; returns the datagram once it is there."""
         key = (packet.source, packet.target, packet.protocol, packet.ident)
         pieces = self._held.get(key)
         if pieces is not None and pieces.of_another(packet, time_ns):
             del self._held[key]
-            self._given_up.append(Whole(pieces.packet, tuple(pieces.frames)))
+            self._given_up.append(WholePacket(pieces.packet, tuple(pieces.frames)))
             pieces = None
         if pieces is None:
             pieces = self._held[key] = _Pieces(packet, time_ns)
@@ -259,12 +259,12 @@ class Reassembly:
         if octets is None:
             return None
         del self._held[key]
-        return Whole(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
+        return WholePacket(attrs.evolve(packet, offset=0, more=False, payload=octets, missing=0), tuple(pieces.frames))
 
-    def abandon(self, at_most: int) -> list[Whole]:
+    def abandon(self, at_most: int) -> list[WholePacket]:
         """What was given up, and of what is held the oldest datagrams until there are so many."""
         found, self._given_up = self._given_up, []
         while len(self._held) > at_most:
             _, pieces = self._held.popitem(last=False)
-            found.append(Whole(pieces.packet, tuple(pieces.frames)))
+            found.append(WholePacket(pieces.packet, tuple(pieces.frames)))
         return found

@@ -24,7 +24,7 @@ Key = tuple[Endpoint, Endpoint, int]
 
 
 @attrs.define
-class LargeMessages:
+class CapturedLargeMessages:
     """What waits, by topic; `newest` are the extended numbers near which those of the wire lie."""
 
     topics: OrderedDict[Key, Reassembly] = attrs.field(factory=OrderedDict)

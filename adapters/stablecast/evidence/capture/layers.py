@@ -13,7 +13,7 @@ import attrs
 from stablecast.core.machine.records import record
 from stablecast.core.protocol.messages import Message as CoreMessage
 from stablecast.evidence.capture import names
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run
 from stablecast.transports.wire import headers as h
@@ -71,10 +71,10 @@ class Layer:
 
 
 @record
-class Problem:
+class LayerProblem:
     """What keeps a frame from being decoded."""
 
-    verdict: Verdict
+    verdict: FrameVerdict
     text: str
 
 
@@ -83,24 +83,24 @@ class Decoded:
     """The layers of some bytes, from the outermost inwards, and what is wrong with them."""
 
     layers: tuple[Layer, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LayerProblem, ...] = ()
 
     def checked(self, octets: bytes, encode: Callable[[], bytes]) -> "Decoded":
         """The same, with a problem if encoding does not give the bytes again."""
         try:
             again = encode()
         except WireError as error:
-            return attrs.evolve(self, problems=(*self.problems, Problem(Verdict.DIFFERENT, str(error))))
+            return attrs.evolve(self, problems=(*self.problems, LayerProblem(FrameVerdict.DIFFERENT, str(error))))
         if again == octets:
             return self
         at = next((at for at, (old, new) in enumerate(zip(octets, again, strict=False)) if old != new), len(again))
         text = f"encoded again it is {len(again)} bytes instead of {len(octets)}, the first difference at {at}"
-        return attrs.evolve(self, problems=(*self.problems, Problem(Verdict.DIFFERENT, text)))
+        return attrs.evolve(self, problems=(*self.problems, LayerProblem(FrameVerdict.DIFFERENT, text)))
 
 
 def malformed(error: WireError) -> Decoded:
     """Nothing but a problem."""
-    return Decoded(problems=(Problem(Verdict.MALFORMED, str(error)),))
+    return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, str(error)),))
 
 
 # Topic resolution.
@@ -110,7 +110,7 @@ def resolution(octets: bytes, roundtrip: bool) -> Decoded:
     """A datagram of topic resolution."""
     try:
         if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
-            return Decoded(problems=(Problem(Verdict.UNKNOWN, "topic resolution of queues"),))
+            return Decoded(problems=(LayerProblem(FrameVerdict.UNKNOWN, "topic resolution of queues"),))
         if len(octets) >= 2 and lbmr_extended.is_extended(octets):
             return _extended(octets, roundtrip)
         packet = lbmr.decode(octets)
@@ -129,22 +129,22 @@ def _extended(octets: bytes, roundtrip: bool) -> Decoded:
     return decoded.checked(octets, lambda: lbmr_extended.encode(packet)) if roundtrip else decoded
 
 
-def _unknown_message(body: lbmr_extended.Body) -> list[Problem]:
+def _unknown_message(body: lbmr_extended.Body) -> list[LayerProblem]:
     """A gateway's message of a type that is not listed, or with options that are not."""
     match body:
         case lbmr_gateway.Gateway(body=lbmr_gateway.UnknownMessage(type=kind)):
-            return [Problem(Verdict.UNKNOWN, f"message {kind} of gateways")]
+            return [LayerProblem(FrameVerdict.UNKNOWN, f"message {kind} of gateways")]
         case lbmr_gateway.Gateway(body=lbmr_gateway.GatewayContext(options=options)):
             unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
-            return [Problem(Verdict.UNKNOWN, f"option {code} of gateways") for code in unknown]
+            return [LayerProblem(FrameVerdict.UNKNOWN, f"option {code} of gateways") for code in unknown]
         case _:
             return []
 
 
-def _versions(version: int) -> tuple[Problem, ...]:
+def _versions(version: int) -> tuple[LayerProblem, ...]:
     if version == lbmr.VERSION:
         return ()
-    return (Problem(Verdict.MALFORMED, f"topic resolution of version {version}, not {lbmr.VERSION}"),)
+    return (LayerProblem(FrameVerdict.MALFORMED, f"topic resolution of version {version}, not {lbmr.VERSION}"),)
 
 
 def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
@@ -161,7 +161,7 @@ def _lbmr_layer(packet: lbmr.AnyPacket) -> Layer:
             assert_never(packet)
 
 
-def _unknown_options(packet: lbmr.AnyPacket) -> list[Problem]:
+def _unknown_options(packet: lbmr.AnyPacket) -> list[LayerProblem]:
     found = _unknown_trailer(packet.options)
     for tir in packet.advertisements if isinstance(packet, lbmr.Packet) else ():
         for option in tir.options:
@@ -172,18 +172,22 @@ def _unknown_options(packet: lbmr.AnyPacket) -> list[Problem]:
     return found
 
 
-def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) -> list[Problem]:
+def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) -> list[LayerProblem]:
     """What is wrong with a part of an advertisement that is kept by its bytes."""
     if code not in sizes:
-        return [Problem(Verdict.UNKNOWN, f"{what} {code} of an advertisement")]
+        return [LayerProblem(FrameVerdict.UNKNOWN, f"{what} {code} of an advertisement")]
     if sizes[code] not in {None, length}:
-        return [Problem(Verdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}")]
+        return [
+            LayerProblem(
+                FrameVerdict.MALFORMED, f"{what} {code} of an advertisement has {length} bytes, not {sizes[code]}"
+            )
+        ]
     return []
 
 
-def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[Problem]:
+def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[LayerProblem]:
     unknown = (option.code for option in options if isinstance(option, lbmr.UnknownOption))
-    return [Problem(Verdict.UNKNOWN, f"packet option {code}") for code in unknown]
+    return [LayerProblem(FrameVerdict.UNKNOWN, f"packet option {code}") for code in unknown]
 
 
 # The reliable transports.
@@ -199,7 +203,7 @@ def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> D
         packet = lbtrm.decode(octets)
     except WireError as error:
         return malformed(error)
-    options = tuple(Problem(Verdict.UNKNOWN, f"option {option.code} of LBT-RM") for option in packet.options)
+    options = tuple(LayerProblem(FrameVerdict.UNKNOWN, f"option {option.code} of LBT-RM") for option in packet.options)
     inner = (inside or messages)(packet.payload, roundtrip) if isinstance(packet, lbtrm.Data) else Decoded()
     layer = Layer("LBT-RM", names.LBTRM[type(packet)], packet)
     decoded = Decoded((layer, *inner.layers), options + inner.problems)
@@ -270,17 +274,17 @@ def message(octets: bytes, roundtrip: bool = False) -> Decoded:
     return found.checked(octets, lambda: lbmc.encode(_with_properties(decoded, block))) if roundtrip else found
 
 
-def _header_problems(header: h.Header, carrier: lbmc.Message) -> list[Problem]:
+def _header_problems(header: h.Header, carrier: lbmc.Message) -> list[LayerProblem]:
     match header:
         case h.UnknownHeader(code=code):
             known = code in names.HEADERS
             text = f"header {names.HEADERS[code]}" if known else f"there is no header of code {code}"
-            return [Problem(Verdict.UNKNOWN if known else Verdict.MALFORMED, text)]
+            return [LayerProblem(FrameVerdict.UNKNOWN if known else FrameVerdict.MALFORMED, text)]
         case h.Fragment(offset=offset, len=length) if offset + len(carrier.payload) > length:
             text = f"a fragment of {len(carrier.payload)} bytes at {offset} of a message of {length}"
-            return [Problem(Verdict.MALFORMED, text)]
+            return [LayerProblem(FrameVerdict.MALFORMED, text)]
         case h.ApplicationHeader(data=b""):
-            return [Problem(Verdict.MALFORMED, "an application header without data")]
+            return [LayerProblem(FrameVerdict.MALFORMED, "an application header without data")]
         case _:
             return []
 

@@ -3,16 +3,16 @@
 from collections.abc import Container
 
 from stablecast.core.machine.records import record
-from stablecast.evidence.capture.files import Frame
+from stablecast.evidence.capture.files import CaptureFrame
 from stablecast.evidence.capture.ip import (
     MAX_HELD,
     TCP,
     UDP,
-    Datagram,
-    Packet,
-    Reassembly,
-    Segment,
-    Whole,
+    IpPacket,
+    IpReassembly,
+    TcpSegment,
+    UdpDatagram,
+    WholePacket,
     intact,
     parse,
     parse_tcp,
@@ -28,12 +28,12 @@ class Carried:
     `damaged`: a checksum is wrong, so nobody takes it.
     """
 
-    content: Datagram | Segment | None
+    content: UdpDatagram | TcpSegment | None
     frames: tuple[int, ...]
     damaged: bool = False
 
 
-class Network:
+class IpNetwork:
     """Link layer and IPv4, with the pieces of datagrams.
 
     Args:
@@ -41,10 +41,10 @@ class Network:
     """
 
     def __init__(self, checking: Container[str] = ()) -> None:
-        self._reassembly = Reassembly()
+        self._reassembly = IpReassembly()
         self._checking = checking
 
-    def take(self, frame: Frame) -> Carried | None:
+    def take(self, frame: CaptureFrame) -> Carried | None:
         """What a frame brings; None while pieces of its datagram are missing."""
         octets = ipv4_packet(frame.link, frame.octets)
         packet = parse(octets, len(octets) + frame.length - len(frame.octets)) if octets else None
@@ -55,21 +55,21 @@ class Network:
         whole = self._reassembly.take(packet, frame.number, frame.time_ns)
         return None if whole is None else self.carry(whole.packet, whole.frames)
 
-    def carry(self, packet: Packet, frames: tuple[int, ...]) -> Carried:
+    def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
         """What a whole packet brings."""
         damaged = packet.source in self._checking and intact(packet) is False
         return Carried(content(packet), frames, damaged)
 
-    def abandon(self) -> list[Whole]:
+    def abandon(self) -> list[WholePacket]:
         """Datagrams whose pieces are awaited in vain."""
         return self._reassembly.abandon(MAX_HELD)
 
-    def close(self) -> list[Whole]:
+    def close(self) -> list[WholePacket]:
         """No more frames come."""
         return self._reassembly.abandon(0)
 
 
-def content(packet: Packet) -> Datagram | Segment | None:
+def content(packet: IpPacket) -> UdpDatagram | TcpSegment | None:
     """The datagram or segment in a packet, if it is one."""
     if packet.protocol == UDP:
         return parse_udp(packet)

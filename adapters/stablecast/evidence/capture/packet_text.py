@@ -6,12 +6,12 @@ from enum import Enum
 import attrs
 
 from stablecast.core.machine.units import MICROSECOND
-from stablecast.evidence.capture.counts import FAULTS, Tally
-from stablecast.evidence.capture.decoder import Packet
+from stablecast.evidence.capture.counts import FAULTS, CaptureTally
+from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import Endpoint, endpoint_text
 from stablecast.evidence.capture.layers import Layer
-from stablecast.evidence.capture.ports import Plan
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.ports import PortPlan
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.text import plural
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 
@@ -21,11 +21,11 @@ MAX_FIELDS = 8
 """Fields of a record in a line."""
 _HIDDEN = {"payload", "octets", "kind", "options", "version"}
 """Fields that are told otherwise, or too long for a line."""
-_NOTHING = {Verdict.PART: "a piece", Verdict.DECODED: "no data"}
+_NOTHING = {FrameVerdict.PART: "a piece", FrameVerdict.DECODED: "no data"}
 """What is said of packets without layers and without problems."""
 
 
-def line(packet: Packet, plan: Plan, first_ns: int) -> str:
+def line(packet: CapturePacket, plan: PortPlan, first_ns: int) -> str:
     """A packet in one line: frame, seconds since the first one, ends, layers, problems."""
     number = f"{packet.number:6}" if packet.number else "   end"
     seconds = (packet.time_ns - first_ns) // MICROSECOND / 1_000_000
@@ -42,7 +42,7 @@ def _end(endpoint: Endpoint | None) -> str:
     return endpoint_text(endpoint) if endpoint else "?"
 
 
-def _layer(layer: Layer, packet: Packet, plan: Plan, told: bool) -> str:
+def _layer(layer: Layer, packet: CapturePacket, plan: PortPlan, told: bool) -> str:
     """A layer; the fields of its headers are left out where the next layer tells what they mean."""
     parts = f" [{', '.join(layer.parts)}]" if layer.parts else ""
     match layer.record:
@@ -78,7 +78,7 @@ def _fields(record: object) -> str:
     return "".join(f" {text}" for text in shown[:MAX_FIELDS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def record(packet: Packet) -> dict[str, object]:
+def record(packet: CapturePacket) -> dict[str, object]:
     """A packet for machines: bytes as hexadecimal digits, enumerations by their names."""
     return {
         "frame": packet.number,
@@ -113,9 +113,9 @@ def _plain(value: object) -> object:
             return value
 
 
-def summary(tally: Tally) -> Iterator[str]:
+def summary(tally: CaptureTally) -> Iterator[str]:
     """The counts by type and the verdict, line by line."""
     for name, count in sorted(tally.types.items()):
         yield f"{count:8} {name}"
-    others = ", ".join(f"{tally.frames[verdict]} {verdict.value}" for verdict in (*FAULTS, Verdict.OTHER))
-    yield f"{plural(tally.packets, 'packet')}: {tally.frames[Verdict.DECODED]} decoded, {others}"
+    others = ", ".join(f"{tally.frames[verdict]} {verdict.value}" for verdict in (*FAULTS, FrameVerdict.OTHER))
+    yield f"{plural(tally.packets, 'packet')}: {tally.frames[FrameVerdict.DECODED]} decoded, {others}"

@@ -15,7 +15,7 @@ MAX_LEARNED = 1 << 20
 MAX_PORT = 65_535
 
 
-class Kind(Enum):
+class TrafficKind(Enum):
     """What an endpoint speaks. A store and a request port speak the same as a source over TCP."""
 
     LBMR = "lbmr"
@@ -26,21 +26,28 @@ class Kind(Enum):
     SRS = "srs"
 
 
-PROTOCOLS = {Kind.LBMR: UDP, Kind.LBTRM: UDP, Kind.LBTRU: UDP, Kind.LBTTCP: TCP, Kind.STORE: TCP, Kind.SRS: TCP}
+PROTOCOLS = {
+    TrafficKind.LBMR: UDP,
+    TrafficKind.LBTRM: UDP,
+    TrafficKind.LBTRU: UDP,
+    TrafficKind.LBTTCP: TCP,
+    TrafficKind.STORE: TCP,
+    TrafficKind.SRS: TCP,
+}
 
 _DEFAULTS = (
-    (Kind.LBMR, (12_965, 12_965)),
-    (Kind.LBMR, (15_380, 15_380)),
-    (Kind.LBMR, (14_402, 14_406)),
-    (Kind.LBTRM, (14_390, 14_401)),
-    (Kind.LBTRU, (14_360, 14_389)),
-    (Kind.LBTTCP, (14_371, 14_395)),
-    (Kind.STORE, (14_567, 14_567)),
-    (Kind.SRS, (27_000, 27_000)),
+    (TrafficKind.LBMR, (12_965, 12_965)),
+    (TrafficKind.LBMR, (15_380, 15_380)),
+    (TrafficKind.LBMR, (14_402, 14_406)),
+    (TrafficKind.LBTRM, (14_390, 14_401)),
+    (TrafficKind.LBTRU, (14_360, 14_389)),
+    (TrafficKind.LBTTCP, (14_371, 14_395)),
+    (TrafficKind.STORE, (14_567, 14_567)),
+    (TrafficKind.SRS, (27_000, 27_000)),
 )
 
 
-def _table(entries: Iterable[tuple[Kind, tuple[int, int]]]) -> dict[tuple[int, int], Kind]:
+def _table(entries: Iterable[tuple[TrafficKind, tuple[int, int]]]) -> dict[tuple[int, int], TrafficKind]:
     return {(PROTOCOLS[kind], port): kind for kind, (low, high) in entries for port in range(low, high + 1)}
 
 
@@ -48,19 +55,19 @@ DEFAULTS = _table(_DEFAULTS)
 """Kinds by protocol and port, from the tables of the formats."""
 
 
-_TOLD = re.compile(rf"({'|'.join(kind.value for kind in Kind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE)
+_TOLD = re.compile(rf"({'|'.join(kind.value for kind in TrafficKind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE)
 
 
-def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], Kind]:
+def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], TrafficKind]:
     """`kind=port` and `kind=low-high` texts as a table. Raises CaptureError for any other."""
     told = []
     for text in texts:
         match = _TOLD.fullmatch(text)
         low, high = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
         if match is None or not 0 < low <= high <= MAX_PORT:
-            kinds = ", ".join(kind.value for kind in Kind)
+            kinds = ", ".join(kind.value for kind in TrafficKind)
             raise CaptureError(f"'{text}' is not kind=port or kind=low-high with one of the kinds {kinds}")
-        told.append((Kind(match[1].lower()), (low, high)))
+        told.append((TrafficKind(match[1].lower()), (low, high)))
     return _table(told)
 
 
@@ -69,7 +76,7 @@ TransportKey = tuple[str, int, int | None]
 
 
 @attrs.define
-class Plan:
+class PortPlan:
     """Who speaks what in a capture, and the names of topics; small enough to be sent to others that read a part of it.
 
     Attributes:
@@ -83,15 +90,15 @@ class Plan:
         checking: Addresses whose packets have checksums: most of the first ones have right ones.
     """
 
-    told: dict[tuple[int, int], Kind] = attrs.field(factory=dict)
-    endpoints: dict[tuple[int, Endpoint], Kind] = attrs.field(factory=dict)
-    flows: dict[tuple[int, Endpoint, Endpoint], Kind] = attrs.field(factory=dict)
+    told: dict[tuple[int, int], TrafficKind] = attrs.field(factory=dict)
+    endpoints: dict[tuple[int, Endpoint], TrafficKind] = attrs.field(factory=dict)
+    flows: dict[tuple[int, Endpoint, Endpoint], TrafficKind] = attrs.field(factory=dict)
     topics: dict[tuple[TransportKey, int], str] = attrs.field(factory=dict)
     groups: dict[TransportKey, Endpoint] = attrs.field(factory=dict)
     starts: dict[tuple[Endpoint, Endpoint], int] = attrs.field(factory=dict)
     checking: set[str] = attrs.field(factory=set)
 
-    def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> Kind | None:
+    def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> TrafficKind | None:
         """What is spoken between two endpoints; None if it is not ours."""
         return (
             self.told.get((protocol, target[1]))
@@ -103,12 +110,12 @@ class Plan:
             or DEFAULTS.get((protocol, source[1]))
         )
 
-    def learn_endpoint(self, kind: Kind, endpoint: Endpoint) -> None:
+    def learn_endpoint(self, kind: TrafficKind, endpoint: Endpoint) -> None:
         """Somebody said that an endpoint speaks this."""
         if endpoint[1] and len(self.endpoints) < MAX_LEARNED:
             self.endpoints.setdefault((PROTOCOLS[kind], endpoint), kind)
 
-    def learn_flow(self, kind: Kind, source: Endpoint, target: Endpoint) -> None:
+    def learn_flow(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> None:
         """What two endpoints say looks like this."""
         if len(self.flows) < MAX_LEARNED:
             self.flows[PROTOCOLS[kind], min(source, target), max(source, target)] = kind
@@ -120,7 +127,7 @@ class Plan:
                 for tir in packet.advertisements:
                     self._learn_source(tir)
             case lbmr.ContextInfo() if packet.flags & lbmr.ContextInfo.ADDRESS and packet.name is not None:
-                self.learn_endpoint(Kind.STORE, (packet.address, packet.port))
+                self.learn_endpoint(TrafficKind.STORE, (packet.address, packet.port))
             case _:
                 pass
 
@@ -128,16 +135,16 @@ class Plan:
         match tir.transport:
             case lbmr.LbtrmTransport() as rm:
                 key: TransportKey = (rm.source_address, rm.nak_port, rm.session_id)
-                self.learn_endpoint(Kind.LBTRM, (rm.group, rm.destination_port))
-                self.learn_endpoint(Kind.LBTRM, (rm.source_address, rm.nak_port))
+                self.learn_endpoint(TrafficKind.LBTRM, (rm.group, rm.destination_port))
+                self.learn_endpoint(TrafficKind.LBTRM, (rm.source_address, rm.nak_port))
                 if len(self.groups) < MAX_LEARNED:
                     self.groups[key] = (rm.group, rm.destination_port)
             case lbmr.LbtruTransport() as ru:
                 key = (ru.address, ru.port, ru.session_id)
-                self.learn_endpoint(Kind.LBTRU, (ru.address, ru.port))
+                self.learn_endpoint(TrafficKind.LBTRU, (ru.address, ru.port))
             case lbmr.TcpTransport() as tcp:
                 key = (tcp.address, tcp.port, None)
-                self.learn_endpoint(Kind.LBTTCP, (tcp.address, tcp.port))
+                self.learn_endpoint(TrafficKind.LBTTCP, (tcp.address, tcp.port))
             case _:
                 return
         for option in tir.options:
@@ -148,11 +155,11 @@ class Plan:
     def _learn_option(self, option: lbmr.TirOption) -> None:
         match option:
             case lbmr.Ume():
-                self.learn_endpoint(Kind.STORE, (option.store_address, option.store_port))
+                self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
             case lbmr.UmeStore():
-                self.learn_endpoint(Kind.STORE, (option.store_address, option.store_port))
+                self.learn_endpoint(TrafficKind.STORE, (option.store_address, option.store_port))
             case lbmr.LateJoin() | lbmr.ExtendedFunctionality():
-                self.learn_endpoint(Kind.LBTTCP, (option.source_address, option.source_port))
+                self.learn_endpoint(TrafficKind.LBTTCP, (option.source_address, option.source_port))
             case _:
                 pass
 
@@ -160,9 +167,9 @@ class Plan:
         """Data or a session message of a multicast session was seen."""
         if len(self.groups) < MAX_LEARNED and (address, nak_port, session_id) not in self.groups:
             self.groups[address, nak_port, session_id] = target
-            self.learn_endpoint(Kind.LBTRM, (address, nak_port))
+            self.learn_endpoint(TrafficKind.LBTRM, (address, nak_port))
 
-    def listener(self, kind: Kind, source: Endpoint, target: Endpoint) -> Endpoint:
+    def listener(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> Endpoint:
         """The end of a connection that is known to listen; else the one with the lower port."""
         protocol = PROTOCOLS[kind]
         for known in (self.told, DEFAULTS):

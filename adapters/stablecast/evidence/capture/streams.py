@@ -14,8 +14,8 @@ import attrs
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture import layers, names
-from stablecast.evidence.capture.layers import Decoded, Problem
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.layers import Decoded, LayerProblem
+from stablecast.evidence.capture.verdicts import FrameVerdict
 from stablecast.transports.wire import lbmc, rsocket
 from stablecast.transports.wire.errors import WireError
 
@@ -76,7 +76,7 @@ class Scan:
     broken: bool
 
 
-class Reader(ABC):
+class StreamReader(ABC):
     """Splits a direction into messages."""
 
     def __init__(self, whole: bool, roundtrip: bool) -> None:
@@ -125,22 +125,26 @@ class Reader(ABC):
             self._fresh = False
             self._encrypted = octets.startswith(TLS)
         if self._encrypted:
-            return [_problem((frame,), Verdict.UNKNOWN, "encrypted by TLS")]
+            return [_problem((frame,), FrameVerdict.UNKNOWN, "encrypted by TLS")]
         if not self._aligned:
             start = self._find(octets)
             if start is None:
                 return self._stray(frame)
-            found = self._settle(Verdict.INCOMPLETE, "the message that it continues was not captured from its start")
+            found = self._settle(
+                FrameVerdict.INCOMPLETE, "the message that it continues was not captured from its start"
+            )
             self._aligned = self._ever = True
             if start:
-                found.append(_problem((frame,), Verdict.INCOMPLETE, f"{start} bytes of a message that began before"))
+                found.append(
+                    _problem((frame,), FrameVerdict.INCOMPLETE, f"{start} bytes of a message that began before")
+                )
             return found + self._read(octets[start:], frame)
         return self._read(octets, frame)
 
     def lose(self, count: int) -> list[Item]:
         """Some bytes were not captured."""
         text = f"{count} bytes of the stream were not captured"
-        found = [_problem(self._drop(), Verdict.INCOMPLETE, text)] if self._frames else []
+        found = [_problem(self._drop(), FrameVerdict.INCOMPLETE, text)] if self._frames else []
         self._aligned = False
         return found
 
@@ -148,10 +152,10 @@ class Reader(ABC):
         """The stream ends here, or the capture."""
         if self._frames:
             size = len(self._pending)
-            return [_problem(self._drop(), Verdict.INCOMPLETE, f"{size} bytes of a message that does not end")]
+            return [_problem(self._drop(), FrameVerdict.INCOMPLETE, f"{size} bytes of a message that does not end")]
         if self._ever:
-            return self._settle(Verdict.INCOMPLETE, "no message begins in what follows")
-        return self._settle(Verdict.MALFORMED, "no message begins anywhere in this stream")
+            return self._settle(FrameVerdict.INCOMPLETE, "no message begins in what follows")
+        return self._settle(FrameVerdict.MALFORMED, "no message begins anywhere in this stream")
 
     def _read(self, octets: bytes, frame: int) -> list[Item]:
         self._pending += octets
@@ -199,9 +203,9 @@ class Reader(ABC):
         if len(self._strays) <= MAX_STRAYS:
             return []
         self._ever = True  # too much to be called malformed: most likely a capture that begins in the middle
-        return self._settle(Verdict.INCOMPLETE, "no message begins in any of many frames")
+        return self._settle(FrameVerdict.INCOMPLETE, "no message begins in any of many frames")
 
-    def _settle(self, verdict: Verdict, text: str) -> list[Item]:
+    def _settle(self, verdict: FrameVerdict, text: str) -> list[Item]:
         strays, self._strays = tuple(self._strays), []
         return [_problem(strays, verdict, text)] if strays else []
 
@@ -231,11 +235,11 @@ class Reader(ABC):
         return None
 
 
-def _problem(frames: tuple[int, ...], verdict: Verdict, text: str) -> Item:
-    return Item(Decoded(problems=(Problem(verdict, text),)), frames)
+def _problem(frames: tuple[int, ...], verdict: FrameVerdict, text: str) -> Item:
+    return Item(Decoded(problems=(LayerProblem(verdict, text),)), frames)
 
 
-class MessageReader(Reader):
+class MessageReader(StreamReader):
     """LBT-TCP: LBMC messages."""
 
     def size(self, octets: bytes, at: int) -> int | None:
@@ -258,7 +262,7 @@ class MessageReader(Reader):
         return (found.start() for found in _PLACES.finditer(octets, 1))
 
 
-class FrameReader(Reader):
+class FrameReader(StreamReader):
     """SRS: RSocket frames, whose payload may come in pieces."""
 
     def __init__(self, whole: bool, roundtrip: bool) -> None:

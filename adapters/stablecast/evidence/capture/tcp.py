@@ -16,7 +16,7 @@ _HALF = WRAP // 2
 
 
 @record
-class Chunk:
+class StreamChunk:
     """Bytes of the stream in order: the frame that brought them, and how many bytes before them are lost."""
 
     octets: bytes
@@ -81,7 +81,7 @@ class HalfStream:
         """The frames whose bytes wait behind a gap."""
         return {waiting.frame for waiting in self._waiting}
 
-    def feed(self, sequence: int, octets: bytes, frame: int, missing: int = 0) -> list[Chunk]:
+    def feed(self, sequence: int, octets: bytes, frame: int, missing: int = 0) -> list[StreamChunk]:
         """Takes a segment; returns what is in order now. `missing` bytes at its end were not captured."""
         if not self._started:
             self._started = True
@@ -90,7 +90,7 @@ class HalfStream:
         if not self._waiting and not missing and octets and sequence == self._next % WRAP:  # as a rule
             lost, self._lost = self._lost, 0
             self._next += len(octets)
-            return [Chunk(octets, frame, lost)]
+            return [StreamChunk(octets, frame, lost)]
         start = self._next + ((sequence - self._next + _HALF) % WRAP) - _HALF
         insort(self._waiting, _Waiting(start, octets, frame, missing))
         found = self._in_order()
@@ -98,26 +98,26 @@ class HalfStream:
             found += self._pass_gap()
         return found
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> list[StreamChunk]:
         """No more segments come: what is missing is lost for good."""
         found = []
         while self._waiting:
             found += self._pass_gap()
         return found
 
-    def _pass_gap(self) -> list[Chunk]:
+    def _pass_gap(self) -> list[StreamChunk]:
         start = self._waiting[0].start
         self._lost += start - self._next
         self._next = start
         return self._in_order()
 
-    def _in_order(self) -> list[Chunk]:
+    def _in_order(self) -> list[StreamChunk]:
         found = []
         while self._waiting and self._waiting[0].start <= self._next:
             segment = self._waiting.pop(0)
             fresh = segment.octets[self._next - segment.start :]
             if fresh:
-                found.append(Chunk(fresh, segment.frame, self._lost))
+                found.append(StreamChunk(fresh, segment.frame, self._lost))
                 self._next += len(fresh)
                 self._lost = 0
             if segment.end > self._next:

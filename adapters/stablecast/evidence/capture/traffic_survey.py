@@ -7,10 +7,10 @@ from pathlib import Path
 from stablecast.evidence.capture import flow_guess
 from stablecast.evidence.capture.errors import CutError
 from stablecast.evidence.capture.files import frames, watched
-from stablecast.evidence.capture.ip import TCP, UDP, Datagram, Endpoint, Packet, Segment, flow_of, intact
+from stablecast.evidence.capture.ip import TCP, UDP, Endpoint, IpPacket, TcpSegment, UdpDatagram, flow_of, intact
 from stablecast.evidence.capture.link import ipv4_packet
-from stablecast.evidence.capture.network import Carried, Network
-from stablecast.evidence.capture.ports import MAX_LEARNED, Kind, Plan, parse_told
+from stablecast.evidence.capture.network import Carried, IpNetwork
+from stablecast.evidence.capture.ports import MAX_LEARNED, PortPlan, TrafficKind, parse_told
 from stablecast.evidence.capture.tcp import MAX_WAITING, WRAP
 from stablecast.transports.wire import lbmr, lbtrm
 from stablecast.transports.wire.errors import WireError
@@ -31,7 +31,7 @@ _SESSION = slice(2, lbtrm.HEADER.size)
 """The port for NAKs and the session in a datagram of LBT-RM."""
 
 
-def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | None = None) -> Plan:
+def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | None = None) -> PortPlan:
     """Reads a capture once.
 
     Args:
@@ -42,7 +42,7 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
     Raises:
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
-    surveyor = _Surveyor(Plan(told=parse_told(told)))
+    surveyor = _Surveyor(PortPlan(told=parse_told(told)))
     network, settled = _Witness(), set[bytes]()
     with suppress(CutError):  # Who goes on to read the frames gets them all, and then this.
         for frame in watched(frames(path), watch):
@@ -52,9 +52,9 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
             carried = network.take(frame)
             network.abandon()
             match carried.content if carried else None:
-                case Datagram() as datagram:
+                case UdpDatagram() as datagram:
                     surveyor.datagram(datagram)
-                case Segment() as segment:
+                case TcpSegment() as segment:
                     surveyor.segment(segment)
                     if flow and len(settled) < MAX_LEARNED and surveyor.knows(segment) and network.knows(segment):
                         settled.add(flow)
@@ -64,7 +64,7 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
     return surveyor.plan
 
 
-class _Witness(Network):
+class _Witness(IpNetwork):
     """Counts right checksums among the first packets of each address.
 
     Not every packet has them where it is captured: network cards fill them in, and loopback needs none.
@@ -79,11 +79,11 @@ class _Witness(Network):
         """Addresses of which more were right than wrong or not set."""
         return {address for address, (seen, right) in self._counts.items() if 2 * right > seen}
 
-    def knows(self, segment: Segment) -> bool:
+    def knows(self, segment: TcpSegment) -> bool:
         """Whether no more packets of its sender are looked at."""
         return self._counts.get(segment.source[0], (MAX_SUMS, 0))[0] >= MAX_SUMS
 
-    def carry(self, packet: Packet, frames: tuple[int, ...]) -> Carried:
+    def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
         """See `Network`."""
         seen, right = self._counts.get(packet.source, (0, 0))
         if seen < MAX_SUMS and not packet.missing and (seen or len(self._counts) < MAX_LEARNED):
@@ -92,25 +92,25 @@ class _Witness(Network):
 
 
 class _Surveyor:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PortPlan) -> None:
         self.plan = plan
         self._tries: dict[tuple[int, Endpoint, Endpoint], int] = {}
         self._seen: dict[tuple[Endpoint, Endpoint], int] = {}
         self._begun: dict[tuple[Endpoint, Endpoint], tuple[int, bytes]] = {}
         self._sessions: set[tuple[Endpoint, Endpoint, bytes]] = set()
 
-    def datagram(self, datagram: Datagram) -> None:
+    def datagram(self, datagram: UdpDatagram) -> None:
         kind = self.plan.kind(UDP, datagram.source, datagram.target)
         if kind is None and self._may_try(UDP, datagram.source, datagram.target):
             kind = flow_guess.guess_datagram(datagram.payload)
             if kind is not None:
                 self._believe(kind, datagram)
-        if kind is Kind.LBMR:
+        if kind is TrafficKind.LBMR:
             self._learn(datagram.payload)
-        elif kind is Kind.LBTRM:
+        elif kind is TrafficKind.LBTRM:
             self._learn_session(datagram)
 
-    def segment(self, segment: Segment) -> None:
+    def segment(self, segment: TcpSegment) -> None:
         self._order(segment)
         if not segment.payload:
             return
@@ -118,7 +118,7 @@ class _Surveyor:
         if kind is None:
             self._guess(segment)
 
-    def _guess(self, segment: Segment) -> None:
+    def _guess(self, segment: TcpSegment) -> None:
         """Segments may be smaller than messages: those that follow each other are read together, and count as one."""
         ends = segment.source, segment.target
         following, before = self._begun.pop(ends, (None, b""))
@@ -133,7 +133,7 @@ class _Surveyor:
         elif len(octets) < MAX_BEGUN and len(self._begun) < MAX_FLOWS and flow_guess.may_go_on(octets):
             self._begun[ends] = (segment.sequence + len(segment.payload)) % WRAP, octets
 
-    def knows(self, segment: Segment) -> bool:
+    def knows(self, segment: TcpSegment) -> bool:
         """Whether nothing can be learned from what comes behind it on its connection."""
         ends = segment.source, segment.target
         if self._seen.get(ends, MAX_ORDER) < MAX_ORDER:
@@ -141,7 +141,7 @@ class _Surveyor:
         tried = self._tries.get((TCP, *ends), 0) >= MAX_TRIES and ends not in self._begun
         return tried or self.plan.kind(TCP, *ends) is not None
 
-    def _order(self, segment: Segment) -> None:
+    def _order(self, segment: TcpSegment) -> None:
         """Finds the first of the segments of a direction whose SYN is not there; a byte alone is a sign of life."""
         ends = (segment.source, segment.target)
         seen = self._seen.get(ends, 0)
@@ -167,7 +167,7 @@ class _Surveyor:
         self._tries[flow] = tries + 1
         return True
 
-    def _believe(self, kind: Kind, datagram: Datagram) -> None:
+    def _believe(self, kind: TrafficKind, datagram: UdpDatagram) -> None:
         if int(datagram.target[0].partition(".")[0]) >= FIRST_MULTICAST:
             self.plan.learn_endpoint(kind, datagram.target)
         else:
@@ -177,7 +177,7 @@ class _Surveyor:
         with suppress(WireError):
             self.plan.learn(lbmr.decode(payload))
 
-    def _learn_session(self, datagram: Datagram) -> None:
+    def _learn_session(self, datagram: UdpDatagram) -> None:
         """The header of multicast data tells the port for NAKs, and its target the group."""
         session = datagram.source, datagram.target, datagram.payload[_SESSION]
         if session in self._sessions:

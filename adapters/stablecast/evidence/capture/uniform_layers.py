@@ -46,7 +46,7 @@ def start_of(octets: bytes, at: int) -> tuple[Decoded, int] | None:
 
 def messages(octets: bytes, roundtrip: bool) -> Decoded:
     """See `layers.messages`."""
-    found, problems, at = list[Layer](), list[layers.Problem](), 0
+    found, problems, at = list[Layer](), list[layers.LayerProblem](), 0
     while at < len(octets):
         one = _tried(octets, at)
         if one is None:

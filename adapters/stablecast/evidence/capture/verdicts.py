@@ -3,7 +3,7 @@
 from enum import Enum
 
 
-class Verdict(Enum):
+class FrameVerdict(Enum):
     """How far a frame could be read.
 
     PART is provisional: the frame holds a piece, and a later packet settles it. The others are final, and a frame of
@@ -20,9 +20,9 @@ class Verdict(Enum):
     MALFORMED = "malformed"
 
 
-_GRAVITY = {verdict: weight for weight, verdict in enumerate(Verdict)}
+_GRAVITY = {verdict: weight for weight, verdict in enumerate(FrameVerdict)}
 
 
-def gravest(verdicts: "list[Verdict]") -> Verdict:
+def gravest(verdicts: "list[FrameVerdict]") -> FrameVerdict:
     """The one that a frame of all these has; DECODED if there is none."""
-    return max(verdicts, key=_GRAVITY.__getitem__, default=Verdict.DECODED)
+    return max(verdicts, key=_GRAVITY.__getitem__, default=FrameVerdict.DECODED)

@@ -14,9 +14,9 @@ from stablecast.evidence.spark.capture_judge import judge_on
 from stablecast.evidence.spark.capture_source import CaptureSource
 from stablecast.evidence.spark.spark_session import SparkError, connect
 from stablecast.evidence.spark.trace_source import TraceSource
-from stablecast.evidence.spark.verification_job import Outcome, verify_on
+from stablecast.evidence.spark.verification_job import VerificationOutcome, verify_on
 
-__all__ = ["Outcome", "SparkError", "connect", "judge_on", "register", "verify_on"]
+__all__ = ["SparkError", "VerificationOutcome", "connect", "judge_on", "register", "verify_on"]
 
 
 def register(spark: SparkSession) -> None:

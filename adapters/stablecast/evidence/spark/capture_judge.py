@@ -8,14 +8,14 @@ from typing import Final
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from stablecast.evidence.capture.judge import Findings, judged
+from stablecast.evidence.capture.judge import CaptureFindings, judged
 from stablecast.runtime import garbage_collection
 
 SCHEMA: Final = "place bigint, outcome binary"
 _ARROW: Final = pa.schema([("place", pa.int64()), ("outcome", pa.binary())])
 
 
-def judge_on(spark: SparkSession, paths: Sequence[Path], told: Sequence[str] = ()) -> list[Findings | str]:
+def judge_on(spark: SparkSession, paths: Sequence[Path], told: Sequence[str] = ()) -> list[CaptureFindings | str]:
     """What `judged` says of each file.
 
     Args:

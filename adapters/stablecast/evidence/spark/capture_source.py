@@ -21,11 +21,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.capture import CaptureError, Mark, Packet, marks, packets, survey
+from stablecast.evidence.capture import CaptureError, CapturePacket, FrameMark, marks, packets, survey
 from stablecast.evidence.capture.capture_paths import files_of
 from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
-from stablecast.evidence.capture.ports import Plan
+from stablecast.evidence.capture.ports import PortPlan
 from stablecast.runtime import garbage_collection
 
 FORMAT: Final = "stablecast-capture"
@@ -67,9 +67,9 @@ class Part:
     """A part of a file: from a frame to the frame that begins at `stop`, or to the end; and who speaks what there."""
 
     path: str
-    start: Mark
+    start: FrameMark
     stop: int | None
-    plan: Plan
+    plan: PortPlan
 
 
 class PartPartition(InputPartition):
@@ -153,7 +153,7 @@ def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:
     return [Part(str(path), begin, end, plan) for begin, end in zip(begins, ends, strict=False)]
 
 
-def _row(path: str, packet: Packet) -> dict[str, Any]:
+def _row(path: str, packet: CapturePacket) -> dict[str, Any]:
     return {
         "path": path,
         "frame": packet.number,

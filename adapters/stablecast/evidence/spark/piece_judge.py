@@ -21,12 +21,12 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from stablecast.evidence.spark.piece_plan import Piece
+from stablecast.evidence.spark.piece_plan import TracePiece
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of
-from stablecast.evidence.trace.frame_judge import FrameJudge, Known
-from stablecast.evidence.trace.frames import Frame, unread_frames
-from stablecast.evidence.trace.trace_judge import Link
+from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
+from stablecast.evidence.trace.trace_judge import FrameLink
 from stablecast.runtime import garbage_collection
 
 TYPES: Final = {
@@ -72,7 +72,7 @@ _ARROW: Final = pa.schema(list(TYPES.items()))
 Row = dict[str, Any]
 
 
-def judge_with(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def judge_with(pieces: list[TracePiece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What `mapInArrow` calls: it is given numbers of pieces."""
 
     def judge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,12 +85,12 @@ def judge_with(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iter
     return judge
 
 
-def judge_piece(piece: Piece) -> Iterator[list[Row]]:
+def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:
     """The rows of each frame."""
     path = Path(piece.path)
     trace, part = part_of(path)
     same: Row = {"trace": trace, "path": piece.path, "part": part}
-    offset, known = piece.start, Known()
+    offset, known = piece.start, KnownState()
     try:
         for frame, offset in unread_frames(path, piece.start):
             if offset >= piece.stop:
@@ -101,11 +101,11 @@ def judge_piece(piece: Piece) -> Iterator[list[Row]]:
         yield [{**same, "what": "error", "offset": offset, "text": str(error), "truncated": truncated}]
 
 
-def _judge(path: Path, frame: Frame, offset: int, known: Known) -> Iterator[Row]:
+def _judge(path: Path, frame: TraceFrame, offset: int, known: KnownState) -> Iterator[Row]:
     head = frame.head
     judge = FrameJudge(path, frame, offset == 0 or head.gap > 0, known=known)
     judge.run(None)
-    begin, behind = Link.before(frame), Link.behind(frame)
+    begin, behind = FrameLink.before(frame), FrameLink.behind(frame)
     yield {
         "what": "frame",
         "role": begin.role,

@@ -18,7 +18,7 @@ END: Final = 1 << 62
 
 
 @attrs.frozen
-class Piece:
+class TracePiece:
     """The frames of a file that begin in [start, stop), in bytes."""
 
     path: str
@@ -26,7 +26,7 @@ class Piece:
     stop: int
 
 
-def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[Piece]:
+def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[TracePiece]:
     """The pieces of a file from the frame at `start` on.
 
     A file with something wrong is one piece: whoever reads it finds out how far it can be read, and why not further.
@@ -40,13 +40,13 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
     except TraceError:
         if whole:
             raise
-        return [Piece(str(path), start, END)]
+        return [TracePiece(str(path), start, END)]
     pieces, begin = [], start
     for offset in offsets[1:]:
         if offset - begin >= size or offset == offsets[-1]:
-            pieces.append(Piece(str(path), begin, offset))
+            pieces.append(TracePiece(str(path), begin, offset))
             begin = offset
-    return [*pieces, Piece(str(path), begin, END)] if unfinished else pieces
+    return [*pieces, TracePiece(str(path), begin, END)] if unfinished else pieces
 
 
 def sound_offsets(path: Path, start: int = 0) -> list[int]:
@@ -61,6 +61,6 @@ def sound_offsets(path: Path, start: int = 0) -> list[int]:
     return offsets
 
 
-def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[Piece]:
+def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[TracePiece]:
     """The pieces of all files. Raises TraceError if something is wrong with one and all must be `whole`."""
     return [piece for path in paths for piece in pieces_of(path, size, whole=whole)]

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import part_of
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 
 COLUMNS: Final = {
     "trace": pa.string(),
@@ -54,7 +54,7 @@ _BIGGEST: Final = 1 << 63
 
 
 @attrs.frozen
-class Bounds:
+class RowBounds:
     """What records are asked for: a column lies within `low`..`high`, or is one of `values`."""
 
     low: dict[str, int] = attrs.field(factory=dict)
@@ -67,7 +67,7 @@ class Bounds:
             return False
         return bool(self.low.get(column, value) <= value <= self.high.get(column, value))
 
-    def allow_frame(self, path: str, frame: Frame, offset: int) -> bool:
+    def allow_frame(self, path: str, frame: TraceFrame, offset: int) -> bool:
         """Whether a frame can have records that are asked for."""
         head, count = frame.head, frame.count
         same = zip(CHEAP, (part_of(Path(path))[0], path, *frame.owner, head.frame, offset), strict=True)
@@ -75,7 +75,7 @@ class Bounds:
         return all(self.allow(*one) for one in same) and first < head.first + count and last >= head.first
 
 
-def batches(path: str, start: int, stop: int, names: list[str], bounds: Bounds) -> Iterator[pa.RecordBatch]:
+def batches(path: str, start: int, stop: int, names: list[str], bounds: RowBounds) -> Iterator[pa.RecordBatch]:
     """Yields the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
 
     Raises:

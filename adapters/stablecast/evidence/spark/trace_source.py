@@ -35,8 +35,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, Piece, plan, sound_offsets
-from stablecast.evidence.spark.record_rows import CHEAP, COLUMNS, SCHEMA, Bounds, batches
+from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan, sound_offsets
+from stablecast.evidence.spark.record_rows import CHEAP, COLUMNS, SCHEMA, RowBounds, batches
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, traces_in
 from stablecast.runtime import garbage_collection
@@ -85,7 +85,7 @@ class TraceSource(DataSource):
 class PiecePartition(InputPartition):
     """A piece, as Spark hands it to a task."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: TracePiece) -> None:
         super().__init__(piece)
         self.piece = piece
 
@@ -98,7 +98,7 @@ class TraceReader(DataSourceReader):
         self.names = names
         self.size = size
         self.on_error = on_error
-        self.bounds = Bounds()
+        self.bounds = RowBounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Remembers what narrows the search, and leaves the judgement of rows to Spark."""
@@ -155,7 +155,7 @@ class TraceStreamReader(DataSourceStreamReader):
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
         """What lies between."""
         return [
-            PiecePartition(Piece(path, start.get(path, 0), stop))
+            PiecePartition(TracePiece(path, start.get(path, 0), stop))
             for path, stop in sorted(end.items())
             if start.get(path, 0) < stop
         ]
@@ -164,7 +164,7 @@ class TraceStreamReader(DataSourceStreamReader):
         """The rows of a piece."""
         assert isinstance(partition, PiecePartition)
         garbage_collection.keep_worker()
-        return read_piece(partition.piece, self.names, Bounds(), self.on_error)
+        return read_piece(partition.piece, self.names, RowBounds(), self.on_error)
 
 
 def _now(path: Path) -> list[Path]:
@@ -183,7 +183,7 @@ def names_of(schema: StructType) -> list[str]:
     return list(schema.names)
 
 
-def narrow(bounds: Bounds, one: Filter) -> None:
+def narrow(bounds: RowBounds, one: Filter) -> None:
     """Lets a filter leave out frames; those of columns that differ from record to record do not."""
     column = getattr(one, "attribute", ("",))
     name = column[0] if len(column) == 1 else ""
@@ -202,7 +202,7 @@ def narrow(bounds: Bounds, one: Filter) -> None:
             bounds.high[name] = min(value, bounds.high.get(name, value))
 
 
-def read_piece(piece: Piece, names: list[str], bounds: Bounds, on_error: str) -> Iterator[Any]:
+def read_piece(piece: TracePiece, names: list[str], bounds: RowBounds, on_error: str) -> Iterator[Any]:
     """The rows of a piece, as far as it can be read if that is good enough."""
     try:
         yield from batches(piece.path, piece.start, piece.stop, names, bounds)

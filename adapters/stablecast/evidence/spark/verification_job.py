@@ -16,15 +16,22 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from stablecast.evidence.spark import cross_rules_sql
 from stablecast.evidence.spark.piece_judge import SCHEMA, judge_with, loads
-from stablecast.evidence.spark.piece_plan import PIECE_BYTES, Piece, plan
+from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan
 from stablecast.evidence.trace.cross_rules import BOUNDED, SMALL, Ground, Suspect, Told, Witness, by_kind, untold
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import traces_of
 from stablecast.evidence.trace.frames import ROLES
 from stablecast.evidence.trace.record_search import violation
 from stablecast.evidence.trace.report_page import DRAWN, MAX_POINTS, Point
-from stablecast.evidence.trace.reports import MAX_VIOLATIONS, TABLE, FileReport, Summary, Violation, rows_of
-from stablecast.evidence.trace.trace_judge import Link, broken_beginning
+from stablecast.evidence.trace.reports import (
+    MAX_VIOLATIONS,
+    TABLE,
+    FileReport,
+    TraceViolation,
+    VerificationSummary,
+    rows_of,
+)
+from stablecast.evidence.trace.trace_judge import FrameLink, broken_beginning
 
 ARROW: Final = {"string": pa.string(), "bigint": pa.int64(), "int64": pa.int64()}
 """Types of columns by their names, in SQL and in tables of violations."""
@@ -110,17 +117,17 @@ _POINTS: Final = f"""
 
 
 @attrs.frozen
-class Outcome:
+class VerificationOutcome:
     """What the job found, for people and programs: `violations` has the columns of `TABLE`."""
 
-    summary: Summary
+    summary: VerificationSummary
     violations: DataFrame
     points: list[Point]
 
 
 def verify_on(
     spark: SparkSession, paths: Iterable[Path], *, piece_bytes: int = PIECE_BYTES, timeline: bool = False
-) -> Outcome:
+) -> VerificationOutcome:
     """Judges traces on Spark.
 
     Args:
@@ -139,7 +146,7 @@ def verify_on(
             points = [_point(row) for row in spark.sql(_POINTS).collect()] if timeline else []
     finally:
         judged.unpersist()
-    return Outcome(summary, violations_table(spark, summary), points)
+    return VerificationOutcome(summary, violations_table(spark, summary), points)
 
 
 @contextmanager
@@ -170,7 +177,7 @@ def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
                 spark.conf.set(key, old)
 
 
-def tasks_for(pieces: list[Piece]) -> int:
+def tasks_for(pieces: list[TracePiece]) -> int:
     """How many tasks share the pieces: one for each `PIECE_BYTES`, some more for little, never more than pieces.
 
     >>> tasks_for([]), tasks_for([Piece("a", 0, 9)]), tasks_for([Piece("a", 0, 1 << 20)] * 99)
@@ -239,13 +246,13 @@ def _told(row: Row) -> Told:
     return Told(row.trace, row.path, row.offset, fact)
 
 
-def violations_table(spark: SparkSession, summary: Summary) -> DataFrame:
+def violations_table(spark: SparkSession, summary: VerificationSummary) -> DataFrame:
     """The violations as a table."""
     columns = [(name, ARROW[kind]) for name, kind in TABLE.items()]
     return spark.createDataFrame(pa.Table.from_pylist(rows_of(summary), schema=pa.schema(columns)))
 
 
-def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Summary:
+def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> VerificationSummary:
     """Judges what lies between frames and between traces, and puts together what was found."""
     proxies = prepare(judged)
     reports = {str(path): FileReport(path) for path in files}
@@ -262,7 +269,7 @@ def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Summ
     found = [_own(row) for row in _bounded(spark, "usable WHERE what = 'violation'")]
     found += [one for row in _bounded(spark, "links WHERE parted OR turned") for one in _between(row)]
     suspects = [_suspect(row) for row in _bounded(spark, f"({cross_rules_sql.SUSPECTS})")] + proxies
-    summary = Summary([reports[str(path)] for path in files], _untold(spark))
+    summary = VerificationSummary([reports[str(path)] for path in files], _untold(spark))
     summary.add(found)
     summary.add(violation(one) for one in sorted(suspects))
     return summary
@@ -274,19 +281,21 @@ def _bounded(spark: SparkSession, source: str) -> list[Row]:
     return spark.sql(f"SELECT * FROM ({query}) WHERE place <= {MAX_VIOLATIONS} ORDER BY path, place").collect()
 
 
-def _own(row: Row) -> Violation:
-    return Violation(Path(row.path), row.record, row.rule, row.text, loads(row.expected), loads(row.found), row.time)
+def _own(row: Row) -> TraceViolation:
+    return TraceViolation(
+        Path(row.path), row.record, row.rule, row.text, loads(row.expected), loads(row.found), row.time
+    )
 
 
-def _between(row: Row) -> list[Violation]:
-    begin = Link(row.frame, row.record, row.started_as, row.time, row.role, row.endpoint)
+def _between(row: Row) -> list[TraceViolation]:
+    begin = FrameLink(row.frame, row.record, row.started_as, row.time, row.role, row.endpoint)
     if row.frame_before is None:
         broken = broken_beginning(begin, row.gap)
     else:
         next_record = row.record_before + row.count_before
         before = (row.ended_as_before, row.ended_before, row.role_before, row.endpoint_before)
-        broken = Link(row.frame_before + 1, next_record, *before).broken_by(begin, row.gap)
-    return [Violation(Path(row.path), *one, row.time) for one in broken]
+        broken = FrameLink(row.frame_before + 1, next_record, *before).broken_by(begin, row.gap)
+    return [TraceViolation(Path(row.path), *one, row.time) for one in broken]
 
 
 def _suspect(row: Row) -> Suspect:

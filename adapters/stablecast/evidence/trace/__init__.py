@@ -12,16 +12,16 @@ from stablecast.evidence.trace.activation import recorder
 from stablecast.evidence.trace.errors import TraceError
 
 if TYPE_CHECKING:
-    from stablecast.evidence.trace.reports import FileReport, Summary, Violation
+    from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary
     from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
     from stablecast.evidence.trace.trace_recorder import Recorder
 
 __all__ = [
     "FileReport",
     "Recorder",
-    "Summary",
     "TraceError",
-    "Violation",
+    "TraceViolation",
+    "VerificationSummary",
     "recorder",
     "verify_file",
     "verify_paths",
@@ -30,8 +30,8 @@ __all__ = [
 _LATER = {
     "FileReport": "reports",
     "Recorder": "trace_recorder",
-    "Summary": "reports",
-    "Violation": "reports",
+    "VerificationSummary": "reports",
+    "TraceViolation": "reports",
     "verify_file": "trace_judge",
     "verify_paths": "trace_judge",
 }

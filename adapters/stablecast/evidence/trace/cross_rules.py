@@ -82,7 +82,7 @@ class Suspect:
 
 
 @attrs.frozen
-class Finding:
+class CrossFinding:
     """What the rules say; `untold` names what could not be told, one sentence each."""
 
     suspects: list[Suspect]
@@ -225,7 +225,7 @@ class Across:
     suspects: list[Suspect] = attrs.field(factory=list)
     untold: set[str] = attrs.field(factory=set)
 
-    def judge(self) -> Finding:
+    def judge(self) -> CrossFinding:
         """Judges all rules."""
         ground = self.ground
         self.suspects += ground.proxies()
@@ -240,7 +240,7 @@ class Across:
         stable = self._stable()
         self._no_reuse(stable)
         self._nothing_stable_cut(stable)
-        return Finding(sorted(self.suspects), sorted(self.untold))
+        return CrossFinding(sorted(self.suspects), sorted(self.untold))
 
     def _covered(self, rule: str, kind: str, cover: dict[Key, RangeSet]) -> None:
         """What facts of this kind speak of must be in the cover of their key; without a cover nobody can tell."""
@@ -315,7 +315,7 @@ def by_kind(told: Iterable[Told]) -> dict[str, list[Told]]:
     return facts
 
 
-def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> Finding:
+def judge_across(told: Iterable[Told], witnesses: Iterable[Witness]) -> CrossFinding:
     """Judges what traces tell of each other."""
     facts = by_kind(told)
     return Across(Ground(list(witnesses), facts), facts).judge()

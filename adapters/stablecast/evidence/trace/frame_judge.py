@@ -27,10 +27,10 @@ from stablecast.evidence.trace.converter import (
 from stablecast.evidence.trace.errors import SchemaError
 from stablecast.evidence.trace.facts import Book, Gatherer, gatherer, identity
 from stablecast.evidence.trace.frame_replay import Step, replayed
-from stablecast.evidence.trace.frames import LIMIT, Frame, Head, digest
-from stablecast.evidence.trace.reports import Violation
+from stablecast.evidence.trace.frames import LIMIT, Head, TraceFrame, digest
+from stablecast.evidence.trace.reports import TraceViolation
 from stablecast.evidence.trace.rule_protocol import EndpointRule
-from stablecast.evidence.trace.watch import Watch
+from stablecast.evidence.trace.watch import RecordWatch
 from stablecast.runtime import garbage_collection
 
 DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -41,7 +41,7 @@ SHOWN: Final = 300
 
 
 @attrs.define
-class Known:
+class KnownState:
     """A machine whose state is known: that of the digest. Frame after frame it need not be restored."""
 
     digest: str = ""
@@ -68,14 +68,14 @@ class FrameJudge:
     """
 
     path: Path
-    frame: Frame
+    frame: TraceFrame
     fresh: bool = False
-    found: dict[str, Violation] = attrs.field(factory=dict)
+    found: dict[str, TraceViolation] = attrs.field(factory=dict)
     book: Book = attrs.field(factory=Book)
     address: str = ""
     life: int = 0
     patience: int = 0
-    known: Known = attrs.field(factory=Known)
+    known: KnownState = attrs.field(factory=KnownState)
 
     def run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
         """Judges the frame; returns the rules with what they remember now.
@@ -99,7 +99,7 @@ class FrameJudge:
         except DAMAGE as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} makes no sense: {error!r}")
             return None
-        if self._follow(machine, watch := Watch(standing, gatherer, self.book, self.violate)):
+        if self._follow(machine, watch := RecordWatch(standing, gatherer, self.book, self.violate)):
             self.known.learn(machine, self.frame.foot.digest)
             return standing
         steps = self._doubt()
@@ -108,7 +108,7 @@ class FrameJudge:
         # What could not be read the rules have not heard of: they begin again with the next snapshot.
         return standing if len(steps) == self.frame.count else None
 
-    def _follow(self, machine: Endpoint, watch: Watch) -> bool:
+    def _follow(self, machine: Endpoint, watch: RecordWatch) -> bool:
         """Replays the frame and judges what is beyond doubt; returns whether all of it is."""
         for steps in replayed(self.frame, machine):
             if steps is None:
@@ -131,7 +131,7 @@ class FrameJudge:
     def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
         """Notes a broken rule, if it is the first time."""
         if rule not in self.found:
-            self.found[rule] = Violation(self.path, record, rule, text, expected, found, self._time_of(record))
+            self.found[rule] = TraceViolation(self.path, record, rule, text, expected, found, self._time_of(record))
 
     def _time_of(self, record: int) -> int:
         head, lines = self.frame.head, self.frame.records

@@ -12,7 +12,7 @@ from typing import Any, Final
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input
 from stablecast.evidence.trace.converter import INPUTS, snapshot
-from stablecast.evidence.trace.frames import LIMIT, Frame, digest
+from stablecast.evidence.trace.frames import LIMIT, TraceFrame, digest
 from stablecast.evidence.trace.line_templates import effects_text
 from stablecast.evidence.trace.record_reader import reader
 
@@ -23,7 +23,7 @@ Step = tuple[int, int, Input, Sequence[Effect]]
 """A decoded record: its number, the clock in ns, the input, and the effects that answered it."""
 
 
-def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
+def replayed(frame: TraceFrame, machine: Any) -> Iterator[list[Step] | None]:
     """Yields the records of a frame while they are beyond doubt; behind them None if something is not.
 
     Args:
@@ -36,7 +36,7 @@ def replayed(frame: Frame, machine: Any) -> Iterator[list[Step] | None]:
         yield None
 
 
-def _batches(frame: Frame, machine: Any) -> Iterator[list[Step]]:
+def _batches(frame: TraceFrame, machine: Any) -> Iterator[list[Step]]:
     body, at = frame.body, 0
     if frame.count != frame.foot.records:
         raise _DoubtError
@@ -58,7 +58,7 @@ class _DoubtError(Exception):
 class Answering:
     """A machine that is asked again: the number of the next record, and the clock of the last."""
 
-    def __init__(self, frame: Frame, machine: Any) -> None:
+    def __init__(self, frame: TraceFrame, machine: Any) -> None:
         self._machine = machine
         self._reader = reader(INPUTS[frame.head.role])
         self.number = frame.head.first

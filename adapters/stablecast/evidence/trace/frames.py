@@ -88,7 +88,7 @@ class Foot:
 
 
 @attrs.frozen
-class Frame:
+class TraceFrame:
     """A frame as it was read: `body` is its lines between the first and the last, `place` how sentences call it."""
 
     head: Head
@@ -97,7 +97,7 @@ class Frame:
     place: str = attrs.field(default="", eq=False)
 
     @classmethod
-    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "Frame":
+    def of(cls, head: Head, records: Iterable[Json], foot: Foot) -> "TraceFrame":
         """A frame of these records."""
         return cls(head, b"".join(_line(record) + b"\n" for record in records), foot)
 
@@ -171,7 +171,7 @@ def last_line(frame: int, foot: Foot) -> bytes:
     return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
-def read_frames(path: Path) -> Iterator[Frame]:
+def read_frames(path: Path) -> Iterator[TraceFrame]:
     """Yields the frames of a trace file.
 
     Raises:
@@ -182,14 +182,14 @@ def read_frames(path: Path) -> Iterator[Frame]:
         yield frame
 
 
-def frames_from(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
     """Yields the frames of a trace file from the one at byte `start` on, and where each begins. Raises as above."""
     for frame, offset in unread_frames(path, start):
         _ = frame.head.snapshot, frame.records
         yield frame, offset
 
 
-def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
     """The same; whether a frame's snapshot and records are JSON is told when they are asked for."""
     for number, (offset, text, finished) in enumerate(container.texts_from(path, start)):
         place = f"{path}, the frame at byte {offset}" if start else f"{path}, frame {number}"
@@ -205,7 +205,7 @@ def places(path: Path, start: int = 0) -> list[int]:
     return found if next(unread_frames(path, found[-1]), None) else found[:-1]
 
 
-def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Frame:
+def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> TraceFrame:
     """Returns the frame that these lines say; one that was not `finished` may lack its last line.
 
     Raises:
@@ -233,12 +233,12 @@ def parse_frame(text: bytes, place: str = "", *, finished: bool = True) -> Frame
     )
     body = text[begin:end]
     if end == len(text):
-        return Frame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
+        return TraceFrame(head, body, Foot(body.count(b"\n"), "", closed=False), place)
     last = object_of(text[end:])
     if _field(last, "end", int) != head.frame:
         raise TraceError(f"begins as frame {head.frame} and ends as frame {last['end']}")
     foot = Foot(_field(last, "records", int), _field(last, "digest", str), _field(last, "closed", bool))
-    return Frame(head, body, foot, place)
+    return TraceFrame(head, body, foot, place)
 
 
 def _first_line(line: bytes) -> tuple[Json, bytes]:

@@ -55,7 +55,7 @@ _NEVER: Final = 1 << 62
 
 
 @attrs.define
-class Wait:
+class SourceWait:
     """What a source waits for: since which record, and since when by the time that it ran."""
 
     record: int
@@ -81,8 +81,8 @@ class GoesOn:
     ran: int = 0
     due: int = _NEVER
     record: int = 0
-    held: Wait | None = None
-    blocked: Wait | None = None
+    held: SourceWait | None = None
+    blocked: SourceWait | None = None
     acked: int = 0
     heard: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     name: str = NAME
@@ -163,7 +163,7 @@ class GoesOn:
         since, last = self.heard[store]
         return self.ran <= last + SILENCE_NS and self.ran >= since + self.patience_ns
 
-    def _text(self, wait: Wait, on: str) -> str:
+    def _text(self, wait: SourceWait, on: str) -> str:
         seconds = (self.ran - wait.ran) // SECOND
         return f"the source is stuck since record {wait.record}, for {seconds} s in which it ran: it waits for {on}"
 
@@ -174,13 +174,13 @@ class GoesOn:
         if not event.held or not self.by_rate:
             self.held, self.written = None, 0
         elif self.held is None:
-            self.held = Wait(self.record, self.ran)
+            self.held = SourceWait(self.record, self.ran)
             self._wake_by(self.ran + HELD_NS)
         return None
 
     def _on_blocked(self, _: Blocked | None) -> str | None:
         if self.blocked is None:
-            self.blocked = Wait(self.record, self.ran)
+            self.blocked = SourceWait(self.record, self.ran)
             self._wake_by(self.ran + CREDIT_NS)
         return None
 

@@ -23,7 +23,7 @@ Read = Callable[[Any], Any]
 """Makes a record of its twin."""
 
 
-class Reader:
+class RecordReader:
     """Reads the records of a machine that takes the inputs of this union."""
 
     def __init__(self, union: Any) -> None:
@@ -43,9 +43,9 @@ class Reader:
 
 
 @cache
-def reader(union: Any) -> Reader:
+def reader(union: Any) -> RecordReader:
     """The reader of a union of inputs."""
-    return Reader(union)
+    return RecordReader(union)
 
 
 @cache

@@ -12,7 +12,7 @@ from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.facts import Book
 from stablecast.evidence.trace.frame_judge import FrameJudge
 from stablecast.evidence.trace.frames import frames_from
-from stablecast.evidence.trace.reports import Violation
+from stablecast.evidence.trace.reports import TraceViolation
 
 TEXTS: Final = {
     "S1": "number {number} is reported stable, and too few stores hold it by their own traces",
@@ -42,13 +42,13 @@ class _Search(Book):
             self.found = (self.record, self.time) if hit else None
 
 
-def violation(suspect: Suspect) -> Violation:
+def violation(suspect: Suspect) -> TraceViolation:
     """The violation that a suspect stands for, with the very record."""
     path = Path(suspect.path)
     record, time = _place(path, suspect)
     text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer)
     found = {"kind": suspect.kind, "life": f"{suspect.life:#x}", "peer": suspect.peer, "number": suspect.number}
-    return Violation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
+    return TraceViolation(path, record, suspect.rule, f"record {record}: {text}", None, found, time)
 
 
 def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:

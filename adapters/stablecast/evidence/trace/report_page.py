@@ -15,7 +15,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.cross_rules import Told
-from stablecast.evidence.trace.reports import FileReport, Summary
+from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 
 WIDTH: Final = 920
 HEIGHT: Final = 260
@@ -81,7 +81,7 @@ def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
     return points
 
 
-def render(summary: Summary, points: Iterable[Point]) -> str:
+def render(summary: VerificationSummary, points: Iterable[Point]) -> str:
     """Returns the page."""
     verdict = '<span class="good">clean</span>' if summary.clean else '<span class="bad">violated or unreadable</span>'
     counts = summary.counts()
@@ -97,7 +97,7 @@ def render(summary: Summary, points: Iterable[Point]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _violations(summary: Summary) -> str:
+def _violations(summary: VerificationSummary) -> str:
     rows = [
         f"<tr><td class=bad>{escape(RULES[one.rule].title)}<td>{escape(report.role)} {escape(report.endpoint)}"
         f"<td class=n>{one.record}<td>{escape(one.text)}<br><code class=soft>{escape(str(one.path))}</code>"
@@ -113,7 +113,7 @@ def _violations(summary: Summary) -> str:
     return f"<h2>Violations</h2>{hint}<table>{head}{first}</table>{more if rest else ''}"
 
 
-def _files(summary: Summary) -> str:
+def _files(summary: VerificationSummary) -> str:
     rows = [
         f"<tr><td>{escape(report.role)} {escape(report.endpoint)}<td class=n>{report.records}<td class=n>{report.gaps}"
         f"<td>{'yes' if report.closed else 'no'}<td>{_verdict(report)}<td><code>{escape(str(report.path))}</code>"
@@ -131,13 +131,13 @@ def _verdict(report: FileReport) -> str:
     return "<span class=good>clean</span>" if report.clean else "<span class=bad>violated</span>"
 
 
-def _untold(summary: Summary) -> str:
+def _untold(summary: VerificationSummary) -> str:
     if not summary.untold:
         return ""
     return f"<h2>Cannot be told</h2><ul>{''.join(f'<li>{escape(one)}' for one in summary.untold)}</ul>"
 
 
-def _timelines(summary: Summary, points: Iterable[Point]) -> list[str]:
+def _timelines(summary: VerificationSummary, points: Iterable[Point]) -> list[str]:
     sessions: dict[Incarnation, list[Point]] = defaultdict(list)
     for point in points:
         sessions[point.life].append(point)
@@ -168,7 +168,7 @@ class _Scale:
         return round(HEIGHT - MARGIN / 2 - (HEIGHT - MARGIN) * (number - self.low) / self.height, 1)
 
 
-def _timeline(summary: Summary, life: Incarnation, points: list[Point]) -> str:
+def _timeline(summary: VerificationSummary, life: Incarnation, points: list[Point]) -> str:
     scale = _Scale.of(points)
     lines: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in points:
@@ -204,7 +204,7 @@ def _axes(scale: _Scale) -> str:
     )
 
 
-def _marks(summary: Summary, points: list[Point], scale: _Scale) -> str:
+def _marks(summary: VerificationSummary, points: list[Point], scale: _Scale) -> str:
     """A red line where an endpoint of the session broke a rule; the nearest drawn point tells where that is."""
     owners = {(point.role, point.endpoint) for point in points}
     marks = []

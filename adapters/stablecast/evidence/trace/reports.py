@@ -16,7 +16,7 @@ MAX_VIOLATIONS: Final = 100
 
 
 @attrs.frozen
-class Violation:
+class TraceViolation:
     """One broken rule.
 
     Attributes:
@@ -76,7 +76,7 @@ class FileReport:
     gaps: int = 0
     missing: int = 0
     closed: bool = False
-    violations: list[Violation] = attrs.field(factory=list)
+    violations: list[TraceViolation] = attrs.field(factory=list)
     error: str | None = None
     truncated: bool = False
     doubts: list[str] = attrs.field(factory=list)
@@ -114,13 +114,13 @@ NOT_JUDGED: Final = {
 
 
 @attrs.define
-class Summary:
+class VerificationSummary:
     """The reports of all files; `untold` is what nobody can tell, for traces are missing or incomplete."""
 
     files: list[FileReport] = attrs.field(factory=list)
     untold: list[str] = attrs.field(factory=list)
 
-    def add(self, violations: Iterable[Violation]) -> None:
+    def add(self, violations: Iterable[TraceViolation]) -> None:
         """Adds what was found beside the files' own violations; what is known of a record is not said twice."""
         by_path = {report.path: report for report in self.files}
         for one in violations:
@@ -147,7 +147,7 @@ class Summary:
         return sum(report.records for report in self.files)
 
     @property
-    def violations(self) -> list[Violation]:
+    def violations(self) -> list[TraceViolation]:
         """All violations, file by file."""
         return [violation for report in self.files for violation in report.violations]
 
@@ -178,7 +178,7 @@ TABLE: Final = {
 """The columns of the table of violations; what was expected and found is JSON, times are ns."""
 
 
-def rows_of(summary: Summary) -> list[dict[str, Any]]:
+def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
     """The table of violations, row by row."""
     return [
         {
@@ -197,7 +197,7 @@ def rows_of(summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def write_table(summary: Summary, directory: Path) -> None:
+def write_table(summary: VerificationSummary, directory: Path) -> None:
     """Writes the table of violations as `violations.parquet` into a directory, which is made if it is missing.
 
     Raises:

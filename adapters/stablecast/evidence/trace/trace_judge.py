@@ -21,10 +21,10 @@ import attrs
 from stablecast.evidence.trace.cross_rules import Told, Witness, judge_across
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of, traces_of
-from stablecast.evidence.trace.frame_judge import FrameJudge, Known
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.record_search import violation
-from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, Summary, Violation
+from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceViolation, VerificationSummary
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 
 Progress = Callable[[int], None]
@@ -36,7 +36,7 @@ Broken = tuple[int, str, str, Any, Any]
 
 
 @attrs.frozen
-class Link:
+class FrameLink:
     """What the next frame must fit to: its index, its first record, its snapshot, the clock, whose trace it is."""
 
     frame: int
@@ -47,18 +47,18 @@ class Link:
     endpoint: str
 
     @classmethod
-    def behind(cls, frame: Frame) -> "Link":
+    def behind(cls, frame: TraceFrame) -> "FrameLink":
         """What must come after this frame."""
         head, count = frame.head, frame.count
         return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *frame.owner)
 
     @classmethod
-    def before(cls, frame: Frame) -> "Link":
+    def before(cls, frame: TraceFrame) -> "FrameLink":
         """What this frame begins with."""
         head = frame.head
         return cls(head.frame, head.first, head.digest, head.time, *frame.owner)
 
-    def broken_by(self, begin: "Link", gap: int) -> Iterator[Broken]:
+    def broken_by(self, begin: "FrameLink", gap: int) -> Iterator[Broken]:
         """What is wrong with a frame that begins like this, behind what ended so."""
         first, expected = begin.first, self.first + gap
         if (begin.frame, first) != (self.frame, expected):
@@ -75,7 +75,7 @@ class Link:
             yield first, "time", f"record {first} is earlier than what precedes it", self.time, begin.time
 
 
-def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
+def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
     """What is wrong with the first frame of a trace."""
     if begin.frame or begin.first != gap:
         text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
@@ -86,13 +86,13 @@ def broken_beginning(begin: Link, gap: int) -> Iterator[Broken]:
 class TraceJudge:
     """Judges one trace, part by part: `link`, `standing` and `known` are left by the frame before, `told` its facts."""
 
-    link: Link | None = None
+    link: FrameLink | None = None
     standing: list[EndpointRule] | None = None
     whole: bool = True
     reports: list[FileReport] = attrs.field(factory=list)
     told: list[Told] = attrs.field(factory=list)
     witness: Witness | None = None
-    known: Known = attrs.field(factory=Known)
+    known: KnownState = attrs.field(factory=KnownState)
 
     def read(self, path: Path, progress: Progress | None = None) -> FileReport:
         """Judges one file as far as it can be read."""
@@ -112,8 +112,8 @@ class TraceJudge:
         self._testify(report)
         return report
 
-    def _judge(self, path: Path, frame: Frame, offset: int, report: FileReport) -> None:
-        begin, gap = Link.before(frame), frame.head.gap
+    def _judge(self, path: Path, frame: TraceFrame, offset: int, report: FileReport) -> None:
+        begin, gap = FrameLink.before(frame), frame.head.gap
         judge = FrameJudge(path, frame, fresh=offset == 0 or gap > 0, known=self.known)
         if self.link is not None:
             judge.note(self.link.broken_by(begin, gap))
@@ -123,7 +123,7 @@ class TraceJudge:
             self.whole = False
             report.missing = begin.first - gap
         self.standing = judge.run(None if frame.head.gap else self.standing)
-        self.link = Link.behind(frame)
+        self.link = FrameLink.behind(frame)
         trace = part_of(path)[0]
         self.told += [Told(trace, str(path), offset, fact) for fact in judge.book.facts]
         self.whole &= not frame.head.gap
@@ -148,7 +148,7 @@ def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
     return TraceJudge().read(path, progress)
 
 
-def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> Summary:
+def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> VerificationSummary:
     """Judges each of these traces, and what they tell of each other."""
     return summarize(judge_paths(paths, progress))
 
@@ -164,16 +164,16 @@ def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list
     return judges
 
 
-def summarize(judges: list[TraceJudge]) -> Summary:
+def summarize(judges: list[TraceJudge]) -> VerificationSummary:
     """What was found in each trace, and what they tell of each other."""
     witnesses = [judge.witness for judge in judges if judge.witness is not None]
     finding = judge_across((told for judge in judges for told in judge.told), witnesses)
-    summary = Summary([report for judge in judges for report in judge.reports], finding.untold)
+    summary = VerificationSummary([report for judge in judges for report in judge.reports], finding.untold)
     summary.add(violation(suspect) for suspect in finding.suspects)
     return summary
 
 
-def _take(report: FileReport, frame: Frame, found: Iterable[Violation]) -> None:
+def _take(report: FileReport, frame: TraceFrame, found: Iterable[TraceViolation]) -> None:
     report.role, report.endpoint = frame.owner
     report.frames += 1
     report.records += frame.count

@@ -30,7 +30,16 @@ from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Endpoint, Json, snapshot
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.writer import ROLLING, Encoder, Ending, Opening, Piece, Record, Rolling, Writer
+from stablecast.evidence.trace.writer import (
+    ROLLING,
+    Encoder,
+    FrameEnding,
+    FrameOpening,
+    Record,
+    RecordPiece,
+    TraceRolling,
+    TraceWriter,
+)
 from stablecast.text import refusal
 
 PIECE_RECORDS: Final = 4096
@@ -89,7 +98,7 @@ class Recorder:
         machine: Endpoint,
         *,
         patient: bool = False,
-        rolling: Rolling = ROLLING,
+        rolling: TraceRolling = ROLLING,
         report: Callable[[str], None] = complain,
     ) -> None:
         """Creates the file, with a first frame that says from which state and configuration the machine starts.
@@ -122,9 +131,9 @@ class Recorder:
         started = snapshot(machine)
         encoder = Encoder(role, name)
         self.path, descriptor, end = _create(directory, role, name, _first_frame(encoder, started))
-        self._opening: Opening | None = Opening(1, 0, started)
+        self._opening: FrameOpening | None = FrameOpening(1, 0, started)
         self._lost = False
-        self._writer = Writer(descriptor, end, self.path, encoder, report, rolling)
+        self._writer = TraceWriter(descriptor, end, self.path, encoder, report, rolling)
         self._patient = patient
         self._closed = False
         atexit.register(self.close)
@@ -157,7 +166,7 @@ class Recorder:
         if self._lost:
             self._skip()
             self._open(ended)
-        self._writer.close(self._take_piece(Ending(ended, closed=True)))
+        self._writer.close(self._take_piece(FrameEnding(ended, closed=True)))
 
     def _end_piece(self, now: int) -> None:
         if self._closed:  # A late callback of a driver that has ended already.
@@ -167,14 +176,14 @@ class Recorder:
         if self._lost:
             self._pick_up()
             return
-        ending = Ending(snapshot(self._machine), closed=False) if self._is_over(now) else None
+        ending = FrameEnding(snapshot(self._machine), closed=False) if self._is_over(now) else None
         piece = self._take_piece(ending)
         if not self._writer.offer(piece, self._patient):
             self._drop(piece)
         elif ending is not None:
             self._open(ending.ended)
 
-    def _drop(self, piece: Piece) -> None:
+    def _drop(self, piece: RecordPiece) -> None:
         """There is no room for a piece: its frame ends before it, or is none if it was to begin here."""
         self._lost = True
         self._gap = len(piece.records)
@@ -209,13 +218,13 @@ class Recorder:
     def _open(self, started: Json) -> None:
         """The next piece begins a frame in this state."""
         self._frame += 1
-        self._opening = Opening(self._frame, self._gap, started)
+        self._opening = FrameOpening(self._frame, self._gap, started)
         self._gap = self._weight = 0
         self._lost = False
 
-    def _take_piece(self, ending: Ending | None) -> Piece:
+    def _take_piece(self, ending: FrameEnding | None) -> RecordPiece:
         records, self._records = self._records, []
-        piece = Piece(self._first, records[0][0] if records else self._time, records, self._opening, ending)
+        piece = RecordPiece(self._first, records[0][0] if records else self._time, records, self._opening, ending)
         self._opening = None
         self._first += len(records)
         self._effects = 0
@@ -225,15 +234,15 @@ class Recorder:
 
 def _first_frame(encoder: Encoder, started: Json) -> bytes:
     """The lines of a frame without records: readers know at once whose trace it is and what can read it."""
-    piece = Piece(0, 0, [], Opening(0, 0, started), Ending(started, closed=False))
+    piece = RecordPiece(0, 0, [], FrameOpening(0, 0, started), FrameEnding(started, closed=False))
     assert piece.opening is not None
     return encoder.begin(piece, piece.opening) + encoder.end(piece.ending)
 
 
-def rolling() -> Rolling:
+def rolling() -> TraceRolling:
     """How much of a trace is kept, as the environment says. Raises TraceError."""
     keep, limit = _number_in(KEEP, "files", 0), _number_in(LIMIT, "bytes", ROLLING.limit_bytes)
-    return Rolling(keep=keep, limit_bytes=limit)
+    return TraceRolling(keep=keep, limit_bytes=limit)
 
 
 def _number_in(variable: str, unit: str, default: int) -> int:

@@ -28,7 +28,7 @@ def unjudged(*_: object, **__: object) -> None:
     """Takes violations where no rule is asked."""
 
 
-class Watch:
+class RecordWatch:
     """One pass over the records of a frame. `judged` counts those that were looked at."""
 
     def __init__(self, standing: Sequence[EndpointRule], gatherer: Gatherer, book: Book, violate: Violate) -> None:

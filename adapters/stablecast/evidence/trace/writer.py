@@ -29,7 +29,7 @@ Record = tuple[int, Input, Sequence[Effect]]
 
 
 @attrs.frozen
-class Opening:
+class FrameOpening:
     """How a frame begins: its number, the records that were dropped before it, and the state that it starts from."""
 
     frame: int
@@ -38,7 +38,7 @@ class Opening:
 
 
 @attrs.frozen
-class Ending:
+class FrameEnding:
     """How a frame ends: the state after its last record, and whether the trace ends with it."""
 
     ended: Json
@@ -46,7 +46,7 @@ class Ending:
 
 
 @attrs.frozen
-class Piece:
+class RecordPiece:
     """Some records of a frame, not encoded yet.
 
     Attributes:
@@ -60,16 +60,16 @@ class Piece:
     first: int
     time: int
     records: list[Record]
-    opening: Opening | None = None
-    ending: Ending | None = None
+    opening: FrameOpening | None = None
+    ending: FrameEnding | None = None
 
 
-def lines_of(piece: Piece) -> bytes:
+def lines_of(piece: RecordPiece) -> bytes:
     """Returns the lines of the piece's records."""
     return "".join(_lines(piece)).encode()
 
 
-def _lines(piece: Piece) -> Iterator[str]:
+def _lines(piece: RecordPiece) -> Iterator[str]:
     for number, (now, event, effects) in enumerate(piece.records, piece.first):
         yield f'{{"n":{number},"t":{now},"in":{input_text(event)},"out":{effects_text(effects)}}}\n'
 
@@ -91,20 +91,20 @@ class Encoder:
         self._text = b""
         self.snapshot_bytes = 0
 
-    def begin(self, piece: Piece, opening: Opening) -> bytes:
+    def begin(self, piece: RecordPiece, opening: FrameOpening) -> bytes:
         """Returns the first line of the frame that begins with this piece."""
         self._frame, self._count = opening.frame, 0
         text = self._encoded(opening.started)
         head = Head(opening.frame, self._role, self._endpoint, piece.first, opening.gap, piece.time, text)
         return first_line(head)
 
-    def records(self, piece: Piece) -> bytes:
+    def records(self, piece: RecordPiece) -> bytes:
         """Returns the lines of its records."""
         self._count += len(piece.records)
         self._state, self._text = None, b""  # It may be large: it is kept from one frame to the next only.
         return lines_of(piece)
 
-    def end(self, ending: Ending | None) -> bytes:
+    def end(self, ending: FrameEnding | None) -> bytes:
         """Returns the last line of the frame; without an ending the state after it is not known."""
         found = digest(self._encoded(ending.ended)) if ending else ""
         return last_line(self._frame, Foot(self._count, found, bool(ending and ending.closed)))
@@ -117,7 +117,7 @@ class Encoder:
 
 
 @attrs.frozen
-class Rolling:
+class TraceRolling:
     """When a trace goes on in another file, and how many of its files stay. The newest file always stays.
 
     Attributes:
@@ -133,14 +133,14 @@ class Rolling:
     limit_bytes: int = 1 << 30
 
 
-ROLLING: Final = Rolling()
+ROLLING: Final = TraceRolling()
 """Large files, a GiB of them."""
 
 PARTS: Final = 4
 """A limit of bytes is shared by at least this many files, so that what is deleted at once is not most of a trace."""
 
 
-class Writer:
+class TraceWriter:
     """The files of one trace and their thread. After the first error all that comes is thrown away."""
 
     def __init__(
@@ -150,7 +150,7 @@ class Writer:
         path: Path,
         encoder: Encoder,
         report: Callable[[str], None],
-        rolling: Rolling = ROLLING,
+        rolling: TraceRolling = ROLLING,
     ) -> None:
         """Starts the thread at the `end` of the file; the descriptor becomes its own, `report` is called in it."""
         self._descriptor = descriptor
@@ -166,7 +166,7 @@ class Writer:
         self._frame: container.Growing | None = None
         self._older: deque[tuple[Path, int]] = deque()
         self._told_of_deleting = False
-        self._queue: Queue[Piece | None] = Queue(MAX_PENDING)
+        self._queue: Queue[RecordPiece | None] = Queue(MAX_PENDING)
         # A daemon thread: a disk that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="trace", daemon=True)
         self._thread.start()
@@ -181,7 +181,7 @@ class Writer:
         """Length of the text of the newest snapshot that was written."""
         return self._encoder.snapshot_bytes
 
-    def offer(self, piece: Piece, wait: bool) -> bool:
+    def offer(self, piece: RecordPiece, wait: bool) -> bool:
         """Queues a piece, when there is room if it is to `wait`; returns whether it was queued."""
         try:
             self._queue.put(piece, block=wait)
@@ -189,7 +189,7 @@ class Writer:
             return False
         return True
 
-    def close(self, last: Piece) -> None:
+    def close(self, last: RecordPiece) -> None:
         """Queues the last piece, waits until everything is written, and closes the file."""
         self._queue.put(last)
         self._queue.put(None)
@@ -203,7 +203,7 @@ class Writer:
             self._queue.task_done()
         os.close(self._descriptor)
 
-    def _try(self, piece: Piece) -> bool:
+    def _try(self, piece: RecordPiece) -> bool:
         try:
             self._write(piece)
         except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint goes on, and whoever asked is told
@@ -212,7 +212,7 @@ class Writer:
             return False
         return True
 
-    def _write(self, piece: Piece) -> None:
+    def _write(self, piece: RecordPiece) -> None:
         frame, text = self._frame, b""
         if piece.opening is not None:
             if frame is not None:  # The records behind it were dropped.

@@ -14,7 +14,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.files import frames
 from stablecast.evidence.capture.judge import judged
-from stablecast.evidence.capture.judge.findings import Findings, Standing
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.report import points_of, summary_of
 from stablecast.evidence.capture.link import is_ipv6, is_read
 from stablecast.evidence.rules import RULES
@@ -50,7 +50,7 @@ def run_judge(
     return max(statuses, key=[CLEAN, UNREADABLE, BROKEN].index, default=CLEAN)
 
 
-def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[Findings | str]:
+def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[CaptureFindings | str]:
     """One after the other; on a terminal somebody sees how far it is."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}, {task.completed:.0f} MB"), TimeElapsedColumn())
@@ -66,7 +66,7 @@ def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[Fin
         yield found
 
 
-def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[Findings | str]:
+def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[CaptureFindings | str]:
     try:
         from stablecast.evidence.spark import connect, judge_on  # noqa: PLC0415 - an extra that others do not need
     except ModuleNotFoundError as error:
@@ -75,7 +75,7 @@ def _on_spark(paths: Sequence[Path], told: list[str], master: str) -> list[Findi
     return judge_on(connect(master), paths, told)
 
 
-def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> int:
+def _say(path: Path, findings: CaptureFindings | str, as_json: bool, paper: Paper) -> int:
     if isinstance(findings, str):
         return _fail(findings)
     paper.add(summary_of(path, findings), points_of(path, findings))
@@ -83,7 +83,7 @@ def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> i
         typer.echo(json.dumps({"file": str(path), **as_object(findings)}))
     else:
         _print(path, findings)
-    if findings.gravest is Standing.BROKEN:
+    if findings.gravest is RuleStanding.BROKEN:
         return _fail(findings.cut, BROKEN) if findings.cut else BROKEN
     if findings.cut:
         return _fail(findings.cut)
@@ -92,7 +92,7 @@ def _say(path: Path, findings: Findings | str, as_json: bool, paper: Paper) -> i
     return CLEAN
 
 
-def _why(path: Path, findings: Findings) -> str:
+def _why(path: Path, findings: CaptureFindings) -> str:
     """The likeliest reason: frames that cannot be read at all, traffic of others, or nothing that rules are about."""
     if findings.ours:
         ours = plural(findings.ours, "packet", "is ours", "are ours")
@@ -116,7 +116,7 @@ def _fail(sentence: str, status: int = UNREADABLE) -> int:
     return status
 
 
-def as_object(findings: Findings) -> dict[str, Any]:
+def as_object(findings: CaptureFindings) -> dict[str, Any]:
     """The verdicts for machines."""
     verdicts = [
         {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
@@ -125,7 +125,7 @@ def as_object(findings: Findings) -> dict[str, Any]:
     return {**findings.counts(), "verdicts": verdicts, "findings": [one.as_json() for one in findings.found]}
 
 
-def _print(path: Path, findings: Findings) -> None:
+def _print(path: Path, findings: CaptureFindings) -> None:
     for (rule, whose), standing in sorted(findings.standings.items()):
         times = plural(findings.asked[rule, whose], "time")
         text = f"{RULES[rule].title} of {whose}: {standing.text}, {CAPTURES.checks[rule]} ({times})"
@@ -134,7 +134,7 @@ def _print(path: Path, findings: Findings) -> None:
             if (one.rule, one.whose) == (rule, whose):
                 where = f"frame {one.frame}" if one.frame else "in the end"
                 typer.echo(f"  {where}: {one.standing.text}: {one.text}")
-    if findings.gravest is Standing.BROKEN:
+    if findings.gravest is RuleStanding.BROKEN:
         typer.echo(EXPLAINED)
     counts = ", ".join(f"{count} {text}" for text, count in findings.counts().items())
     typer.echo(f"{path}: {counts}")

@@ -15,7 +15,7 @@ from stablecast.evidence.rules import RULES
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import Point, points_of, render
-from stablecast.evidence.trace.reports import FileReport, Summary, write_table
+from stablecast.evidence.trace.reports import FileReport, VerificationSummary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
 from stablecast.text import plural
 
@@ -38,7 +38,7 @@ SHOWN_UNTOLD: Final = 5
 
 
 @attrs.frozen
-class Wanted:
+class VerificationRequest:
     """What to do: `master` names a Spark; `report` is for a page, `parquet` a directory for the table of violations."""
 
     as_json: bool = False
@@ -51,17 +51,17 @@ class Wanted:
 class Paper:
     """What a page and a table are made of: traces, and captures in their form."""
 
-    summary: Summary = attrs.field(factory=Summary)
+    summary: VerificationSummary = attrs.field(factory=VerificationSummary)
     points: list[Point] = attrs.field(factory=list)
 
-    def add(self, summary: Summary, points: Iterable[Point]) -> None:
+    def add(self, summary: VerificationSummary, points: Iterable[Point]) -> None:
         """More of it."""
         self.summary.files += summary.files
         self.summary.untold += summary.untold
         self.points += points
 
 
-def publish(paper: Paper, wanted: Wanted) -> int:
+def publish(paper: Paper, wanted: VerificationRequest) -> int:
     """Writes the page and the table, as far as they are wanted; returns an exit status, with a sentence if it fails."""
     try:
         if wanted.report is not None:
@@ -78,7 +78,9 @@ def publish(paper: Paper, wanted: Wanted) -> int:
     return CLEAN
 
 
-def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted(), paper: Paper | None = None) -> int:
+def run_verify(
+    paths: Iterable[Path], wanted: VerificationRequest = VerificationRequest(), paper: Paper | None = None
+) -> int:
     """Verifies traces and prints the outcome. `paper` has what was found elsewhere and belongs on the same page.
 
     Returns the exit status: 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The
@@ -104,7 +106,7 @@ def run_verify(paths: Iterable[Path], wanted: Wanted = Wanted(), paper: Paper | 
     return written if summary.clean else UNREADABLE
 
 
-def _judge(files: list[Path], wanted: Wanted) -> tuple[Summary, list[Point]]:
+def _judge(files: list[Path], wanted: VerificationRequest) -> tuple[VerificationSummary, list[Point]]:
     master = wanted.master or _master_for(files)
     if master is not None:
         return _judge_on_spark(files, master, timeline=wanted.report is not None)
@@ -132,7 +134,7 @@ def _master_for(files: list[Path]) -> str | None:
     return EVERY_CORE
 
 
-def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[Summary, list[Point]]:
+def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[Point]]:
     try:
         from stablecast.evidence.spark import connect, verify_on  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
@@ -141,7 +143,7 @@ def _judge_on_spark(files: list[Path], master: str, *, timeline: bool) -> tuple[
     return outcome.summary, outcome.points
 
 
-def _print(summary: Summary) -> None:
+def _print(summary: VerificationSummary) -> None:
     for report in summary.files:
         typer.echo(_sentence(report))
         for violation in report.violations:

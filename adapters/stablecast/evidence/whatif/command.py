@@ -14,7 +14,7 @@ from stablecast.core.errors import StablecastError
 from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace.tools.analyze import percentiles, percentiles_text
 from stablecast.evidence.whatif.recording import Recording, WhatIfError, recordings
-from stablecast.evidence.whatif.replay import Outcome, configured, replay
+from stablecast.evidence.whatif.replay import ReplayOutcome, configured, replay
 from stablecast.text import plural
 
 MAX_VARIANTS: Final = 1_000
@@ -25,7 +25,7 @@ Task = tuple[Recording, dict[str, Value]]
 
 
 @attrs.frozen
-class Job:
+class WhatIfJob:
     """What to try.
 
     Attributes:
@@ -41,7 +41,7 @@ class Job:
     master: str | None = None
 
 
-def run(job: Job, as_json: bool, say: Say) -> int:
+def run(job: WhatIfJob, as_json: bool, say: Say) -> int:
     """Replay every source as it was and in every variant, and print both.
 
     Raises:
@@ -65,7 +65,7 @@ def run(job: Job, as_json: bool, say: Say) -> int:
     return 0
 
 
-def variants_of(job: Job) -> list[dict[str, Value]]:
+def variants_of(job: WhatIfJob) -> list[dict[str, Value]]:
     """The configurations to try beside the recorded one. Raises WhatIfError for none, and for too many."""
     found: list[dict[str, Value]] = [
         dict(job.options) | dict(zip(job.sweep, values, strict=True)) for values in product(*job.sweep.values())
@@ -77,7 +77,7 @@ def variants_of(job: Job) -> list[dict[str, Value]]:
     return found
 
 
-def attempt(task: Task) -> Outcome:
+def attempt(task: Task) -> ReplayOutcome:
     """One replay, in whatever process. Raises WhatIfError for a configuration that no source starts with."""
     recording, options = task
     try:
@@ -87,7 +87,7 @@ def attempt(task: Task) -> Outcome:
         raise WhatIfError(f"source '{recording.config.topic}' does not run with {told}: {error}") from error
 
 
-def _here(tasks: list[Task]) -> list[Outcome]:
+def _here(tasks: list[Task]) -> list[ReplayOutcome]:
     if len(tasks) <= SMALL:
         return [attempt(task) for task in tasks]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -98,14 +98,14 @@ SMALL: Final = 4
 """Replays that are not worth starting processes for."""
 
 
-def _spread(tasks: list[Task], master: str) -> list[Outcome]:
+def _spread(tasks: list[Task], master: str) -> list[ReplayOutcome]:
     from stablecast.evidence.spark.spark_session import connect  # noqa: PLC0415  # only where it is asked for
 
     context = connect(master).sparkContext
     return list(context.parallelize(tasks, len(tasks)).map(attempt).collect())
 
 
-def summary(outcome: Outcome) -> dict[str, object]:
+def summary(outcome: ReplayOutcome) -> dict[str, object]:
     """An outcome for machines: counts, µs, and what was exposed in message seconds."""
     return {
         "messages": outcome.messages,

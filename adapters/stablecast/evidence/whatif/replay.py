@@ -28,7 +28,7 @@ GRACE_NS = 10_000_000_000
 
 
 @attrs.define
-class Outcome:
+class ReplayOutcome:
     """What a run came to; times in ns.
 
     Attributes:
@@ -55,7 +55,7 @@ def configured(recording: Recording, options: Mapping[str, Value]) -> SourceConf
     return apply("source", recording.config, options)
 
 
-def replay(recording: Recording, config: SourceConfig) -> Outcome:
+def replay(recording: Recording, config: SourceConfig) -> ReplayOutcome:
     """Run the recorded source under a configuration. Raises what the machine does for one that it does not take."""
     return _Replay(recording, SourceEndpoint.create(config)).run()
 
@@ -66,7 +66,7 @@ class _Replay:
 
     recording: Recording
     machine: SourceEndpoint
-    outcome: Outcome = attrs.field(factory=Outcome)
+    outcome: ReplayOutcome = attrs.field(factory=ReplayOutcome)
     due: list[tuple[int, int, Input | Answer]] = attrs.field(factory=list)
     order: "count[int]" = attrs.field(factory=count)
     waiting: deque[Wish] = attrs.field(factory=deque)
@@ -75,7 +75,7 @@ class _Replay:
     now: int = 0
     shift: int = 0
 
-    def run(self) -> Outcome:
+    def run(self) -> ReplayOutcome:
         """All of it."""
         recording = self.recording
         for at, event in recording.others:

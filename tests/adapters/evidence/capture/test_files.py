@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stablecast.evidence.capture.errors import CaptureError, CutError
-from stablecast.evidence.capture.files import Frame, Mark, frames, is_capture, marks
+from stablecast.evidence.capture.files import CaptureFrame, FrameMark, frames, is_capture, marks
 from tests.support import captures
 from tests.support.captures import SECOND, block, enhanced, interface, section
 from tests.support.layouts import mutations
@@ -123,7 +123,7 @@ def test_parts_between_marks_are_the_whole(tmp_path: Path, write: object) -> Non
     stops = [mark.offset for mark in found[1:]] + [None]
     parts = [list(frames(path, mark, stop)) for mark, stop in zip(found, stops, strict=True)]
     assert [frame for part in parts for frame in part] == whole
-    assert found[0] == Mark(whole[0].offset, 1)
+    assert found[0] == FrameMark(whole[0].offset, 1)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_file_that_its_writer_never_filled_is_read_as_far_as_it_is(
     """A host that fails may leave zeros behind what it wrote."""
     path = write(tmp_path / "a", FRAMES)
     path.write_bytes(path.read_bytes() + bytes(4096))
-    found: list[Frame] = []
+    found: list[CaptureFrame] = []
     with pytest.raises(CutError, match="ends after 4 frames, the rest is zeros"):
         found.extend(frames(path))
     assert [frame.octets for frame in found] == FRAMES
@@ -210,7 +210,7 @@ def test_compressed_captures_are_captures(
     assert marks(path, 4_000) == found
     assert list(frames(path, found[1])) == plain[found[1].number - 1 :]
     path.write_bytes(octets[: len(octets) // 2])
-    read: list[Frame] = []
+    read: list[CaptureFrame] = []
     with pytest.raises(CaptureError if compress is zstandard.compress else CutError):
         read.extend(frames(path))
     assert read == plain[: len(read)]

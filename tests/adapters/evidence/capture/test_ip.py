@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from stablecast.evidence.capture.ip import (
     MAX_APART_NS,
     MAX_HELD,
-    Packet,
-    Reassembly,
-    Segment,
-    Whole,
+    IpPacket,
+    IpReassembly,
+    TcpSegment,
+    WholePacket,
     parse,
     parse_tcp,
     parse_udp,
@@ -24,7 +24,7 @@ A, B = ("10.0.0.1", 1000), ("10.0.0.2", 2000)
 UDP, OTHER = (datagram(A, B, octets) for octets in (b"payload of some length", b"PAYLOAD OF SOME LENGTH"))
 
 
-def parsed(octets: bytes) -> Packet:
+def parsed(octets: bytes) -> IpPacket:
     packet = parse(octets, len(octets))
     assert packet is not None
     return packet
@@ -53,7 +53,7 @@ def test_what_the_capture_cut_off_is_missing() -> None:
 
 def test_a_segment() -> None:
     found = parse_tcp(parsed(segment(A, B, 7, b"bytes", flags=0x02)))
-    assert found == Segment(A, B, 7, 0x02, b"bytes", 0)
+    assert found == TcpSegment(A, B, 7, 0x02, b"bytes", 0)
     assert found.syn
 
 
@@ -87,7 +87,7 @@ def test_what_is_no_datagram_or_segment_is_none() -> None:
 
 def test_pieces_in_any_order_make_the_datagram() -> None:
     for order in permutations(enumerate(pieces(UDP, 8), 1)):
-        reassembly = Reassembly()
+        reassembly = IpReassembly()
         *first, last = [reassembly.take(parsed(piece), number, 0) for number, piece in order]
         assert first == [None] * len(first)
         assert last is not None
@@ -99,7 +99,7 @@ def test_pieces_in_any_order_make_the_datagram() -> None:
 @given(st.lists(st.integers(0, 3), max_size=8))
 def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
     parts = pieces(UDP, 8)
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     seen: set[int] = set()
     for number in numbers:
         seen.add(number)
@@ -111,11 +111,11 @@ def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
 
 def test_the_first_piece_tells_whose_a_lost_datagram_is() -> None:
     first, second, *_ = (parsed(piece) for piece in pieces(UDP, 8))
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     reassembly.take(second, 1, 0)
     reassembly.take(first, 2, 0)
     assert reassembly.abandon(MAX_HELD) == []
-    assert reassembly.abandon(0) == [Whole(first, (1, 2))]
+    assert reassembly.abandon(0) == [WholePacket(first, (1, 2))]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_first_piece_tells_whose_a_lost_datagram_is() -> None:
 def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], later: bytes, apart_ns: int) -> None:
     """Senders count to 65,536: where pieces are lost, two datagrams were put together to one that nobody sent."""
     before, after = ([attrs.evolve(parsed(piece), ident=7) for piece in pieces(octets, 8)] for octets in (UDP, later))
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     for place in earlier:
         assert reassembly.take(before[place], place, 0) is None
     found = [reassembly.take(piece, 10 + place, apart_ns) for place, piece in enumerate(after)]
@@ -142,7 +142,7 @@ def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], la
 
 def test_so_many_datagrams_are_held_and_no_more() -> None:
     piece = parsed(pieces(UDP, 8)[0])
-    reassembly = Reassembly()
+    reassembly = IpReassembly()
     for number in range(MAX_HELD + 2):
         reassembly.take(attrs.evolve(piece, ident=number), number, 0)
     assert [whole.frames for whole in reassembly.abandon(MAX_HELD)] == [(0,), (1,)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.reports import Summary
+from stablecast.evidence.trace.reports import VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import draw
@@ -40,7 +40,7 @@ def demo(directory: Path) -> list[Path]:
     return [Path(path) for path in json.loads(out)["traces"]]
 
 
-def judge(files: list[Path], master: str) -> Summary:
+def judge(files: list[Path], master: str) -> VerificationSummary:
     """What a judge says of all of it."""
     if master == HERE:
         return verify_paths(files)

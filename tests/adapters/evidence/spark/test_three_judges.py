@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from stablecast.evidence.spark.verification_job import verify_on
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.reports import Summary, Violation
+from stablecast.evidence.trace.reports import TraceViolation, VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim.runner import run as run_world
 from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
@@ -29,7 +29,7 @@ PLANTED = [mutant for mutant in MUTANTS if isinstance(mutant.killer, Worlds) and
 SAMPLE = ("one-more-message-is-acknowledged", "acknowledged-before-it-is-synced")
 
 
-def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[Summary, Summary]:
+def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[VerificationSummary, VerificationSummary]:
     """Both judges about all worlds in one go; each is judged with its own."""
     files = [path for directory in worlds.values() for path in find([directory])]
     return verify_paths(files), verify_on(spark, files).summary
@@ -75,9 +75,9 @@ def test_three_judges_agree_that_what_no_quorum_survived_is_not_promised(spark: 
     assert {text[:2] for text in here.untold} >= {"S2", "S3"}, "they do not say that it is right, either"
 
 
-def firsts(summary: Summary) -> set[tuple[str, int, str]]:
+def firsts(summary: VerificationSummary) -> set[tuple[str, int, str]]:
     """The first record of each file that is blamed, by each rule: what follows in later frames, Spark does not tell."""
-    blamed: dict[Path, list[Violation]] = {}
+    blamed: dict[Path, list[TraceViolation]] = {}
     for one in summary.violations:
         blamed.setdefault(one.path, []).append(one)
     return {

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_plan import PIECE_BYTES
-from stablecast.evidence.spark.record_rows import COLUMNS, Bounds
+from stablecast.evidence.spark.record_rows import COLUMNS, RowBounds
 from stablecast.evidence.spark.trace_source import (
     FORMAT,
     PiecePartition,
@@ -135,7 +135,7 @@ def test_the_format_has_a_name() -> None:
 
 
 def test_what_filters_mean() -> None:
-    bounds = Bounds()
+    bounds = RowBounds()
     for one in (
         GreaterThan(("record",), 5),
         GreaterThanOrEqual(("record",), 3),
@@ -148,7 +148,7 @@ def test_what_filters_mean() -> None:
         IsNull(("role",)),
     ):
         narrow(bounds, one)
-    assert bounds == Bounds({"record": 5}, {"frame": 7}, {"role": ["store", "source"]})
+    assert bounds == RowBounds({"record": 5}, {"frame": 7}, {"role": ["store", "source"]})
 
 
 def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_world: Path, tmp_path: Path) -> None:

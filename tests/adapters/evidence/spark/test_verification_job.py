@@ -17,7 +17,7 @@ from stablecast.evidence.spark.piece_plan import plan
 from stablecast.evidence.spark.verification_job import LIGHT, at_ease, tuned, verify_on
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import render
-from stablecast.evidence.trace.reports import TABLE, FileReport, Summary
+from stablecast.evidence.trace.reports import TABLE, FileReport, VerificationSummary
 from stablecast.evidence.trace.trace_judge import verify_paths
 from tests.adapters.evidence.trace.crossfaults import CROSS_FAULTS, put_world_together, take_world_apart
 from tests.adapters.evidence.trace.test_trace_judge import RECEIVER_CORRUPTIONS, SOURCE_CORRUPTIONS, STORE_CORRUPTIONS
@@ -57,7 +57,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
     return directory, blamed
 
 
-def seen(summary: Summary) -> set[tuple[str, str, int]]:
+def seen(summary: VerificationSummary) -> set[tuple[str, str, int]]:
     """The first record of each file that breaks a rule."""
     first: dict[tuple[str, str], int] = {}
     for one in summary.violations:
@@ -143,7 +143,7 @@ def test_settings_of_the_session_come_back(spark: SparkSession) -> None:
 
 def test_nothing_to_judge_is_clean(spark: SparkSession) -> None:
     outcome = verify_on(spark, [])
-    assert outcome.summary == Summary([], [])
+    assert outcome.summary == VerificationSummary([], [])
     assert outcome.points == []
 
 

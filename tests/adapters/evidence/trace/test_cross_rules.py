@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace.cross_rules import LOSSES, Finding, Told, Witness, at_least, judge_across
+from stablecast.evidence.trace.cross_rules import LOSSES, CrossFinding, Told, Witness, at_least, judge_across
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.trace_judge import verify_paths
@@ -55,13 +55,13 @@ def reader(name: str = "r", *, complete: bool = True) -> Witness:
     return Witness(name, Role.RECEIVER, "r:1", LIFE, complete, 0, 0)
 
 
-def judged(witnesses: list[Witness], **facts: list[Fact]) -> Finding:
+def judged(witnesses: list[Witness], **facts: list[Fact]) -> CrossFinding:
     """Facts by the trace that tells them."""
     told = [Told(trace, trace, 0, one) for trace, some in facts.items() for one in some]
     return judge_across(told, witnesses)
 
 
-def rules(finding: Finding) -> list[tuple[str, str, int]]:
+def rules(finding: CrossFinding) -> list[tuple[str, str, int]]:
     return [(one.rule, one.path, one.number) for one in finding.suspects]
 
 

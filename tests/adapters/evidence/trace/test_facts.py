@@ -34,7 +34,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.sync_tickets import Waiting
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
-from stablecast.evidence.trace.watch import Watch, unjudged
+from stablecast.evidence.trace.watch import RecordWatch, unjudged
 from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, receiver, source, store
 
 TICK = Tick()
@@ -45,7 +45,7 @@ Row = tuple[str, int, str, int, int]
 def told(machine: Endpoint, *records: tuple[Input, Iterable[Effect]], fresh: bool = False) -> list[Row]:
     """Kind, life, peer and range of each fact."""
     book = Book()
-    watch = Watch([], gatherer(machine, book, fresh=fresh), book, unjudged)
+    watch = RecordWatch([], gatherer(machine, book, fresh=fresh), book, unjudged)
     watch.judge([(number, number, event, [*effects]) for number, (event, effects) in enumerate(records)])
     return [(one.kind, one.life, one.peer, one.first, one.last) for one in book.facts]
 

@@ -7,9 +7,9 @@ import pytest
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.trace.tools.command import run_analyze, run_diff, run_dump, run_prune, run_why
-from stablecast.evidence.trace.tools.prune import Window
-from stablecast.evidence.trace.tools.records import Wanted
-from stablecast.evidence.trace.tools.travel_prompt import Session
+from stablecast.evidence.trace.tools.prune import PruneWindow
+from stablecast.evidence.trace.tools.records import RecordFilter
+from stablecast.evidence.trace.tools.travel_prompt import TravelSession
 from stablecast.evidence.whatif.recording import recordings
 from tests.adapters.evidence.trace.traced import put_together, take_apart
 
@@ -20,16 +20,16 @@ def nothing(_: object) -> None:
 
 def travel(path: Path) -> None:
     """Open it, and look at each record: opening alone reads the index."""
-    for trace in Session.open([path]).traces:
+    for trace in TravelSession.open([path]).traces:
         for number in range(trace.first, trace.count):
             trace.record(number)
 
 
 TOOLS: dict[str, Callable[[Path], object]] = {
-    "dump": lambda path: run_dump([path], Wanted(), False, nothing),
+    "dump": lambda path: run_dump([path], RecordFilter(), False, nothing),
     "diff": lambda path: run_diff(path, path, False, False, nothing),
     "analyze": lambda path: run_analyze([path], False, nothing),
-    "prune": lambda path: run_prune([path], path.parent / "pruned", Window(), False, nothing),
+    "prune": lambda path: run_prune([path], path.parent / "pruned", PruneWindow(), False, nothing),
     "why": lambda path: run_why([path], 5, nothing),
     "open": travel,
     "whatif": lambda path: recordings([path]),

@@ -13,24 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from stablecast.evidence.capture.decoder import SKEW_NS, Packet, packets
+from stablecast.evidence.capture.decoder import SKEW_NS, CapturePacket, packets
 from stablecast.evidence.capture.errors import CaptureError, CutError
 from stablecast.evidence.capture.files import watched
-from stablecast.evidence.capture.judge.findings import Finding, Findings, Standing
-from stablecast.evidence.capture.judge.form_rule import Forms
+from stablecast.evidence.capture.judge.findings import CaptureFinding, CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.form_rule import FormRule
 from stablecast.evidence.capture.judge.multicast_rules import JITTER_NS, Multicast
 from stablecast.evidence.capture.judge.persistence_rules import Persistence
-from stablecast.evidence.capture.judge.statements import DATAGRAMS, Datagram, Gap, Reader
-from stablecast.evidence.capture.ports import Kind
+from stablecast.evidence.capture.judge.statements import DATAGRAMS, MissingBytes, StatedDatagram, StatementReader
+from stablecast.evidence.capture.ports import TrafficKind
 from stablecast.evidence.capture.traffic_survey import survey
 
-__all__ = ["Finding", "Findings", "Standing", "judge", "judged"]
+__all__ = ["CaptureFinding", "CaptureFindings", "RuleStanding", "judge", "judged"]
 
 Watch = Callable[[str, int], None]
 """Hears now and then what is done, "survey" or "judge", and how many bytes of the file were read for it."""
 
 
-def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings | str:
+def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> CaptureFindings | str:
     """See `judge`; what is wrong with a file that cannot be judged is a sentence."""
     try:
         return judge(path, told, watch)
@@ -38,7 +38,7 @@ def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> 
         return str(error)
 
 
-def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> Findings:
+def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> CaptureFindings:
     """Judges a capture. If it was cut, its whole frames are judged, and the findings say so.
 
     Args:
@@ -50,7 +50,7 @@ def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> F
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
     """
     watches = [partial(watch, what) if watch else None for what in ("survey", "judge")]
-    plan, judges = survey(path, told, watches[0]), _Judges(Findings())
+    plan, judges = survey(path, told, watches[0]), _Judges(CaptureFindings())
     try:
         for packet in watched(packets(path, plan, brief=True), watches[1]):
             judges.take(packet)
@@ -68,17 +68,17 @@ LATENESS: Final = 100
 class _Judges:
     """Those of all rules. Where times go back another capture begins, or the clock was set."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: CaptureFindings) -> None:
         self.findings = findings
-        self._forms = Forms(findings)
+        self._forms = FormRule(findings)
         self._last_ns, self._back, self._forth, self._late, self._count = 0, 0, 0, 0, 0
         self._begin()
 
     def _begin(self) -> None:
-        self._reader, self._now_ns = Reader(), 0
+        self._reader, self._now_ns = StatementReader(), 0
         self._persistence, self._multicast = Persistence(self.findings), Multicast(self.findings)
 
-    def take(self, packet: Packet) -> None:
+    def take(self, packet: CapturePacket) -> None:
         """The next packet."""
         self._back += packet.time_ns < self._last_ns
         self._forth += packet.time_ns > self._last_ns
@@ -93,12 +93,12 @@ class _Judges:
             return
         self._forms.take(packet)
         for statement in self._reader.read(packet):
-            if isinstance(statement, Datagram):
+            if isinstance(statement, StatedDatagram):
                 self._multicast.take(statement)
                 continue
-            if isinstance(statement, Gap) and packet.kind in DATAGRAMS:
+            if isinstance(statement, MissingBytes) and packet.kind in DATAGRAMS:
                 self._multicast.miss(statement.at.ends)
-            if not isinstance(statement, Gap) or packet.kind is not Kind.LBTRM:
+            if not isinstance(statement, MissingBytes) or packet.kind is not TrafficKind.LBTRM:
                 self._persistence.take(statement)
 
     def close(self) -> None:

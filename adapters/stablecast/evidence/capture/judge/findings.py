@@ -15,7 +15,7 @@ MAX_FINDINGS: Final = 100
 """Findings that are kept of one rule, one endpoint and one verdict: many doubts do not hide what is broken."""
 
 
-class Standing(IntEnum):
+class RuleStanding(IntEnum):
     """How a rule stands, the graver the higher."""
 
     FINE = 0
@@ -29,14 +29,14 @@ class Standing(IntEnum):
 
 
 @attrs.frozen
-class Finding:
+class CaptureFinding:
     """Why a rule does not stand as fine: `frame` is the packet that shows it, 0 for the end of the capture.
 
     `time_ns` is when it was seen, nanoseconds since 1970.
     """
 
     rule: str
-    standing: Standing
+    standing: RuleStanding
     whose: str
     frame: int
     text: str
@@ -48,7 +48,7 @@ class Finding:
 
 
 @attrs.define
-class Findings:
+class CaptureFindings:
     """All that was found. `asked` counts how often a rule could be applied to somebody.
 
     `timeline` is how far everybody was, `now_ns` the time of the packet at work. `ours` counts packets that could be
@@ -57,10 +57,10 @@ class Findings:
 
     now_ns: int = 0
     timeline: Timeline = attrs.field(factory=Timeline)
-    found: list[Finding] = attrs.field(factory=list)
+    found: list[CaptureFinding] = attrs.field(factory=list)
     asked: dict[tuple[str, str], int] = attrs.field(factory=dict)
-    standings: dict[tuple[str, str], Standing] = attrs.field(factory=dict)
-    listed: dict[tuple[str, str, Standing], int] = attrs.field(factory=dict)
+    standings: dict[tuple[str, str], RuleStanding] = attrs.field(factory=dict)
+    listed: dict[tuple[str, str, RuleStanding], int] = attrs.field(factory=dict)
     ours: int = 0
     strange: int = 0
     cut: str = ""
@@ -69,24 +69,24 @@ class Findings:
         """The rule was applied so often, and holds."""
         key = rule, whose
         self.asked[key] = self.asked.get(key, 0) + times
-        self.standings.setdefault(key, Standing.FINE)
+        self.standings.setdefault(key, RuleStanding.FINE)
 
     def broken(self, rule: str, whose: str, frame: int, text: str) -> None:
         """No possible state explains this packet."""
-        self._note(Finding(rule, Standing.BROKEN, whose, frame, text, self.now_ns))
+        self._note(CaptureFinding(rule, RuleStanding.BROKEN, whose, frame, text, self.now_ns))
 
     def cannot_tell(self, rule: str, whose: str, frame: int, text: str) -> None:
         """Some possible states explain it, others do not."""
-        self._note(Finding(rule, Standing.CANNOT_TELL, whose, frame, text, self.now_ns))
+        self._note(CaptureFinding(rule, RuleStanding.CANNOT_TELL, whose, frame, text, self.now_ns))
 
-    def note(self, rule: str, standing: Standing, whose: str, at: tuple[int, int], text: str) -> None:
+    def note(self, rule: str, standing: RuleStanding, whose: str, at: tuple[int, int], text: str) -> None:
         """What turns out later: `at` is the frame and the time of what it is about."""
-        self._note(Finding(rule, standing, whose, at[0], text, at[1]))
+        self._note(CaptureFinding(rule, standing, whose, at[0], text, at[1]))
 
-    def _note(self, finding: Finding) -> None:
+    def _note(self, finding: CaptureFinding) -> None:
         key = finding.rule, finding.whose
         self.asked[key] = self.asked.get(key, 0) + 1
-        self.standings[key] = max(self.standings.get(key, Standing.FINE), finding.standing)
+        self.standings[key] = max(self.standings.get(key, RuleStanding.FINE), finding.standing)
         kind = *key, finding.standing
         self.listed[kind] = self.listed.get(kind, 0) + 1
         if self.listed[kind] <= MAX_FINDINGS:
@@ -94,21 +94,21 @@ class Findings:
 
     def doubt(self, why: str) -> None:
         """Whatever breaks a rule may be explained by `why`."""
-        broken = Standing.BROKEN
+        broken = RuleStanding.BROKEN
         self.found = [
-            attrs.evolve(one, standing=Standing.CANNOT_TELL, text=f"{one.text}, {why}")
+            attrs.evolve(one, standing=RuleStanding.CANNOT_TELL, text=f"{one.text}, {why}")
             if one.standing is broken
             else one
             for one in self.found
         ]
-        self.standings = {key: min(standing, Standing.CANNOT_TELL) for key, standing in self.standings.items()}
+        self.standings = {key: min(standing, RuleStanding.CANNOT_TELL) for key, standing in self.standings.items()}
 
     def counts(self) -> dict[str, int]:
         """How many pairs of a rule and an endpoint have each verdict."""
         standings = [*self.standings.values()]
-        return {standing.text: standings.count(standing) for standing in reversed(Standing)}
+        return {standing.text: standings.count(standing) for standing in reversed(RuleStanding)}
 
     @property
-    def gravest(self) -> Standing:
+    def gravest(self) -> RuleStanding:
         """Of all."""
-        return max(self.standings.values(), default=Standing.FINE)
+        return max(self.standings.values(), default=RuleStanding.FINE)

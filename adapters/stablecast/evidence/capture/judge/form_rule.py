@@ -8,11 +8,11 @@ from typing import Final
 
 import attrs
 
-from stablecast.evidence.capture.decoder import Packet
+from stablecast.evidence.capture.decoder import CapturePacket
 from stablecast.evidence.capture.ip import endpoint_text
-from stablecast.evidence.capture.judge.findings import Findings, Standing
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
 from stablecast.evidence.capture.judge.statements import Ends
-from stablecast.evidence.capture.verdicts import Verdict
+from stablecast.evidence.capture.verdicts import FrameVerdict
 
 MAX_SENDERS: Final = 1 << 16
 """Directions that are remembered."""
@@ -23,7 +23,7 @@ PROOF: Final = 2
 
 
 @attrs.define
-class Sender:
+class PacketSender:
     """A direction: how many packets could be read, how many not, and the first of those. `torn`: bytes are missing."""
 
     read: int = 0
@@ -33,24 +33,24 @@ class Sender:
 
 
 @attrs.define
-class Forms:
+class FormRule:
     """All senders."""
 
-    findings: Findings
-    senders: dict[Ends, Sender] = attrs.field(factory=dict)
+    findings: CaptureFindings
+    senders: dict[Ends, PacketSender] = attrs.field(factory=dict)
 
-    def take(self, packet: Packet) -> None:
+    def take(self, packet: CapturePacket) -> None:
         """The next packet of the capture."""
         if packet.source is None or packet.target is None or not packet.number:
             return
-        if packet.verdict is Verdict.DAMAGED:
+        if packet.verdict is FrameVerdict.DAMAGED:
             text = "a checksum is wrong: damaged on its way, or by who captured it, and nobody takes it"
             self.findings.cannot_tell("W1", endpoint_text(packet.source), packet.number, text)
             return
         sender = self._sender((packet.source, packet.target))
-        if packet.lost or any(problem.verdict is Verdict.INCOMPLETE for problem in packet.problems):
+        if packet.lost or any(problem.verdict is FrameVerdict.INCOMPLETE for problem in packet.problems):
             sender.torn = True
-        wrong = [problem.text for problem in packet.problems if problem.verdict is Verdict.MALFORMED]
+        wrong = [problem.text for problem in packet.problems if problem.verdict is FrameVerdict.MALFORMED]
         if wrong:
             self.findings.strange += 1
             sender.malformed += 1
@@ -60,10 +60,10 @@ class Forms:
             self.findings.ours += 1
             sender.read += 1
 
-    def _sender(self, ends: Ends) -> Sender:
+    def _sender(self, ends: Ends) -> PacketSender:
         if ends not in self.senders and len(self.senders) >= MAX_SENDERS:
             self._close(next(iter(self.senders)))
-        return self.senders.setdefault(ends, Sender())
+        return self.senders.setdefault(ends, PacketSender())
 
     def close(self) -> None:
         """The capture ends."""
@@ -75,5 +75,5 @@ class Forms:
         ours = sender.read >= max(PROOF, sender.malformed)
         if sender.read:
             for frame, time_ns, text in sender.faults:
-                standing = Standing.BROKEN if ours else Standing.CANNOT_TELL
+                standing = RuleStanding.BROKEN if ours else RuleStanding.CANNOT_TELL
                 self.findings.note("W1", standing, endpoint_text(ends[0]), (frame, time_ns), text)

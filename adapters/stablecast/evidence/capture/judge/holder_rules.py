@@ -10,7 +10,7 @@ import attrs
 
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.core.protocol.messages import Address, Incarnation, Pace, Registered, Role
-from stablecast.evidence.capture.judge.findings import Findings
+from stablecast.evidence.capture.judge.findings import CaptureFindings
 from stablecast.evidence.capture.judge.statements import At
 
 ALIVE_NS: Final = 2 * SECOND
@@ -36,10 +36,10 @@ class Holder:
 
 
 @attrs.define
-class Holders:
+class RegIdHolders:
     """By store and RegID, the one who holds it last."""
 
-    findings: Findings
+    findings: CaptureFindings
     grants: dict[tuple[Address, int], list[Holder]] = attrs.field(factory=dict)
 
     def grant(self, at: At, store: Address, reply_to: Address, granted: Registered, low: int) -> None:

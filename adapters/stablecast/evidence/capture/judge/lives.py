@@ -13,7 +13,7 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.protocol.messages import Incarnation, SourceInfo
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.judge.findings import Standing
+from stablecast.evidence.capture.judge.findings import RuleStanding
 from stablecast.evidence.capture.judge.statements import At, Ends
 
 RETENTION_BYTES: Final = 24 << 20
@@ -21,7 +21,7 @@ RETENTION_BYTES: Final = 24 << 20
 
 
 @attrs.define
-class Life:
+class CapturedLife:
     """One life.
 
     Attributes:
@@ -90,15 +90,15 @@ class Life:
         """Something that was said there is missing: an acknowledgement, if this is where they arrive."""
         self.doubted |= ends[1] in self.answers or not self.answers
 
-    def stable(self, first: int, stop: int) -> Standing:
+    def stable(self, first: int, stop: int) -> RuleStanding:
         """Whether these are stable by every rule (fine), one of them by none (broken), or one by some (cannot tell)."""
         edges = {edge for held in self.acked.values() for bounds in held for edge in bounds if first < edge < stop}
-        return max((self._stable(number) for number in (first, *sorted(edges))), default=Standing.FINE)
+        return max((self._stable(number) for number in (first, *sorted(edges))), default=RuleStanding.FINE)
 
-    def _stable(self, number: int) -> Standing:
+    def _stable(self, number: int) -> RuleStanding:
         sure = {store for store, held in self.acked.items() if number in held}
         if self.groups and all(stores <= sure for stores in self.groups.values()):
-            return Standing.FINE
+            return RuleStanding.FINE
         unheard = {store for stores in self.groups.values() for store in stores if store not in self.acked}
         unheard |= self.parted
         possible = (
@@ -106,7 +106,7 @@ class Life:
             or not self.groups
             or any(len(stores & (sure | unheard)) > self._size(group) // 2 for group, stores in self.groups.items())
         )
-        return Standing.CANNOT_TELL if possible else Standing.BROKEN
+        return RuleStanding.CANNOT_TELL if possible else RuleStanding.BROKEN
 
     def spoken_since(self, time_ns: int) -> bool:
         """Whether every store has acknowledged something later: what it said last may be missing without a trace."""

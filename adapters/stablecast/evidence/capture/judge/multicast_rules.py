@@ -14,8 +14,8 @@ from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
 from stablecast.core.machine.units import MILLISECOND, SECOND
 from stablecast.evidence.capture.ip import Endpoint
-from stablecast.evidence.capture.judge.findings import Findings, Standing
-from stablecast.evidence.capture.judge.statements import At, Datagram, Ends, Reliable, is_repair
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.statements import At, Ends, Reliable, StatedDatagram, is_repair
 from stablecast.evidence.capture.ports import TransportKey
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtrm, lbtru
@@ -56,7 +56,7 @@ MAX_ACCUSED: Final = 1 << 10
 
 
 @attrs.define
-class Shot:
+class SentDatagram:
     """A datagram: when it was sent again last, None: never. `awaited`: asked for since it was answered last."""
 
     again_ns: int | None = None
@@ -64,7 +64,7 @@ class Shot:
 
 
 @attrs.define
-class Asked:
+class OpenNak:
     """NAKs for a number that have no answer: where the first one is, when it and the last one came, how often."""
 
     frame: int
@@ -74,7 +74,7 @@ class Asked:
 
 
 @attrs.define
-class Session:
+class DatagramSession:
     """One session.
 
     `unseen`: numbers that were sent and are not in the capture; `ended_ns`: when it was heard last; `told_ns`: when it
@@ -84,14 +84,14 @@ class Session:
     """
 
     name: str
-    findings: Findings
+    findings: CaptureFindings
     newest: int | None = None
     trail: int = 0
     ended_ns: int | None = None
     told_ns: int = 0
-    shots: dict[int, Shot] = attrs.field(factory=dict)
+    shots: dict[int, SentDatagram] = attrs.field(factory=dict)
     unseen: RangeSet = attrs.field(factory=RangeSet)
-    asked: dict[int, Asked] = attrs.field(factory=dict)
+    asked: dict[int, OpenNak] = attrs.field(factory=dict)
     early: dict[int, At] = attrs.field(factory=dict)
     at_least_ns: int = 0
     at_most_ns: int | None = None
@@ -142,9 +142,9 @@ class Session:
                 self.findings.cannot_tell("M5", self.name, 0, text)
         for rule, _, frame, time_ns, text in self.accused:
             standing, doubt = (
-                (Standing.CANNOT_TELL, ": the capture misses some of the session")
+                (RuleStanding.CANNOT_TELL, ": the capture misses some of the session")
                 if self.lossy
-                else (Standing.BROKEN, "")
+                else (RuleStanding.BROKEN, "")
             )
             self.findings.note(rule, standing, self.name, (frame, time_ns), text + doubt)
 
@@ -179,7 +179,7 @@ class Session:
     def _seen(self, number: int) -> None:
         if self.unseen.remove(number, number + 1):
             self.findings.fine("M5", self.name)
-        self.shots.setdefault(number, Shot())
+        self.shots.setdefault(number, SentDatagram())
         if len(self.shots) > MAX_NUMBERS:
             del self.shots[next(iter(self.shots))]
 
@@ -260,7 +260,7 @@ class Session:
             return
         asked = self.asked.get(number)
         if asked is None and len(self.asked) < MAX_NUMBERS:
-            self.asked[number] = Asked(at.frame, at.time_ns, at.time_ns)
+            self.asked[number] = OpenNak(at.frame, at.time_ns, at.time_ns)
         elif asked is not None and at.time_ns - asked.last_ns > REPEAT_NS:
             asked.times, asked.last_ns = asked.times + 1, at.time_ns
 
@@ -272,14 +272,14 @@ class Session:
                 del self.asked[number]
                 self._left_alone(number, asked)
 
-    def _left_alone(self, number: int, asked: Asked) -> None:
+    def _left_alone(self, number: int, asked: OpenNak) -> None:
         text = f"a NAK for datagram {number} has no answer"
         if asked.times > 1:
             self._accuse("M2", number, asked.frame, asked.first_ns, f"{text}, nor have {asked.times - 1} more")
         else:
             self.findings.cannot_tell("M2", self.name, asked.frame, f"{text}, and nobody asks again")
 
-    def _unanswered(self, number: int, asked: Asked, now_ns: int) -> None:
+    def _unanswered(self, number: int, asked: OpenNak, now_ns: int) -> None:
         """M4: the source says nothing any more. Who asks once may be at the end of what was captured of them both."""
         text = f"a receiver asks for datagram {number}, and the source is not heard any more"
         if self.ended_ns is not None and asked.times > 1 and now_ns - asked.first_ns > ANSWER_NS:
@@ -311,12 +311,12 @@ def _name(session: TransportKey, client: Endpoint | None) -> str:
 class Multicast:
     """All sessions of a capture."""
 
-    findings: Findings
-    sessions: dict[tuple[TransportKey, Endpoint | None], Session] = attrs.field(factory=dict)
+    findings: CaptureFindings
+    sessions: dict[tuple[TransportKey, Endpoint | None], DatagramSession] = attrs.field(factory=dict)
     now_ns: int = 0
     recent: dict[tuple[Ends, Reliable], int] = attrs.field(factory=dict)
 
-    def take(self, datagram: Datagram) -> None:
+    def take(self, datagram: StatedDatagram) -> None:
         """The next datagram."""
         if self._copied(datagram):
             return
@@ -325,7 +325,7 @@ class Multicast:
         if key not in self.sessions:
             if len(self.sessions) >= MAX_SESSIONS:
                 self.sessions.pop(next(iter(self.sessions))).close(self.now_ns)
-            self.sessions[key] = Session(_name(*key), self.findings)
+            self.sessions[key] = DatagramSession(_name(*key), self.findings)
         self.sessions[key].take(datagram.at, datagram.packet)
 
     def _resume(self, now_ns: int) -> None:
@@ -340,7 +340,7 @@ class Multicast:
         for ((address, _, _), _), session in self.sessions.items():
             session.lossy |= address in (ends[0][0], ends[1][0])
 
-    def _copied(self, datagram: Datagram) -> bool:
+    def _copied(self, datagram: StatedDatagram) -> bool:
         """Whether it is in the capture twice."""
         key = datagram.at.ends, datagram.packet
         before = self.recent.pop(key, None)

@@ -28,11 +28,20 @@ from stablecast.core.protocol.messages import (
 )
 from stablecast.evidence.capture.decoder import SKEW_NS
 from stablecast.evidence.capture.ip import endpoint_text
-from stablecast.evidence.capture.judge.findings import Findings, Standing
-from stablecast.evidence.capture.judge.holder_rules import Holders
-from stablecast.evidence.capture.judge.lives import Life
-from stablecast.evidence.capture.judge.release_rule import Release, Releases
-from stablecast.evidence.capture.judge.statements import Again, At, Ends, Gap, Opened, Said, Sent, Statement
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.holder_rules import RegIdHolders
+from stablecast.evidence.capture.judge.lives import CapturedLife
+from stablecast.evidence.capture.judge.release_rule import CopyRelease, Releases
+from stablecast.evidence.capture.judge.statements import (
+    At,
+    Ends,
+    MissingBytes,
+    NewConnection,
+    RepeatedRun,
+    SentRun,
+    StatedMessage,
+    Statement,
+)
 
 MAX_KNOWN: Final = 1 << 16
 """Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are forgotten for new ones."""
@@ -55,7 +64,7 @@ class Claim:
     rule: str
     whose: str
     at: At
-    life: Life
+    life: CapturedLife
     number: int
     proved: bool = False
 
@@ -80,8 +89,8 @@ class Persistence:
         releases: What sources do not keep any more, and was not stable yet.
     """
 
-    findings: Findings
-    lives: dict[Incarnation, Life] = attrs.field(factory=dict)
+    findings: CaptureFindings
+    lives: dict[Incarnation, CapturedLife] = attrs.field(factory=dict)
     stores: dict[tuple[Incarnation, int], Address] = attrs.field(factory=dict)
     processes: dict[Ends, Address] = attrs.field(factory=dict)
     following: dict[tuple[Ends, Incarnation], int] = attrs.field(factory=dict)
@@ -93,21 +102,23 @@ class Persistence:
     unproved: dict[Incarnation, list[Claim]] = attrs.field(factory=dict)
     taken: int = 0
     releases: Releases = attrs.field(default=attrs.Factory(lambda self: Releases(self.findings), takes_self=True))
-    holders: Holders = attrs.field(default=attrs.Factory(lambda self: Holders(self.findings), takes_self=True))
+    holders: RegIdHolders = attrs.field(
+        default=attrs.Factory(lambda self: RegIdHolders(self.findings), takes_self=True)
+    )
 
     def take(self, statement: Statement) -> None:
         """The next one."""
         match statement:
-            case Sent():
+            case SentRun():
                 self._on_sent(statement)
-            case Again():
+            case RepeatedRun():
                 life = self._life(statement.life)
                 life.reach(life.extended(statement.wire_number) + statement.count - 1)
-            case Opened(at=at):
+            case NewConnection(at=at):
                 self._begin(at.ends)
-            case Gap(at=at):
+            case MissingBytes(at=at):
                 self._on_gap(at.ends)
-            case Said(at=at, message=message):
+            case StatedMessage(at=at, message=message):
                 self._on_said(at, message)
         self._settle(statement.at.time_ns)
         self.releases.settle(statement.at.time_ns - SKEW_NS)
@@ -125,13 +136,13 @@ class Persistence:
         self._settle(None)
         self.releases.close(now_ns)
 
-    def _life(self, incarnation: Incarnation) -> Life:
+    def _life(self, incarnation: Incarnation) -> CapturedLife:
         life = self.lives.get(incarnation)
         if life is None:
-            life = self.lives[incarnation] = Life(incarnation)
+            life = self.lives[incarnation] = CapturedLife(incarnation)
         return life
 
-    def _on_sent(self, sent: Sent) -> None:
+    def _on_sent(self, sent: SentRun) -> None:
         life, key = self._life(sent.life), (sent.at.ends, sent.life)
         number, whose = life.extended(sent.wire_number), endpoint_text(sent.at.ends[0])
         last = number + sent.count - 1
@@ -151,7 +162,7 @@ class Persistence:
         life.first = number if life.first is None else life.first
         life.reach(last)
 
-    def _reuse(self, sent: Sent, whose: str, first: int, last: int) -> None:
+    def _reuse(self, sent: SentRun, whose: str, first: int, last: int) -> None:
         """S2: no older life of this source has this number stable."""
         for key in self.granted.get(sent.life, ()):
             lives = self.kin.get(key, [])
@@ -163,7 +174,7 @@ class Persistence:
                 if not had:
                     self.findings.fine("S2", whose, sent.count)
                     continue
-                sure = [number for number in had if one.stable(number, number + 1) is Standing.FINE]
+                sure = [number for number in had if one.stable(number, number + 1) is RuleStanding.FINE]
                 text = f"life {sent.life:#x} sends number {min(sure or had)}, which life {older:#x} had"
                 if sure:
                     self.findings.broken("S2", whose, sent.at.frame, f"{text} acknowledged by all stores")
@@ -265,9 +276,9 @@ class Persistence:
         life = self._life(info.incarnation)
         low = life.extended(info.low)
         if life.first is not None and low > life.first:
-            self.releases.take(Release(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
+            self.releases.take(CopyRelease(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
 
-    def _claim(self, rule: str, whose: str, at: At, life: Life, number: int) -> None:
+    def _claim(self, rule: str, whose: str, at: At, life: CapturedLife, number: int) -> None:
         if life.newest is not None and number <= life.newest:
             self.findings.fine(rule, whose)
         elif number > self.claimed.get((rule, whose, life.incarnation), number - 1):

@@ -7,8 +7,8 @@ later, when what is captured in another order is there, and in the end, when it 
 import attrs
 
 from stablecast.core.protocol.messages import Address
-from stablecast.evidence.capture.judge.findings import Findings, Standing
-from stablecast.evidence.capture.judge.lives import RETENTION_BYTES, Life
+from stablecast.evidence.capture.judge.findings import CaptureFindings, RuleStanding
+from stablecast.evidence.capture.judge.lives import RETENTION_BYTES, CapturedLife
 from stablecast.evidence.capture.judge.statements import At
 
 MAX_WAITING = 1 << 12
@@ -16,12 +16,12 @@ MAX_WAITING = 1 << 12
 
 
 @attrs.frozen
-class Release:
+class CopyRelease:
     """Numbers from `first` to below `stop` are not kept any more, says `whose`."""
 
     whose: Address
     at: At
-    life: Life
+    life: CapturedLife
     first: int
     stop: int
     payload: int
@@ -36,13 +36,13 @@ class Release:
 class Releases:
     """Those that were not stable when they came: `late` may be soon, `early` not even a second later."""
 
-    findings: Findings
-    late: list[Release] = attrs.field(factory=list)
-    early: list[Release] = attrs.field(factory=list)
+    findings: CaptureFindings
+    late: list[CopyRelease] = attrs.field(factory=list)
+    early: list[CopyRelease] = attrs.field(factory=list)
 
-    def take(self, release: Release) -> None:
+    def take(self, release: CopyRelease) -> None:
         """The next one."""
-        if release.life.stable(release.first, release.stop) is Standing.FINE:
+        if release.life.stable(release.first, release.stop) is RuleStanding.FINE:
             self.findings.fine("C1", release.whose)
         elif len(self.late) + len(self.early) < MAX_WAITING:
             self.late.append(release)
@@ -51,7 +51,7 @@ class Releases:
         """What came before has all the acknowledgements that it had."""
         while self.late and self.late[0].at.time_ns < before_ns:
             release = self.late.pop(0)
-            if release.life.stable(release.first, release.stop) is Standing.BROKEN:
+            if release.life.stable(release.first, release.stop) is RuleStanding.BROKEN:
                 self.early.append(release)
             else:
                 self._doubt(release)
@@ -66,9 +66,9 @@ class Releases:
             else:
                 text = f"{release.text}, and too few stores have acknowledged them"
                 at = release.at.frame, release.at.time_ns
-                self.findings.note("C1", Standing.BROKEN, release.whose, at, text)
+                self.findings.note("C1", RuleStanding.BROKEN, release.whose, at, text)
 
-    def _doubt(self, release: Release) -> None:
+    def _doubt(self, release: CopyRelease) -> None:
         text = f"{release.text}, and not all stores have acknowledged them"
         at = release.at.frame, release.at.time_ns
-        self.findings.note("C1", Standing.CANNOT_TELL, release.whose, at, text)
+        self.findings.note("C1", RuleStanding.CANNOT_TELL, release.whose, at, text)

@@ -12,7 +12,7 @@ MAX_POINTS: Final = 400
 
 
 @attrs.define
-class Line:
+class TimelineLine:
     """One line. Of so many (`step`) that come one is kept; `last` is the newest."""
 
     points: list[tuple[int, int]] = attrs.field(factory=list)
@@ -39,7 +39,9 @@ class Line:
 class Timeline:
     """All lines, by role, endpoint, what the numbers are, and the life that they are of."""
 
-    lines: dict[tuple[str, Address, str, Incarnation], Line] = attrs.field(factory=lambda: defaultdict(Line))
+    lines: dict[tuple[str, Address, str, Incarnation], TimelineLine] = attrs.field(
+        factory=lambda: defaultdict(TimelineLine)
+    )
 
     def add(self, who: tuple[str, Address], kind: str, life: Incarnation, time_ns: int, number: int) -> None:
         """Somebody is at a number."""

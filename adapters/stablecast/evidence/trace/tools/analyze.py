@@ -13,7 +13,7 @@ import attrs
 
 from stablecast.core.machine.units import MICROSECOND, SECOND
 from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.tools.records import Record, read
+from stablecast.evidence.trace.tools.records import TraceRecord, read
 from stablecast.text import plural
 
 STABLE: Final = 1
@@ -91,7 +91,7 @@ class Analysis:
     latencies: dict[str, Latency] = attrs.field(factory=dict)
     tickets: dict[int, tuple[int, int]] = attrs.field(factory=dict)
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TraceRecord) -> None:
         """One more record."""
         if not self.records:
             self.began = record.time

@@ -14,9 +14,9 @@ from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.facts import Book, StoreFacts, gatherer
 from stablecast.evidence.trace.file_names import find, traces_of
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.tools.mentions import Mentions
-from stablecast.evidence.trace.watch import Watch, unjudged
+from stablecast.evidence.trace.watch import RecordWatch, unjudged
 
 STEPS: Final = {
     "sent": "sent",
@@ -34,7 +34,7 @@ STEPS: Final = {
 
 
 @attrs.frozen
-class Step:
+class MessageStep:
     """One thing that happened to the message. `time` is the endpoint's own clock, ns."""
 
     kind: str
@@ -72,7 +72,7 @@ class _Noting(Book):
             self.steps.append((kind, self.record, self.time, life, peer))
 
 
-def why(paths: Iterable[Path], number: int) -> list[Step]:
+def why(paths: Iterable[Path], number: int) -> list[MessageStep]:
     """What traces tell of the message with this sequence number, of every life that sent one. Raises TraceError."""
     if number < 0:
         return []
@@ -81,7 +81,7 @@ def why(paths: Iterable[Path], number: int) -> list[Step]:
     return sorted(steps, key=lambda step: (step.life, order.index(step.kind), step.time))
 
 
-def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
+def _of_trace(parts: list[Path], number: int) -> Iterator[MessageStep]:
     """Frames are read until the first record that is to tell it, and decoded where they may tell something new."""
     mentions, seen = Mentions(number), set[tuple[str, Incarnation, str]]()
     begin, waits = None, False
@@ -95,20 +95,20 @@ def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
             waits = _gather(frame, noting, fresh=before is None)
             role, endpoint = frame.owner
             for kind, record, time, life, peer in noting.steps:
-                yield Step(kind, role, endpoint, record, time, life, peer, path)
+                yield MessageStep(kind, role, endpoint, record, time, life, peer, path)
 
 
-def _consumed_anew(mentions: Mentions, frame: Frame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
+def _consumed_anew(mentions: Mentions, frame: TraceFrame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
     """Whether somebody says that he consumed it, of whom nothing was seen."""
     tails = {(life, peer.rpartition("/")[2]) if kind == "heard" else (life, peer) for kind, life, peer in seen}
     return any(one not in tails for one in mentions.acks_in(frame))
 
 
-def _gather(frame: Frame, book: _Noting, *, fresh: bool) -> bool:
+def _gather(frame: TraceFrame, book: _Noting, *, fresh: bool) -> bool:
     """The facts of a frame, without judging it. Returns whether the message waits for the disk. Raises SchemaError."""
     role = frame.head.role
     facts = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
-    watch = Watch([], facts, book, unjudged)
+    watch = RecordWatch([], facts, book, unjudged)
     book.begun = True
     for line in frame.records:
         effects = decode_effects(role, line["out"])

@@ -7,8 +7,8 @@ from pathlib import Path
 from stablecast.evidence.trace.tools import prune as pruning
 from stablecast.evidence.trace.tools.analyze import analyze
 from stablecast.evidence.trace.tools.diff import diff
-from stablecast.evidence.trace.tools.records import Record, Wanted, read, sentence
-from stablecast.evidence.trace.tools.travel_prompt import Session, story
+from stablecast.evidence.trace.tools.records import RecordFilter, TraceRecord, read, sentence
+from stablecast.evidence.trace.tools.travel_prompt import TravelSession, story
 from stablecast.text import plural
 
 Say = Callable[[object], None]
@@ -18,7 +18,7 @@ DIFFERENT, WRONG = 1, 1
 PROMPT = "> "
 
 
-def run_dump(paths: list[Path], wanted: Wanted, as_json: bool, say: Say) -> int:
+def run_dump(paths: list[Path], wanted: RecordFilter, as_json: bool, say: Say) -> int:
     """Print records. Raises TraceError."""
     for records in read(paths):
         for record in records:
@@ -27,7 +27,7 @@ def run_dump(paths: list[Path], wanted: Wanted, as_json: bool, say: Say) -> int:
     return 0
 
 
-def _print(record: Record, as_json: bool, say: Say) -> None:
+def _print(record: TraceRecord, as_json: bool, say: Say) -> None:
     if as_json:
         say(record.as_json())
         return
@@ -64,7 +64,7 @@ def run_analyze(paths: list[Path], as_json: bool, say: Say) -> int:
     return 0
 
 
-def run_prune(paths: list[Path], target: Path, window: pruning.Window, as_json: bool, say: Say) -> int:
+def run_prune(paths: list[Path], target: Path, window: pruning.PruneWindow, as_json: bool, say: Say) -> int:
     """Copy what matters. Raises TraceError."""
     done = pruning.prune(paths, target, window)
     if as_json:
@@ -84,7 +84,7 @@ def run_why(paths: list[Path], number: int, say: Say) -> int:
 
 def run_open(paths: list[Path], say: Say) -> int:
     """Take commands from standard input; 1 if one from a script was wrong. Raises TraceError."""
-    session = Session.open(paths)
+    session = TravelSession.open(paths)
     people = sys.stdin.isatty()
     if people:
         session.prepare()

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.evidence.trace.tools.records import Record, read
+from stablecast.evidence.trace.tools.records import TraceRecord, read
 
 
 @attrs.frozen
-class Difference:
+class TraceDifference:
     """The first records of two traces that differ; None: that trace ends before."""
 
     role: str
-    left: Record | None
-    right: Record | None
+    left: TraceRecord | None
+    right: TraceRecord | None
     number: int
 
     def as_json(self) -> dict[str, object]:
@@ -33,7 +33,7 @@ class Difference:
         }
 
 
-def diff(left: Path, right: Path, *, times: bool = False) -> list[Difference]:
+def diff(left: Path, right: Path, *, times: bool = False) -> list[TraceDifference]:
     """The first difference of each pair of traces. Raises TraceError."""
     found = []
     ours, theirs = _by_role(left), _by_role(right)
@@ -45,9 +45,9 @@ def diff(left: Path, right: Path, *, times: bool = False) -> list[Difference]:
     return found
 
 
-def _by_role(path: Path) -> dict[str, list[list[Record]]]:
+def _by_role(path: Path) -> dict[str, list[list[TraceRecord]]]:
     """The traces below a path by role, in the order of their names."""
-    traces: dict[str, list[list[Record]]] = defaultdict(list)
+    traces: dict[str, list[list[TraceRecord]]] = defaultdict(list)
     for records in read([path]):
         trace = list(records)
         if trace:
@@ -63,13 +63,15 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def _first(role: str, ours: Iterator[Record], theirs: Iterator[Record], times: bool) -> Difference | None:
-    pairs: Iterable[tuple[Record | None, Record | None]] = zip_longest(ours, theirs)
+def _first(
+    role: str, ours: Iterator[TraceRecord], theirs: Iterator[TraceRecord], times: bool
+) -> TraceDifference | None:
+    pairs: Iterable[tuple[TraceRecord | None, TraceRecord | None]] = zip_longest(ours, theirs)
     for number, (one, other) in enumerate(pairs):
         if one is None or other is None or _content(one, times) != _content(other, times):
-            return Difference(role, one, other, number)
+            return TraceDifference(role, one, other, number)
     return None
 
 
-def _content(record: Record, times: bool) -> tuple[object, ...]:
+def _content(record: TraceRecord, times: bool) -> tuple[object, ...]:
     return (record.event, record.effects, record.time if times else None)

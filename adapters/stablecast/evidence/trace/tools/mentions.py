@@ -10,7 +10,7 @@ from typing import Final
 
 from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Incarnation, Role
-from stablecast.evidence.trace.frames import Frame
+from stablecast.evidence.trace.frames import TraceFrame
 from stablecast.evidence.trace.quorums import extended
 
 _DIGITS: Final = 4
@@ -48,14 +48,14 @@ class Mentions:
         self._first = re.compile(f'"first":(?:{"|".join([*ranges, _WRAPPED])}|{_RUN}(?:{begins}))[,}}]'.encode())
         self._count = re.compile(f'"count":(?:{counts})[,}}]'.encode())
 
-    def ranges_in(self, frame: Frame) -> bool:
+    def ranges_in(self, frame: TraceFrame) -> bool:
         """Whether it may have a range with the number in it."""
         role, body = frame.head.role, frame.body
         if role is not Role.RECEIVER and self._first.search(body):
             return True
         return role is not Role.SOURCE and (self._count.search(body) is not None or _CUT in body)
 
-    def acks_in(self, frame: Frame) -> Iterator[tuple[Incarnation, str]]:
+    def acks_in(self, frame: TraceFrame) -> Iterator[tuple[Incarnation, str]]:
         """Those that acknowledge consuming it: life, and whose or to whom, as far as the message itself says it."""
         if frame.head.role in _ACKS:
             for *to, life, reg_id, upto in _ACKS[frame.head.role].findall(frame.body):

@@ -12,18 +12,18 @@ import attrs
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, part_of, part_path, traces_of
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 
 
 @attrs.frozen
-class Window:
+class PruneWindow:
     """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `Wanted`."""
 
     endpoint: str | None = None
     since: int | None = None
     until: int | None = None
 
-    def __contains__(self, frame: Frame) -> bool:
+    def __contains__(self, frame: TraceFrame) -> bool:
         """Whether any record of the frame may be in it."""
         if self.endpoint is not None and self.endpoint not in " ".join(frame.owner):
             return False
@@ -41,7 +41,7 @@ class Pruned:
     kept_bytes: int
 
 
-def prune(paths: Iterable[Path], target: Path, window: Window) -> Pruned:
+def prune(paths: Iterable[Path], target: Path, window: PruneWindow) -> Pruned:
     """Copy what the window shows into a new directory. Raises TraceError, and if it exists."""
     try:
         target.mkdir(parents=True)
@@ -57,7 +57,7 @@ def prune(paths: Iterable[Path], target: Path, window: Window) -> Pruned:
     return total
 
 
-def _copy(path: Path, target: Path, window: Window, whole: bool) -> Pruned:
+def _copy(path: Path, target: Path, window: PruneWindow, whole: bool) -> Pruned:
     """Copy a part; `whole`: everything before it was kept."""
     bounds = [offset for offset, _, _ in container.texts_from(path)] + [path.stat().st_size]
     kept: list[tuple[int, int]] = []

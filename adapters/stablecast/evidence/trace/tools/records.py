@@ -11,14 +11,14 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace.converter import TAG, Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, traces_of
-from stablecast.evidence.trace.frames import Frame, frames_from, object_of
+from stablecast.evidence.trace.frames import TraceFrame, frames_from, object_of
 
 SHORTENED: Final = 120
 """Characters of a value in a line for people."""
 
 
 @attrs.frozen
-class Record:
+class TraceRecord:
     """A record and where it stands.
 
     Attributes:
@@ -48,7 +48,7 @@ class Record:
 
 
 @attrs.frozen
-class Wanted:
+class RecordFilter:
     """Which records are asked for; None asks for all.
 
     Attributes:
@@ -65,7 +65,7 @@ class Wanted:
     until: int | None = None
     number: int | None = None
 
-    def __contains__(self, record: Record) -> bool:
+    def __contains__(self, record: TraceRecord) -> bool:
         """Whether this one is."""
         if self.endpoint is not None and self.endpoint not in f"{record.role} {record.endpoint}":
             return False
@@ -102,7 +102,7 @@ def names(value: Any, number: int) -> bool:
     return value.get("number") == number or any(names(inner, number) for inner in value.values())
 
 
-def read(paths: Iterable[Path]) -> Iterator[Iterator[Record]]:
+def read(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
     """The records of each trace, a trace at a time. Raises TraceError."""
     for parts in traces_of(find(paths)):
         yield (
@@ -110,24 +110,24 @@ def read(paths: Iterable[Path]) -> Iterator[Iterator[Record]]:
         )
 
 
-def of_frame(frame: Frame, path: Path, offset: int) -> Iterator[Record]:
+def of_frame(frame: TraceFrame, path: Path, offset: int) -> Iterator[TraceRecord]:
     """The records of a frame. Raises TraceError for one that is none."""
     return (_record(frame, line, path, offset) for line in frame.records)
 
 
-def of_line(frame: Frame, line: bytes, path: Path, offset: int) -> Record:
+def of_line(frame: TraceFrame, line: bytes, path: Path, offset: int) -> TraceRecord:
     """The record of a frame that this line is. Raises TraceError if it is none."""
     return _record(frame, object_of(line), path, offset)
 
 
-def _record(frame: Frame, line: Json, path: Path, offset: int) -> Record:
+def _record(frame: TraceFrame, line: Json, path: Path, offset: int) -> TraceRecord:
     match line:
         case {"n": int(number), "t": int(time), "in": dict(event), "out": list(effects)}:
-            return Record(*frame.owner, number, time, event, effects, path, offset)
+            return TraceRecord(*frame.owner, number, time, event, effects, path, offset)
     raise TraceError(f"{path}, byte {offset}: a line is no record of n, t, in and out")
 
 
-def sentence(record: Record) -> Iterator[str]:
+def sentence(record: TraceRecord) -> Iterator[str]:
     """A record for people: a line for the input, one for each effect."""
     seconds = f"{record.time // SECOND}.{record.time % SECOND:09d}"
     yield f"{record.number:>7} {seconds} {record.role} {record.endpoint}  <- {shown(record.event)}"

@@ -16,10 +16,10 @@ from stablecast.evidence.trace import converter
 from stablecast.evidence.trace.converter import INPUTS, Endpoint, Json, restore, snapshot
 from stablecast.evidence.trace.errors import SchemaError, TraceError
 from stablecast.evidence.trace.file_names import find, traces_of
-from stablecast.evidence.trace.frames import Frame, object_of, text_of, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, object_of, text_of, unread_frames
 from stablecast.evidence.trace.frames import places as places_in
 from stablecast.evidence.trace.record_reader import reader
-from stablecast.evidence.trace.tools.records import Record, of_line
+from stablecast.evidence.trace.tools.records import TraceRecord, of_line
 from stablecast.runtime import garbage_collection
 
 SPACING: Final = 512
@@ -31,7 +31,7 @@ MAX_STATES: Final = 32
 
 
 @attrs.frozen
-class Place:
+class FramePlace:
     """Where a frame begins: its file, and how many bytes from there."""
 
     path: Path
@@ -47,15 +47,15 @@ class Begin:
 
 
 @attrs.define
-class Opened:
+class OpenedFrame:
     """A frame in hand. `replayed` counts the records that were replayed.
 
     `states` has the text of the state after each `spacing` records, as far as the frame was replayed. The machine is as
     it is after `_after` records of the frame.
     """
 
-    frame: Frame
-    place: Place
+    frame: TraceFrame
+    place: FramePlace
     lines: list[bytes]
     states: list[bytes] = attrs.field(factory=list)
     replayed: int = 0
@@ -63,7 +63,7 @@ class Opened:
     _after: int = 0
 
     @classmethod
-    def at(cls, place: Place) -> "Opened":
+    def at(cls, place: FramePlace) -> "OpenedFrame":
         """Read it; records are decoded when they are asked for. Raises TraceError."""
         frame, _ = next(unread_frames(place.path, place.offset))
         return cls(frame, place, frame.body.split(b"\n")[:-1])
@@ -73,7 +73,7 @@ class Opened:
         """Records from one kept state to the next."""
         return max(SPACING, -(-len(self.lines) // MAX_STATES))
 
-    def record(self, index: int) -> Record:
+    def record(self, index: int) -> TraceRecord:
         """The one behind `index` others. Raises TraceError if it is none."""
         return of_line(self.frame, self.lines[index], self.place.path, self.place.offset)
 
@@ -121,23 +121,23 @@ class Trace:
 
     role: str
     endpoint: str
-    places: list[Place]
+    places: list[FramePlace]
     first: int
     count: int
     _begins: dict[int, Begin] = attrs.field(factory=dict)
     _at: int = -1
-    _opened: Opened | None = None
+    _opened: OpenedFrame | None = None
 
     @classmethod
     def open(cls, parts: list[Path]) -> "Trace":
         """Look at the index, the first frame and the last one. Raises TraceError."""
-        places = [Place(path, offset) for path in parts for offset in places_in(path)]
+        places = [FramePlace(path, offset) for path in parts for offset in places_in(path)]
         if not places:
             return cls("", "", [], 0, 0)
-        first, last = (Opened.at(place).frame for place in (places[0], places[-1]))
+        first, last = (OpenedFrame.at(place).frame for place in (places[0], places[-1]))
         return cls(*first.owner, places, first.head.first, last.head.first + last.count)
 
-    def record(self, number: int) -> Record:
+    def record(self, number: int) -> TraceRecord:
         """A record. Raises TraceError if there is none of this number."""
         opened, index = self._hold(number)
         return opened.record(index)
@@ -157,17 +157,17 @@ class Trace:
     def begin(self, at: int) -> Begin:
         """What the frame at one of the places begins with. Raises TraceError."""
         if at not in self._begins:
-            head = Opened.at(self.places[at]).frame.head
+            head = OpenedFrame.at(self.places[at]).frame.head
             self._begins[at] = Begin(head.first, head.time)
         return self._begins[at]
 
-    def frame(self, at: int) -> Opened:
+    def frame(self, at: int) -> OpenedFrame:
         """The frame at one of the places; it is in hand from now on. Raises TraceError."""
         if at != self._at or self._opened is None:
-            self._opened, self._at = Opened.at(self.places[at]), at
+            self._opened, self._at = OpenedFrame.at(self.places[at]), at
         return self._opened
 
-    def _hold(self, number: int) -> tuple[Opened, int]:
+    def _hold(self, number: int) -> tuple[OpenedFrame, int]:
         """The frame that has a record, and how many it has before that."""
         if not self.first <= number < self.count:
             raise TraceError(f"there is no record {number}: this trace has {self.first} to {self.count - 1}")

@@ -12,7 +12,7 @@ from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.frames import ROLES
 from stablecast.evidence.trace.tools.chain import why
-from stablecast.evidence.trace.tools.records import Wanted, kinds, sentence, shown
+from stablecast.evidence.trace.tools.records import RecordFilter, kinds, sentence, shown
 from stablecast.evidence.trace.tools.travel import Trace, open_all, prepare
 
 HELP = """\
@@ -33,7 +33,7 @@ class WrongWordError(TraceError):
 
 
 @attrs.define
-class Session:
+class TravelSession:
     """Where we are. `run` takes lines and says lines."""
 
     paths: list[Path]
@@ -44,7 +44,7 @@ class Session:
     last: str = "next"
 
     @classmethod
-    def open(cls, paths: list[Path]) -> "Session":
+    def open(cls, paths: list[Path]) -> "TravelSession":
         """All traces, each at its first record. Raises TraceError."""
         traces = open_all(paths)
         return cls(paths, traces, at=[trace.first for trace in traces])
@@ -125,7 +125,7 @@ class Session:
         yield from sentence(self.trace.record(self.at[self.using]))
 
     def _find(self, kind: str) -> Iterator[str]:
-        wanted = Wanted(kind=kind)
+        wanted = RecordFilter(kind=kind)
         for number in range(self.at[self.using] + 1, self.trace.count):
             if self.trace.record(number) in wanted:
                 self.at[self.using] = number

@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports import codec
 from tests.adapters.evidence.capture.judge.talk import (
     LIFE,
@@ -26,14 +26,14 @@ from tests.adapters.evidence.capture.judge.talk import (
 )
 from tests.support.captures import segment
 
-BROKEN: Final = Standing.BROKEN
+BROKEN: Final = RuleStanding.BROKEN
 FIN: Final = 0x11
 STORE: Final = "10.0.1.1:50000"
 AGAIN: Final = "10.0.1.1:50001"
 """Where the store in the middle speaks from, and where once it was started again."""
 
 
-def judged(world: World, tmp_path: Path) -> Findings:
+def judged(world: World, tmp_path: Path) -> CaptureFindings:
     return judge(world.talk.write(tmp_path / "talk.pcap"))
 
 
@@ -122,7 +122,7 @@ def test_what_a_store_said_on_a_connection_before_may_not_be_there(
 ) -> None:
     """C1: nothing shows that the end of a connection, or all of it, is not in the capture."""
     standings = judged(release(spoil), tmp_path).standings
-    assert [standing for (rule, _), standing in standings.items() if rule == "C1"] == [Standing.CANNOT_TELL]
+    assert [standing for (rule, _), standing in standings.items() if rule == "C1"] == [RuleStanding.CANNOT_TELL]
 
 
 def test_a_store_on_one_connection_said_all_of_it(tmp_path: Path) -> None:
@@ -163,11 +163,13 @@ def test_a_port_that_another_process_is_given_again_is_no_second_holder(tmp_path
     for _ in range(8):
         world.consume(1, 39)
         world.wait(500)
-    assert judged(world, tmp_path).standings["R1", STORES[1]] is Standing.FINE
+    assert judged(world, tmp_path).standings["R1", STORES[1]] is RuleStanding.FINE
 
 
 @pytest.mark.parametrize(("old", "standing"), [(True, set()), (False, {BROKEN})])
-def test_a_paced_receiver_that_returns_starts_where_it_was(tmp_path: Path, old: bool, standing: set[Standing]) -> None:
+def test_a_paced_receiver_that_returns_starts_where_it_was(
+    tmp_path: Path, old: bool, standing: set[RuleStanding]
+) -> None:
     """P2: what a new one is offered says from where on the store has messages; who returns is offered its own rest."""
     world = World()
     world.begin(**paced())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports.wire import lbmc
 from tests.adapters.evidence.capture.judge.talk import STORES, STREAM, TOPIC, Talk, World, settled, stream
 from tests.support import captures
@@ -13,14 +13,14 @@ from tests.support.captures import checked, datagram
 from tests.support.program import outcome
 from tests.support.traffic_capture import GROUP, RESOLUTION, SOURCE, all_kinds
 
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 
 
-def judged(talk: Talk, tmp_path: Path) -> Findings:
+def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
     return judge(talk.write(tmp_path / "talk.pcap"))
 
 
-def broken(findings: Findings) -> set[tuple[str, str]]:
+def broken(findings: CaptureFindings) -> set[tuple[str, str]]:
     return {key for key, standing in findings.standings.items() if standing is BROKEN}
 
 
@@ -71,7 +71,7 @@ Spoil = Callable[[bytes], list[bytes]]
         (lambda packet: [packet[:8] + bytes((packet[8] ^ 4,)) + packet[9:], packet], CANNOT_TELL),
     ],
 )
-def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expected: Standing) -> None:
+def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expected: RuleStanding) -> None:
     """Its receiver drops it, and it comes again; without that its bytes are missing."""
     world = settled(World())
     world.talk.packets = [(at, checked(packet)) for at, packet in world.talk.packets]

@@ -7,22 +7,22 @@ from pathlib import Path
 import attrs
 import pytest
 
-from stablecast.evidence.capture.judge import Findings, Standing, judge
-from stablecast.evidence.capture.judge.multicast_rules import MAX_NUMBERS, Session
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
+from stablecast.evidence.capture.judge.multicast_rules import MAX_NUMBERS, DatagramSession
 from stablecast.evidence.capture.judge.statements import At
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbmc, lbtrm
 from tests.adapters.evidence.capture.judge.talk import ASKER, NAKS, SESSION, Talk
 from tests.transports.reliable import network as played
 
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 
 
-def judged(talk: Talk, tmp_path: Path) -> Findings:
+def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
     return judge(talk.write(tmp_path / "talk.pcap"))
 
 
-def standings(talk: Talk, tmp_path: Path) -> dict[str, Standing]:
+def standings(talk: Talk, tmp_path: Path) -> dict[str, RuleStanding]:
     """The verdict on each rule, of one session."""
     return {rule: standing for (rule, _), standing in judged(talk, tmp_path).standings.items()}
 
@@ -130,7 +130,7 @@ IGNORED = (*REPAIRED, 300, nak(1), ncf(1), 900, nak(1), data(1, again=True))
         ((data(1, again=True), data(2)), "M6", FINE),
     ],
 )
-def test_each_rule(tmp_path: Path, said: tuple[lbtrm.Packet | int, ...], rule: str, standing: Standing) -> None:
+def test_each_rule(tmp_path: Path, said: tuple[lbtrm.Packet | int, ...], rule: str, standing: RuleStanding) -> None:
     found = standings(spoken(*said), tmp_path)
     assert found[rule] is standing
     assert [one for one, verdict in found.items() if verdict is BROKEN] == ([rule] if standing is BROKEN else [])
@@ -189,7 +189,7 @@ def test_a_number_that_was_ignored_at_once_is_not_awaited(tmp_path: Path) -> Non
 
 @pytest.mark.no_cover
 def test_what_is_remembered_is_bounded() -> None:
-    one = Session("a", Findings())
+    one = DatagramSession("a", CaptureFindings())
     for sqn in range(MAX_NUMBERS + 10):
         one.take(At(1, sqn, (NAKS, ASKER)), data(sqn))
     assert len(one.shots) == MAX_NUMBERS

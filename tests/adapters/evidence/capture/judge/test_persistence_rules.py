@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import AckFlag, Role
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.evidence.capture.judge.persistence_rules import forget_oldest
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
@@ -28,17 +28,17 @@ from tests.adapters.evidence.capture.judge.talk import (
 )
 
 OTHER = "10.0.0.8:14391"
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 SPOILED = settled(World())
 
 
-def judged(world: World, tmp_path: Path) -> Findings:
+def judged(world: World, tmp_path: Path) -> CaptureFindings:
     return judge(world.talk.write(tmp_path / "talk.pcap"))
 
 
-def standings(world: World, tmp_path: Path) -> dict[str, Standing]:
+def standings(world: World, tmp_path: Path) -> dict[str, RuleStanding]:
     """The gravest verdict of each rule."""
-    found: dict[str, Standing] = {}
+    found: dict[str, RuleStanding] = {}
     for (rule, _), standing in judged(world, tmp_path).standings.items():
         found[rule] = max(standing, found.get(rule, FINE))
     return found
@@ -204,7 +204,7 @@ def test_what_only_some_rules_call_stable_cannot_be_told(tmp_path: Path) -> None
     assert (found["C1"], found["S2"]) == (CANNOT_TELL, CANNOT_TELL)
 
 
-def released(tmp_path: Path, spoil: Callable[[World], None], later: bool = True) -> Standing:
+def released(tmp_path: Path, spoil: Callable[[World], None], later: bool = True) -> RuleStanding:
     """C1 of a source that keeps nothing of what only some stores have acknowledged."""
     world = settled(World())
     reclaims_early(world)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.capture.judge import Findings, Standing, judge
+from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtru
 from tests.adapters.evidence.capture.judge.talk import SESSION, Talk
 from tests.support.captures import datagram
 from tests.transports.reliable import network as played
 
-FINE, CANNOT_TELL, BROKEN = Standing
+FINE, CANNOT_TELL, BROKEN = RuleStanding
 SOURCE, CLIENTS = ("10.0.0.1", 14_380), (("10.0.0.9", 14_365), ("10.0.0.8", 14_365))
 NAME = f"LBTRU:10.0.0.1:14380:{SESSION:08x}:10.0.0.9:14365"
 SID = (lbtru.SessionId(session_id=SESSION),)
@@ -47,7 +47,7 @@ def ncf(*sqns: int) -> lbtru.Ncf:
     return lbtru.Ncf(trail=0, reason=lbtru.Reason.IGNORED, sqns=sqns, options=SID)
 
 
-def judged(talk: Talk, tmp_path: Path) -> Findings:
+def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
     return judge(talk.write(tmp_path / "talk.pcap"))
 
 
@@ -64,7 +64,7 @@ def judged(talk: Talk, tmp_path: Path) -> Findings:
         ((data(0), data(2), data(1)), "M6", CANNOT_TELL),
     ],
 )
-def test_each_rule(tmp_path: Path, said: tuple[lbtru.Packet | int, ...], rule: str, standing: Standing) -> None:
+def test_each_rule(tmp_path: Path, said: tuple[lbtru.Packet | int, ...], rule: str, standing: RuleStanding) -> None:
     findings = judged(spoken(*said), tmp_path)
     assert findings.standings[rule, NAME] is standing
     assert (findings.gravest is BROKEN) == (standing is BROKEN)

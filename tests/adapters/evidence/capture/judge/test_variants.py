@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from stablecast.evidence.capture.errors import CaptureError
-from stablecast.evidence.capture.judge import Standing, judge
+from stablecast.evidence.capture.judge import RuleStanding, judge
 from stablecast.evidence.capture.link import ETHERNET, IPV4, LINUX_COOKED, LINUX_COOKED_2, LOOP, NULL, RAW_IP
 from tests.adapters.evidence.capture.judge.talk import World, settled
 from tests.support.captures import datagram, segment
@@ -208,7 +208,7 @@ LINKS: dict[str, tuple[int, bytes]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_nobody_is_blamed_for_how_it_was_captured(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
     findings = judge(written(tmp_path / "a.pcap", change(FRAMES)))
-    assert [one for one in findings.found if one.standing is Standing.BROKEN] == []
+    assert [one for one in findings.found if one.standing is RuleStanding.BROKEN] == []
 
 
 SAME: dict[str, Callable[[Frames], Frames]] = {
@@ -226,7 +226,7 @@ SAME: dict[str, Callable[[Frames], Frames]] = {
 def test_what_tcp_does_makes_no_difference(tmp_path: Path, change: Callable[[Frames], Frames]) -> None:
     standings = judge(written(tmp_path / "a.pcap", change(FRAMES))).standings
     assert {rule for rule, _ in standings} == {"P7", "A1", "A4", "D3", "R1"}
-    assert set(standings.values()) == {Standing.FINE}
+    assert set(standings.values()) == {RuleStanding.FINE}
 
 
 def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
@@ -235,12 +235,12 @@ def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
     world.wait(2_000)
     world.send(40)
     frames = [(at * 1_000_000, packet) for at, packet in world.talk.packets]
-    assert judge(written(tmp_path / "a.pcap", frames)).gravest is Standing.BROKEN
+    assert judge(written(tmp_path / "a.pcap", frames)).gravest is RuleStanding.BROKEN
     first, last = 60, 320  # connections open before, and what is behind the pause stays there
     pairs = [one for at in range(first, last, 2) for one in reversed(frames[at : at + 2])]
     pairs = frames[:first] + pairs + frames[last:]
     findings = judge(written(tmp_path / "b.pcap", pairs))
-    assert findings.gravest is Standing.CANNOT_TELL
+    assert findings.gravest is RuleStanding.CANNOT_TELL
     assert any(one.text.endswith("`reordercap` puts them in order") for one in findings.found)
 
 
@@ -248,13 +248,13 @@ def test_frames_in_any_order_are_told(tmp_path: Path) -> None:
 def test_links_make_no_difference(tmp_path: Path, link: int, header: bytes) -> None:
     findings = judge(written(tmp_path / "a.pcap", FRAMES, link, header))
     assert findings.standings == judge(written(tmp_path / "b.pcap", FRAMES, order=">")).standings
-    assert set(findings.standings.values()) == {Standing.FINE}
+    assert set(findings.standings.values()) == {RuleStanding.FINE}
 
 
 @pytest.mark.parametrize("snap", [20, 40, 54, 60, 80, 96, 128])
 def test_what_was_cut_off_leaves_doubt_at_most(tmp_path: Path, snap: int) -> None:
     findings = judge(written(tmp_path / "a.pcap", FRAMES, snap=snap))
-    assert findings.gravest is not Standing.BROKEN
+    assert findings.gravest is not RuleStanding.BROKEN
 
 
 @pytest.mark.parametrize("seed", range(6))

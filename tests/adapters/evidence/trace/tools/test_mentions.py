@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace.frames import Foot, Frame, Head
+from stablecast.evidence.trace.frames import Foot, Head, TraceFrame
 from stablecast.evidence.trace.tools import mentions
 from stablecast.evidence.trace.tools.chain import why
 from stablecast.evidence.trace.tools.mentions import Mentions
@@ -22,8 +22,8 @@ NUMBERS = st.one_of(
 )
 
 
-def _frame(role: Role, record: str) -> Frame:
-    return Frame(Head(0, role, "somebody", 0, 0, 0, b"{}"), record.encode() + b"\n", Foot(1, "", False))
+def _frame(role: Role, record: str) -> TraceFrame:
+    return TraceFrame(Head(0, role, "somebody", 0, 0, 0, b"{}"), record.encode() + b"\n", Foot(1, "", False))
 
 
 def test_every_story_is_that_of_all_records(whole_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_most_frames_are_passed_over(whole_world: Path, monkeypatch: pytest.Monk
     asked, found = 0, 0
     inner = Mentions.ranges_in
 
-    def counted(self: Mentions, frame: Frame) -> bool:
+    def counted(self: Mentions, frame: TraceFrame) -> bool:
         nonlocal asked, found
         there = inner(self, frame)
         asked, found = asked + 1, found + there

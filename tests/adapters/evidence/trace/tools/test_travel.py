@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.errors import SchemaError, TraceError
-from stablecast.evidence.trace.frames import Frame, read_frames, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, read_frames, unread_frames
 from stablecast.evidence.trace.tools import travel
-from stablecast.evidence.trace.tools.travel import Opened, Trace, open_all
+from stablecast.evidence.trace.tools.travel import OpenedFrame, Trace, open_all
 from tests.adapters.evidence.trace.traced import Frames, put_together, take_apart
 
 
@@ -83,7 +83,7 @@ def test_a_step_replays_few_records_whichever_way_it_goes(trace: Trace, monkeypa
     at = max(range(len(trace.places)), key=lambda place: len(trace.frame(place).lines))
     last = len(trace.frame(at).lines)
     assert last > 2 * 8
-    straight, opened = Opened.at(trace.places[at]), trace.frame(at)
+    straight, opened = OpenedFrame.at(trace.places[at]), trace.frame(at)
     states = [straight.state(count) for count in range(last + 1)]
     assert straight.replayed == last
     assert opened.state(last) == states[last]
@@ -100,7 +100,7 @@ def test_opening_and_jumping_read_few_frames(traces: Path, tmp_path: Path, monke
     path = put_together(tmp_path / "long.sct", long_trace(next(traces.glob("source-*")), 200))
     read: list[int] = []
 
-    def counted(path: Path, start: int = 0) -> Iterator[tuple[Frame, int]]:
+    def counted(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
         read.append(start)
         return unread_frames(path, start)
 
@@ -137,7 +137,7 @@ def test_a_frame_that_is_not_finished_can_be_travelled_in(torn: Path) -> None:
 def test_states_of_a_long_frame_lie_further_apart(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(travel, "SPACING", 1)
     monkeypatch.setattr(travel, "MAX_STATES", 3)
-    opened = Opened.at(max(trace.places, key=lambda place: len(Opened.at(place).lines)))
+    opened = OpenedFrame.at(max(trace.places, key=lambda place: len(OpenedFrame.at(place).lines)))
     last = len(opened.lines)
     opened.state(last)
     assert len(opened.states) <= 4
