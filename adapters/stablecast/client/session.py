@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 import attrs
 
 from stablecast.client.message import Batch
+from stablecast.client.precedence import outranks
 from stablecast.client.reassembly import Assembled
 from stablecast.client.source_identity import Place
 from stablecast.client.succession import Succession
@@ -143,6 +144,10 @@ class Session:
         if known is not None and any(life == info.incarnation for life, _ in known.lives):
             return True
         return bool(self.places & places_of(info))
+
+    def outranks(self, info: SourceInfo) -> bool:
+        """Return whether this session is with a later life of the source that announces itself."""
+        return self._machine.info is not None and outranks(self._machine.info, info)
 
     def stop(self) -> None:
         """Deliver no more: a new life's session does; what was delivered may still be consumed."""
@@ -341,7 +346,7 @@ class Session:
             case fx.AskLow():
                 low = self._receiver.choose_low(effect)
                 if low is not None:
-                    self._driver.feed(LowChosen(low))
+                    self._driver.feed(LowChosen(self.succession.low(effect, low)))
             case fx.Notify():
                 self._on_notify(effect.event)
             case _:

@@ -7,6 +7,9 @@ machine is told as soon as it has delivered its copy. From then on the new sessi
 
 Messages of an earlier life whose numbers the new life uses again were cut. If they still wait, they are dropped.
 
+Stores that do not know the receiver offer all that they have. In order, what is below the first message that the
+application got in this run would come too late. So the new session begins no lower, unless the application wishes that.
+
 Pure, for the client and for simulators. Numbers are extended; lives are incarnations.
 """
 
@@ -20,7 +23,8 @@ from stablecast.client.inbox import FOREVER, Inbox, Waiting
 from stablecast.core.errors import MisuseError
 from stablecast.core.machine import serial
 from stablecast.core.machine.ranges import RangeSet
-from stablecast.core.protocol.history import unfold
+from stablecast.core.protocol.effects import AskLow
+from stablecast.core.protocol.history import owner, unfold
 from stablecast.core.protocol.inputs import Acknowledge, Consumed, History, ReceiverInput, Useless
 from stablecast.core.receiver import ReceiverSession
 
@@ -246,6 +250,11 @@ class Succession:
         """Return what is lost to the application of messages that the machine gives up."""
         return [(first, stop)] if self.inherited is None else self.inherited.skip(first, stop)
 
+    def low(self, question: AskLow, wish: int) -> int:
+        """Return where the session is to begin: where the application wishes, else not before this run began."""
+        begun = min(self._begun(), question.high + 1)
+        return begun if wish == question.low and begun > question.low_by_maximum else wish
+
     def begin(self, number: int) -> None:
         """The machine delivers from `number` on."""
         if self.inherited is not None:
@@ -290,6 +299,21 @@ class Succession:
             if self.machine.window.delivered(first, stop):
                 self.inherited.claims.remove(first, stop)
                 self.feed(Acknowledge(stop - 1, first))
+
+    def _begun(self) -> int:
+        """Return the lowest number that the application consumed in this run or that waits for it; 0 if none is known.
+
+        Numbers count only while they still belong to the life that sent them. Out of order, lower ones may follow.
+        """
+        info = self.machine.info
+        if info is None or not self.machine.window.in_order:
+            return 0
+        known = [*self.machine.lives.consumed.items()]
+        if self.inherited is not None:
+            known += self.inherited.delivered.items()
+        lives = unfold(info.lives, self.machine.arrivals.high)
+        firsts = [(life, ranges.first) for life, ranges in known]
+        return min((first for life, first in firsts if first is not None and owner(lives, first) == life), default=0)
 
     def _parting(self, life: int) -> int:
         """Return the number from which on messages of a life are dead: later lives used their numbers again."""

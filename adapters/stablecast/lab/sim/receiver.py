@@ -6,6 +6,7 @@ import attrs
 
 from stablecast.client.consumption import Consumption
 from stablecast.client.message import Batch
+from stablecast.client.precedence import PassedOver
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, UnrecoverableLoss
@@ -102,6 +103,7 @@ class ReceiverProcess(Process):
         self.sessions: dict[int, Session] = {}
         self._joiners: dict[str, Joiner] = {}
         self._plans: dict[str, Found] = {}
+        self._passed_over: PassedOver[Found] = PassedOver()
         self._finished: list[Session] = []
         self._consumption = Consumption()
         explicit = config.ack_mode is AckMode.EXPLICIT
@@ -144,9 +146,12 @@ class ReceiverProcess(Process):
         """A source listens there; join it once earlier lives' messages are done with, or after a while."""
         if self.leaving or where.transport in self._joiners or where.transport in self._plans:
             return
+        self._plan(where)
+        self._settle()
+
+    def _plan(self, where: Found) -> None:
         self._plans[where.transport] = where
         self.world.after(DRAIN_NS, lambda: self.deliver(lambda: self._late(where)))
-        self._settle()
 
     def _late(self, where: Found) -> None:
         if self._plans.get(where.transport) is where:
@@ -154,6 +159,10 @@ class ReceiverProcess(Process):
 
     def _join(self, where: Found) -> None:
         del self._plans[where.transport]
+        if where.transport in self._joiners:
+            for info, place in self._passed_over.take(where.transport):
+                self._on_info(info, place)
+            return
 
         def items(session_id: int, arrived: Sequence[Item]) -> None:
             self._on_stream(session_id, arrived, where)
@@ -169,10 +178,15 @@ class ReceiverProcess(Process):
     def _gone(self, transport: str) -> None:
         """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
         self._joiners.pop(transport, None)
+        if self._passed_over.take(transport):
+            self._plans.pop(transport, None)
         for session in [session for session in self.sessions.values() if session.transport == transport]:
             del self.sessions[session.incarnation]
             session.ended = True
             self._finished.append(session)
+        for place in self._passed_over.places().values():
+            if place.transport not in self._plans:
+                self._plan(place)
         self._settle()
         if self.resolving is not None:
             self.resolving.feed(Unresolved(self.config.topic))
@@ -185,7 +199,8 @@ class ReceiverProcess(Process):
             session.close()
         if not self._finished:
             for where in list(self._plans.values()):
-                self._join(where)
+                if self._plans.get(where.transport) is where:  # A session that begins settles, too.
+                    self._join(where)
 
     def _on_stream(self, session_id: int, items: Sequence[Item], where: Found) -> None:
         for item in items:
@@ -194,7 +209,7 @@ class ReceiverProcess(Process):
                 if session is not None:
                     session.on_run(item)
             elif isinstance(item, SourceInfo) and item.topic == self.config.topic:
-                self._session_for(item, where).on_message(item)
+                self._on_info(item, where)
 
     def _on_lost(self, session_id: int, run: Run) -> None:
         """The transport gives a run up."""
@@ -203,9 +218,20 @@ class ReceiverProcess(Process):
         if session is not None:
             session.receive(Lost(incarnation, run.first, run.count))
 
-    def _session_for(self, info: SourceInfo, where: Found) -> "Session":
+    def _on_info(self, info: SourceInfo, where: Found) -> None:
+        session = self._session_for(info, where)
+        if session is not None:
+            session.on_message(info)
+
+    def _session_for(self, info: SourceInfo, where: Found) -> "Session | None":
         session = self.sessions.get(info.incarnation)
         if session is None:
+            waits = info.incarnation in self._passed_over and where.transport in self._plans
+            if waits or any(other.outranks(info) for other in self.sessions.values()):
+                self.checkers.facts.counts["passed over"] += 1
+                self._passed_over.add(info, where)
+                return None
+            self._passed_over.drop(info.incarnation)
             config = attrs.evolve(self.config, incarnation=info.incarnation, source_request=where.request)
             session = Session(self, config, where.transport)
             owners = [batch.owner for batch, _, _ in self.inbox.unconsumed() if isinstance(batch.owner, Session)]

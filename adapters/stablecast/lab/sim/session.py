@@ -142,7 +142,7 @@ class Session(client.Session):
                     self._reading.on_consumption_ack(*who, effect.message.number)
                 self._process.pool.send(effect.to, encode(effect.message))
             case fx.AskLow() if self._process.hesitates:
-                chosen = LowChosen(effect.low)
+                chosen = LowChosen(self.succession.low(effect, effect.low))
                 world, process = self._process.world, self._process
                 delay = int(world.rng.random() * HESITATE_NS)
                 world.after(delay, lambda: process.deliver(lambda: self.receive(chosen)))
