@@ -55,7 +55,9 @@ DEFAULTS = _table(_DEFAULTS)
 """Kinds by protocol and port, from the tables of the formats."""
 
 
-_TOLD = re.compile(rf"({'|'.join(kind.value for kind in TrafficKind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE)
+_TOLD = re.compile(
+    rf"({'|'.join(kind.value for kind in TrafficKind)})=([0-9]{{1,5}})(?:-([0-9]{{1,5}}))?", re.IGNORECASE
+)
 
 
 def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], TrafficKind]:

@@ -26,6 +26,7 @@ from stablecast.evidence.capture.capture_paths import files_of
 from stablecast.evidence.capture.ip import endpoint_text
 from stablecast.evidence.capture.packet_text import record
 from stablecast.evidence.capture.ports import PortPlan
+from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes, sql_schema
 from stablecast.runtime import garbage_collection
 
 FORMAT: Final = "stablecast-capture"
@@ -56,10 +57,8 @@ COLUMNS: Final = {
 are the layers that came whole with it; `packet` is all of it as JSON (`stablecast capture decode --json`).
 """
 
-SCHEMA: Final = (
-    "path string, frame bigint, offset bigint, time bigint, source string, target string, kind string, session string, "
-    "verdict string, types array<string>, problems array<string>, packet string"
-)
+
+SCHEMA: Final = sql_schema(COLUMNS)
 
 
 @attrs.frozen
@@ -85,14 +84,8 @@ class CaptureSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        named = options.get("paths") or options.get("path")
-        if not named:
-            raise CaptureError('name the captures: .load("FILE"), or the option "paths" for several')
-        size = options.get("pieceBytes", str(PART_BYTES))
-        if not size.isdecimal() or not int(size):
-            raise CaptureError(f"the option pieceBytes is a number of bytes, not {size!r}")
-        self.paths = [Path(name) for name in named.split(",")]
-        self.size = int(size)
+        self.paths = named_paths(options, "captures", CaptureError)
+        self.size = piece_bytes(options, PART_BYTES, CaptureError)
         self.told = [one for one in options.get("ports", "").split(",") if one]
 
     @classmethod
@@ -106,10 +99,8 @@ class CaptureSource(DataSource):
 
     def reader(self, schema: StructType) -> "CaptureReader":
         """For a query that ends."""
-        unknown = [name for name in schema.names if name not in COLUMNS]
-        if unknown:
-            raise CaptureError(f"captures have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
-        return CaptureReader(files_of(self.paths), list(schema.names), self.size, self.told)
+        names = column_names(schema, COLUMNS, "captures", CaptureError)
+        return CaptureReader(files_of(self.paths), names, self.size, self.told)
 
 
 class CaptureReader(DataSourceReader):

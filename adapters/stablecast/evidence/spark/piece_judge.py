@@ -22,12 +22,12 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from stablecast.evidence.spark.piece_plan import TracePiece
+from stablecast.evidence.spark.table_format import arrow_task, sql_schema
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
 from stablecast.evidence.trace.file_names import part_of
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.trace_judge import FrameLink
-from stablecast.runtime import garbage_collection
 
 TYPES: Final = {
     "what": pa.string(),
@@ -62,27 +62,14 @@ TYPES: Final = {
 """Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are
 hexadecimal."""
 
-SCHEMA: Final = ", ".join(
-    f"{name} {'bigint' if kind == pa.int64() else 'boolean' if kind == pa.bool_() else 'string'}"
-    for name, kind in TYPES.items()
-)
-
-_ARROW: Final = pa.schema(list(TYPES.items()))
+SCHEMA: Final = sql_schema(TYPES)
 
 Row = dict[str, Any]
 
 
 def judge_with(pieces: list[TracePiece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What `mapInArrow` calls: it is given numbers of pieces."""
-
-    def judge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        garbage_collection.keep_worker()
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for rows in judge_piece(pieces[number]):
-                    yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
-
-    return judge
+    """Return the function for `mapInArrow` that gets numbers of these pieces and returns their rows."""
+    return arrow_task(lambda number: judge_piece(pieces[number]), TYPES)
 
 
 def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from stablecast.evidence.spark.table_format import sql_schema
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.file_names import part_of
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
@@ -38,11 +39,7 @@ incarnation in hexadecimal digits, `first` and `last` the numbers that the input
 `effects` names what came of it; `input` and `output` are the record's own JSON.
 """
 
-SCHEMA: Final = (
-    "trace string, path string, role string, endpoint string, frame bigint, offset bigint, record bigint, time bigint, "
-    "kind string, message string, life string, first bigint, last bigint, effects array<string>, "
-    "input string, output string"
-)
+SCHEMA: Final = sql_schema(COLUMNS)
 
 BATCH: Final = 4096
 """Records that are decoded at a time."""

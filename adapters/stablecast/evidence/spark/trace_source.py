@@ -37,6 +37,7 @@ from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_plan import PIECE_BYTES, TracePiece, plan, sound_offsets
 from stablecast.evidence.spark.record_rows import CHEAP, COLUMNS, SCHEMA, RowBounds, batches
+from stablecast.evidence.spark.table_format import column_names, named_paths, piece_bytes
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.file_names import find, traces_in
 from stablecast.runtime import garbage_collection
@@ -55,11 +56,8 @@ class TraceSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        named = options.get("paths") or options.get("path")
-        if not named:
-            raise TraceError('name the traces: .load("DIRECTORY"), or the option "paths" for several')
-        self.paths = [Path(name) for name in named.split(",")]
-        self.size = _size(options.get("pieceBytes", str(PIECE_BYTES)))
+        self.paths = named_paths(options, "traces", TraceError)
+        self.size = piece_bytes(options, PIECE_BYTES, TraceError)
         self.on_error = options.get("onError", FAIL)
         if self.on_error not in (FAIL, SKIP):
             raise TraceError(f"the option onError is {FAIL} or {SKIP}, not {self.on_error!r}")
@@ -73,13 +71,16 @@ class TraceSource(DataSource):
         """All columns."""
         return SCHEMA
 
+    def _names(self, schema: StructType) -> list[str]:
+        return column_names(schema, COLUMNS, "traces", TraceError)
+
     def reader(self, schema: StructType) -> "TraceReader":
         """For a query that ends."""
-        return TraceReader(find(self.paths), names_of(schema), self.size, self.on_error)
+        return TraceReader(find(self.paths), self._names(schema), self.size, self.on_error)
 
     def streamReader(self, schema: StructType) -> "TraceStreamReader":  # noqa: N802 - Spark's name
         """For a query that goes on."""
-        return TraceStreamReader(self.paths, names_of(schema), self.size, self.on_error)
+        return TraceStreamReader(self.paths, self._names(schema), self.size, self.on_error)
 
 
 class PiecePartition(InputPartition):
@@ -175,14 +176,6 @@ def _now(path: Path) -> list[Path]:
         raise TraceError(unread(path, error)) from error
 
 
-def names_of(schema: StructType) -> list[str]:
-    """The columns asked for. Raises TraceError for one that there is not."""
-    unknown = [name for name in schema.names if name not in COLUMNS]
-    if unknown:
-        raise TraceError(f"traces have no column {unknown[0]!r}; they have {', '.join(COLUMNS)}")
-    return list(schema.names)
-
-
 def narrow(bounds: RowBounds, one: Filter) -> None:
     """Lets a filter leave out frames; those of columns that differ from record to record do not."""
     column = getattr(one, "attribute", ("",))
@@ -209,9 +202,3 @@ def read_piece(piece: TracePiece, names: list[str], bounds: RowBounds, on_error:
     except TraceError:
         if on_error == FAIL:
             raise
-
-
-def _size(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise TraceError(f"the option pieceBytes is a number of bytes, not {text!r}")
-    return int(text)

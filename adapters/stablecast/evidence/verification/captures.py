@@ -1,14 +1,12 @@
 """`stablecast verify` for captures: what it prints and how it ends."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.capture.errors import CaptureError
@@ -21,6 +19,7 @@ from stablecast.evidence.rules import RULES
 from stablecast.evidence.rules.judges import CAPTURES
 from stablecast.evidence.verification.traces import EXPLAINED, Paper
 from stablecast.text import plural
+from stablecast.text.console import spinning
 
 CLEAN: Final = 0
 BROKEN: Final = 1
@@ -51,18 +50,13 @@ def run_judge(
 
 
 def _here(paths: Sequence[Path], told: list[str], as_json: bool) -> Iterator[CaptureFindings | str]:
-    """One after the other; on a terminal somebody sees how far it is."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}, {task.completed:.0f} MB"), TimeElapsedColumn())
     for path in paths:
-        quiet = as_json or not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-            task = progress.add_task(str(path), total=None)
+        with spinning(as_json) as show:
 
-            def show(what: str, offset: int, task: TaskID = task, path: Path = path, bar: Progress = progress) -> None:
-                bar.update(task, description=f"{what} {path}", completed=offset / MEGABYTE)
+            def watch(what: str, offset: int, path: Path = path, show: Callable[[str], None] = show) -> None:
+                show(f"{what} {path}, {offset / MEGABYTE:.0f} MB")
 
-            found = judged(path, told, show)
+            found = judged(path, told, watch)
         yield found
 
 

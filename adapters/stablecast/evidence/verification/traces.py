@@ -7,8 +7,6 @@ from typing import Final
 
 import attrs
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stablecast.core.errors import StablecastError
 from stablecast.evidence.rules import RULES
@@ -18,6 +16,7 @@ from stablecast.evidence.trace.report_page import Point, points_of, render
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
 from stablecast.text import plural
+from stablecast.text.console import spinning
 
 CLEAN: Final = 0
 VIOLATED: Final = 1
@@ -110,12 +109,15 @@ def _judge(files: list[Path], wanted: VerificationRequest) -> tuple[Verification
     master = wanted.master or _master_for(files)
     if master is not None:
         return _judge_on_spark(files, master, timeline=wanted.report is not None)
-    columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} records"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    quiet = wanted.as_json or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-        task = progress.add_task("verify", total=None)
-        judges = judge_paths(files, lambda count: progress.advance(task, count))
+    total = 0
+    with spinning(wanted.as_json) as show:
+
+        def count(records: int) -> None:
+            nonlocal total
+            total += records
+            show(f"verify, {total} records")
+
+        judges = judge_paths(files, count)
         summary = summarize(judges)
     told = (one for judge in judges for one in judge.told)
     return summary, points_of(told, summary.files) if wanted.report is not None else []

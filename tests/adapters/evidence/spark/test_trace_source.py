@@ -21,13 +21,13 @@ from pyspark.sql.types import StructType
 
 from stablecast.evidence.spark.piece_plan import PIECE_BYTES
 from stablecast.evidence.spark.record_rows import COLUMNS, RowBounds
+from stablecast.evidence.spark.table_format import column_names
 from stablecast.evidence.spark.trace_source import (
     FORMAT,
     PiecePartition,
     TraceReader,
     TraceSource,
     TraceStreamReader,
-    names_of,
     narrow,
 )
 from stablecast.evidence.trace import container
@@ -200,7 +200,7 @@ def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> N
 
 def test_a_column_that_there_is_not() -> None:
     with pytest.raises(TraceError, match="no column 'color'"):
-        names_of(schema("record", "color"))
+        column_names(schema("record", "color"), COLUMNS, "traces", TraceError)
 
 
 def test_the_offset_of_a_stream_is_how_far_frames_are_finished(whole_world: Path, tmp_path: Path) -> None:
