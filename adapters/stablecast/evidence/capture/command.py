@@ -1,4 +1,4 @@
-"""`stablecast capture decode FILE`: what it prints and how it ends."""
+"""`stablecast capture decode FILE`: output and exit status."""
 
 import json
 import sys
@@ -17,11 +17,11 @@ from stablecast.evidence.capture.verdicts import FrameVerdict
 CLEAN, FAULTY, UNREADABLE = 0, 1, 2
 """Exit statuses: all of ours was decoded; something was not, or nothing is ours; the file cannot be read."""
 MAX_PROBLEMS = 100
-"""Sentences about packets in the JSON form."""
+"""Sentences about packets in the JSON form, at most."""
 
 
 def run_decode(path: Path, told: list[str], roundtrip: bool, as_json: bool, records: bool = False) -> int:
-    """Decodes a capture, prints what is in it, and returns the exit status.
+    """Decode a capture, print its packets and counts, and return the exit status.
 
     Args:
         path: The capture.
@@ -77,6 +77,6 @@ def _where(packet: CapturePacket) -> str:
 
 
 def _print(text: str) -> None:
-    """Names in captures may be any bytes, and outputs of any encoding."""
+    """Print a text; names in captures may be any bytes, and outputs of any encoding."""
     encoding = sys.stdout.encoding or "utf-8"
     typer.echo(text.encode(encoding, "backslashreplace").decode(encoding))

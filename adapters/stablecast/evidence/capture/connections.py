@@ -1,4 +1,4 @@
-"""Directions of TCP connections: each puts segments in order, reads messages, and says what became of each frame."""
+"""Directions of TCP connections: each orders segments, reads messages, and settles the verdict of each frame."""
 
 from stablecast.core.machine.records import record
 from stablecast.evidence.capture.ip import TcpSegment
@@ -12,11 +12,11 @@ from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 @record
 class StreamProgress:
-    """What a segment, or the end, brings.
+    """The result of a segment, or of the end.
 
     Attributes:
-        layers: Of the messages that are whole now.
-        problems: What is wrong with them.
+        layers: Of the messages that are complete now.
+        problems: Of these messages.
         settled: Frames whose verdict is final now.
         lost: Bytes before or between them that were not captured.
     """
@@ -28,13 +28,13 @@ class StreamProgress:
 
 
 class Direction:
-    """One direction of a connection.
+    """A direction of a connection.
 
     Args:
-        kind: What is spoken there.
+        kind: The protocol.
         roundtrip: Whether to encode everything again and compare.
-        start: The first sequence number, if it is known otherwise than by a SYN.
-        brief: Whether messages that are alike make one layer.
+        start: The first sequence number, if it is known without a SYN.
+        brief: Whether equal messages make one layer.
     """
 
     def __init__(self, kind: TrafficKind, roundtrip: bool, start: int | None = None, brief: bool = False) -> None:
@@ -48,11 +48,11 @@ class Direction:
         self._earlier: dict[int, list[int]] = {}
 
     def ends_with(self, segment: TcpSegment) -> bool:
-        """Whether a segment opens another connection between the same endpoints."""
+        """Return whether a segment opens another connection between the same endpoints."""
         return segment.syn and self._half.opens_anew(segment.sequence)
 
     def take(self, segment: TcpSegment, *frames: int) -> StreamProgress:
-        """Takes the next segment of the capture, and the frames that it came in; the last one stands for all."""
+        """Read the next segment and settle the frames that it came in; the last one stands for all."""
         if not segment.payload and not segment.missing and not segment.syn and len(frames) == 1:
             return StreamProgress(
                 (), (), {frames[0]: FrameVerdict.DECODED}
@@ -71,7 +71,7 @@ class Direction:
         return self._progress(items)
 
     def close(self) -> StreamProgress:
-        """No more segments come."""
+        """Read the rest after the last segment."""
         items = self._read(self._half.close())
         if self._reader is not None:
             items += self._reader.close()
@@ -102,7 +102,7 @@ class Direction:
         return StreamProgress(layers, problems, self._settled(), lost)
 
     def _settled(self) -> dict[int, FrameVerdict]:
-        """Frames of which nothing waits any more."""
+        """Return the frames without a waiting byte."""
         if self._half.idle and (self._reader is None or self._reader.idle):
             settled, self._open = self._open, {}
         else:

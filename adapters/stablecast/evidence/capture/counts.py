@@ -1,4 +1,4 @@
-"""Counts of what a capture holds."""
+"""Counts of the frames and layers of a capture."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from stablecast.evidence.capture.verdicts import FrameVerdict
 
 @attrs.define
 class CaptureTally:
-    """What was found so far.
+    """Counts so far.
 
     Attributes:
         frames: Frames by their verdict.
-        types: Layers by protocol and kind, and what they carry by its name.
+        types: Layers by protocol and kind, and their parts by name.
     """
 
     frames: Counter[FrameVerdict] = attrs.field(factory=Counter)
     types: Counter[str] = attrs.field(factory=Counter)
 
     def add(self, packet: CapturePacket) -> None:
-        """Counts a packet."""
+        """Count a packet and the frames that it settles."""
         if packet.number:
             self.frames[packet.verdict] += 1
         for _, verdict in packet.settles:
@@ -34,21 +34,21 @@ class CaptureTally:
 
     @property
     def packets(self) -> int:
-        """All frames of the capture."""
+        """Return the number of frames of the capture."""
         return self.frames.total()
 
     @property
     def clean(self) -> bool:
-        """Whether something is ours and all of that was decoded."""
+        """Return whether something is ours and all of it was decoded."""
         return self.frames[FrameVerdict.DECODED] > 0 and not self.faulty
 
     @property
     def faulty(self) -> bool:
-        """Whether something that is ours was not decoded."""
+        """Return whether something that is ours was not decoded."""
         return any(self.frames[verdict] for verdict in FAULTS)
 
     def as_json(self) -> dict[str, object]:
-        """The counts for machines."""
+        """Return the counts for machines."""
         counts = {verdict.value: self.frames[verdict] for verdict in FrameVerdict if verdict is not FrameVerdict.PART}
         return {"packets": self.packets, **counts, "types": dict(sorted(self.types.items()))}
 
@@ -60,11 +60,11 @@ FAULTS = (
     FrameVerdict.DAMAGED,
     FrameVerdict.MALFORMED,
 )
-"""The verdicts on what is ours and could not be decoded to the end."""
+"""Verdicts on frames of ours that were not decoded to the end."""
 
 
 def count(packets: Iterable[CapturePacket]) -> CaptureTally:
-    """The tally of some packets."""
+    """Return the tally of some packets."""
     tally = CaptureTally()
     for packet in packets:
         tally.add(packet)

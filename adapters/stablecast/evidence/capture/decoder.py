@@ -1,9 +1,9 @@
-"""Captures to decoded packets, one for each frame; what a judge of captures reads, whole or part by part.
+"""Captures to decoded packets, one for each frame, whole or part by part, for judges and for people.
 
     plan = survey(path)
     for packet in packets(path, plan): ...
 
-A part is what begins between two marks (`files.marks`). A plan is small and made once; a part that begins in the middle
+A part is the frames between two marks (`files.marks`). A plan is small and made once. A part that begins in the middle
 of TCP streams finds its first messages by itself, but misses those that begin before it.
 """
 
@@ -31,29 +31,29 @@ from stablecast.evidence.capture.uniform_layers import messages
 from stablecast.evidence.capture.verdicts import FrameVerdict, gravest
 
 MAX_DIRECTIONS = 1 << 16
-"""Directions of TCP connections that are followed; the one silent for longest is given up for a new one."""
+"""Followed directions of TCP connections; the one silent for longest is dropped for a new one."""
 SKEW_NS = 1 * SECOND
-"""What is captured at several places may come in another order, but not from further apart than this."""
+"""Frames captured at several places may be out of order, but not by more than this."""
 MAX_NAMES = 1 << 16
-"""Flows and sessions whose kinds and names are kept rather than looked up for each packet."""
+"""Flows and sessions whose kinds and names are cached."""
 
 
 @record
 class CapturePacket:
-    """What one frame says, or at the end of a stream what is left of it.
+    """The contents of one frame, or the rest at the end of a stream.
 
     Attributes:
-        number: The frame, from 1; 0 for what is left at the end of a stream.
-        offset: Where its record is in the file.
-        time_ns: When it was captured, nanoseconds since 1970; what is left has the time of the last frame.
-        source, target: Where it comes from and goes to; None for what is not ours.
-        kind: What is spoken there; None for what is not ours.
-        transport: The transport of a source that it belongs to, as in `Plan.topics`; None if there is none.
-        session: The name of that transport, as sources are called in logs; empty if there is none.
-        layers: The layers of all messages that are whole with this frame.
-        verdict: How far the frame could be read; PART if a later packet settles it.
-        problems: What is wrong with what came whole with this frame.
-        settles: Earlier frames with PART, and what became of them.
+        number: The frame, from 1; 0 for the rest at the end of a stream.
+        offset: Offset of its record in the file.
+        time_ns: Time of capture, nanoseconds since 1970; the rest has the time of the last frame.
+        source, target: The endpoints; None for traffic of others.
+        kind: The protocol; None for traffic of others.
+        transport: The source's transport, as in `PortPlan.topics`; None if there is none.
+        session: The name of that transport, as in logs; empty if there is none.
+        layers: The layers of all messages that this frame completes.
+        verdict: The verdict on the frame; PART if a later packet settles it.
+        problems: Defects of these layers.
+        settles: Earlier frames with PART, and their final verdicts.
         lost: Bytes of the stream before or between its messages that were not captured.
         anew: Whether it opens another connection between endpoints that had one.
     """
@@ -82,18 +82,18 @@ def packets(
     roundtrip: bool = False,
     brief: bool = False,
 ) -> Iterator[CapturePacket]:
-    """The packets of a capture, or of the part of it that begins at `start` and before the offset `stop`.
+    """Yield the packets of a capture, or of the part from `start` to before the offset `stop`.
 
     Args:
         path: The file.
-        plan: Who speaks what; default: a survey of the whole file.
+        plan: The protocols of the endpoints; default: a survey of the whole file.
         start: The first frame; default: the first one of the file.
         stop: See `frames`.
         roundtrip: Whether to encode everything again and compare.
-        brief: Whether messages that are alike make one layer (`uniform_layers`), as who judges wants it.
+        brief: Whether equal messages make one layer (`uniform_layers`), as judges want it.
 
     Raises:
-        CaptureError: See `frames`. Of a file that was cut all packets come before.
+        CaptureError: See `frames`. If a file was cut, all packets come before the error.
         OSError: If it cannot be read.
     """
     decoder = CaptureDecoder(survey(path) if plan is None else plan, roundtrip, brief)
@@ -120,7 +120,7 @@ _BRIEF_READERS: _Readers = {
 
 
 class CaptureDecoder:
-    """Decodes frames one by one."""
+    """Decoder of frames, one by one."""
 
     def __init__(self, plan: PortPlan, roundtrip: bool = False, brief: bool = False) -> None:
         self._plan = plan
@@ -139,7 +139,7 @@ class CaptureDecoder:
         self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
 
     def take(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
-        """What a frame brings: its packet, and perhaps what is left of a stream that it ends."""
+        """Yield the packet of a frame, and the rest of a stream that it ends."""
         if frame.time_ns < self._now_ns - SKEW_NS:  # another capture begins, or the clock was set
             yield from self.close()
             self._now_ns, self._starts = 0, {}
@@ -164,7 +164,7 @@ class CaptureDecoder:
                 )
 
     def close(self) -> Iterator[CapturePacket]:
-        """No more frames come, of this capture at least."""
+        """Yield the rest of all streams at the end of a capture."""
         for whole in self._network.close():
             yield self._abandoned(whole)
         while self._directions:
@@ -187,7 +187,7 @@ class CaptureDecoder:
         )
 
     def _damaged(self, content: UdpDatagram | TcpSegment, numbers: tuple[int, ...]) -> CapturePacket:
-        """Nobody takes it; if it is a segment, it comes again, or its bytes are missing."""
+        """Return the packet of damaged content. A lost segment comes again, or its bytes are missing."""
         kind = self._plan.kind(UDP if isinstance(content, UdpDatagram) else TCP, content.source, content.target)
         verdict = FrameVerdict.DAMAGED if kind else FrameVerdict.OTHER
         return self._packet(
@@ -249,7 +249,7 @@ class CaptureDecoder:
             yield attrs.evolve(packet, lost=progress.lost)
 
     def _abandoned(self, whole: WholePacket) -> CapturePacket:
-        """A datagram of which pieces are missing; whose it is, its first piece says."""
+        """Return the packet of an incomplete datagram; its first piece names its endpoints."""
         first = content(whole.packet) if whole.packet.offset == 0 else None
         kind = None
         if first is not None:
@@ -292,7 +292,6 @@ class CaptureDecoder:
 
 
 def _earlier(numbers: tuple[int, ...], verdict: FrameVerdict) -> tuple[tuple[int, FrameVerdict], ...]:
-    """The verdict of all frames of a datagram but the last."""
     return tuple((number, verdict) for number in numbers[:-1])
 
 

@@ -1,4 +1,4 @@
-"""What a flow is that nobody announced: only what reads as ours from its first byte to its last is believed."""
+"""Guess the protocol of a flow that nobody announced: each byte from the first to the last must read as ours."""
 
 from typing import assert_never
 
@@ -10,7 +10,7 @@ from stablecast.transports.wire.errors import WireError
 
 
 def guess_datagram(octets: bytes) -> TrafficKind | None:
-    """What a datagram is, if it can hardly be anything else."""
+    """Return the protocol of a datagram, if it can hardly be another one."""
     for kind, test in (
         (TrafficKind.LBMR, _is_resolution),
         (TrafficKind.LBTRM, _is_multicast),
@@ -71,9 +71,9 @@ def _holds_messages(payload: bytes) -> bool:
 
 
 def guess_stream(octets: bytes, least: int = 1) -> TrafficKind | None:
-    """What a connection is of which these are the first bytes, or those of any segment: whole messages or frames.
+    """Return the protocol of a connection with these bytes, its first or those of any segment.
 
-    There must be so many of them (`least`): bytes that were put together until they fit are no proof.
+    At least `least` messages or frames must be whole: bytes that were joined until they fit are no proof.
     """
     messages = MessageReader(whole=True, roundtrip=False)
     scan = messages.scan(octets)
@@ -84,6 +84,6 @@ def guess_stream(octets: bytes, least: int = 1) -> TrafficKind | None:
 
 
 def may_go_on(octets: bytes) -> bool:
-    """Whether these may be the first bytes of a connection of ours, and more of them would tell."""
+    """Return whether these may be the first bytes of a connection of ours, so that more of them would help."""
     readers = (kind(whole=True, roundtrip=False) for kind in (MessageReader, FrameReader))
     return not all(reader.scan(octets).broken for reader in readers)

@@ -1,8 +1,8 @@
-"""From the payload of a datagram, or a message of a stream, to its layers, each one decoded.
+"""Layers of the payload of a datagram, or of a message of a stream, each one decoded.
 
-What is decoded counts as ours only if it keeps the rules of the formats to the letter: versions are those of the
-release, and lengths those of the layouts. `UNKNOWN` is what keeps them and has a code that is listed but has no layout
-here, or that is not listed where others may follow; `MALFORMED` is everything else.
+Decoded bytes count as ours only if they keep the rules of the formats to the letter: versions are those of the release,
+and lengths those of the layouts. `UNKNOWN` keeps them and has a listed code without a layout here, or an unlisted code
+in an open list. Everything else is `MALFORMED`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from stablecast.transports.wire.errors import WireError
 
 @attrs.frozen
 class Large:
-    """A message that was sent in pieces: its topic's index, the numbers of its pieces, its bytes with properties."""
+    """A message that was sent in pieces: topic index, numbers of its pieces, bytes with properties."""
 
     topic_index: int
     first: int
@@ -50,13 +50,13 @@ Record = (
 
 @record
 class Layer:
-    """One layer.
+    """A decoded layer of a packet.
 
     Attributes:
-        protocol: LBMR, LBT-RM, LBT-RU, LBMC, PROPERTIES, UMP (what a control message means), RSOCKET or SRS.
+        protocol: LBMR, LBT-RM, LBT-RU, LBMC, PROPERTIES, UMP (the meaning of a control message), RSOCKET or SRS.
         kind: Its kind.
-        record: All that it says.
-        parts: Names of what it carries beside its payload: queries, advertisements, headers.
+        record: All its fields.
+        parts: Names of its parts beside the payload: queries, advertisements, headers.
     """
 
     protocol: str
@@ -66,13 +66,13 @@ class Layer:
 
     @property
     def type(self) -> str:
-        """What it is counted as."""
+        """Return the type under which it is counted."""
         return f"{self.protocol} {self.kind}"
 
 
 @record
 class LayerProblem:
-    """What keeps a frame from being decoded."""
+    """The reason why a frame cannot be decoded."""
 
     verdict: FrameVerdict
     text: str
@@ -80,13 +80,13 @@ class LayerProblem:
 
 @record
 class Decoded:
-    """The layers of some bytes, from the outermost inwards, and what is wrong with them."""
+    """The layers of some bytes, from the outermost inwards, and their problems."""
 
     layers: tuple[Layer, ...] = ()
     problems: tuple[LayerProblem, ...] = ()
 
     def checked(self, octets: bytes, encode: Callable[[], bytes]) -> "Decoded":
-        """The same, with a problem if encoding does not give the bytes again."""
+        """Return the same, with a problem if encoding does not reproduce the bytes."""
         try:
             again = encode()
         except WireError as error:
@@ -99,7 +99,7 @@ class Decoded:
 
 
 def malformed(error: WireError) -> Decoded:
-    """Nothing but a problem."""
+    """Return a result with nothing but a problem."""
     return Decoded(problems=(LayerProblem(FrameVerdict.MALFORMED, str(error)),))
 
 
@@ -107,7 +107,7 @@ def malformed(error: WireError) -> Decoded:
 
 
 def resolution(octets: bytes, roundtrip: bool) -> Decoded:
-    """A datagram of topic resolution."""
+    """Decode a datagram of topic resolution."""
     try:
         if len(octets) >= 2 and lbmr_extended.is_queueing(octets):
             return Decoded(problems=(LayerProblem(FrameVerdict.UNKNOWN, "topic resolution of queues"),))
@@ -130,7 +130,7 @@ def _extended(octets: bytes, roundtrip: bool) -> Decoded:
 
 
 def _unknown_message(body: lbmr_extended.Body) -> list[LayerProblem]:
-    """A gateway's message of a type that is not listed, or with options that are not."""
+    """Return the problems of a gateway's message with an unlisted type or unlisted options."""
     match body:
         case lbmr_gateway.Gateway(body=lbmr_gateway.UnknownMessage(type=kind)):
             return [LayerProblem(FrameVerdict.UNKNOWN, f"message {kind} of gateways")]
@@ -173,7 +173,7 @@ def _unknown_options(packet: lbmr.AnyPacket) -> list[LayerProblem]:
 
 
 def _listed(what: str, code: int, length: int, sizes: Mapping[int, int | None]) -> list[LayerProblem]:
-    """What is wrong with a part of an advertisement that is kept by its bytes."""
+    """Return the problem of a part of an advertisement that is kept as bytes."""
     if code not in sizes:
         return [LayerProblem(FrameVerdict.UNKNOWN, f"{what} {code} of an advertisement")]
     if sizes[code] not in {None, length}:
@@ -194,11 +194,11 @@ def _unknown_trailer(options: Sequence[lbmr.PacketOption]) -> list[LayerProblem]
 
 
 Inside = Callable[[bytes, bool], Decoded]
-"""Reads the messages of a datagram."""
+"""Decode the messages of a datagram."""
 
 
 def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
-    """A datagram of LBT-RM with its messages."""
+    """Decode a datagram of LBT-RM with its messages."""
     try:
         packet = lbtrm.decode(octets)
     except WireError as error:
@@ -211,7 +211,7 @@ def multicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> D
 
 
 def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Decoded:
-    """A datagram of LBT-RU with its messages."""
+    """Decode a datagram of LBT-RU with its messages."""
     try:
         packet = lbtru.decode(octets)
     except WireError as error:
@@ -225,7 +225,7 @@ def unicast(octets: bytes, roundtrip: bool, inside: Inside | None = None) -> Dec
 
 
 def messages(octets: bytes, roundtrip: bool) -> Decoded:
-    """LBMC messages back to back; behind a malformed one of known length the next one is tried."""
+    """Decode LBMC messages back to back; after a malformed one of known length the next one is tried."""
     found = Decoded()
     at = 0
     while at < len(octets):
@@ -235,7 +235,7 @@ def messages(octets: bytes, roundtrip: bool) -> Decoded:
 
 
 def first_of(octets: bytes, at: int, roundtrip: bool) -> tuple[Decoded, int]:
-    """The message that begins at `at` in a datagram, and where the next one is tried."""
+    """Decode the message at `at` in a datagram, and return where the next one may begin."""
     try:
         end = min(at + _length(octets, at), len(octets))
     except WireError as error:
@@ -253,11 +253,11 @@ _BARE = {
     lbmc.PREFIX.pack(kind, lbmc.NOTHING_FOLLOWS, lbmc.PREFIX.size): Layer("LBMC", kind.name, lbmc.Message(kind))
     for kind in (lbmc.MessageKind.EOT, lbmc.MessageKind.CONTROL)
 }
-"""Messages without any header, which `lbmc` does not let through: they say nothing, but they are no mistake."""
+"""Messages without any header, which `lbmc` rejects: they say nothing, but they are no mistake."""
 
 
 def message(octets: bytes, roundtrip: bool = False) -> Decoded:
-    """One LBMC message, its properties, and what it means if it is a control message."""
+    """Decode one LBMC message, its properties, and its meaning if it is a control message."""
     if octets in _BARE:
         return Decoded((_BARE[octets],))
     try:
@@ -290,7 +290,7 @@ def _header_problems(header: h.Header, carrier: lbmc.Message) -> list[LayerProbl
 
 
 def _properties(carrier: lbmc.Message) -> properties.Properties | None:
-    """The properties at the end of the payload; those of a fragmented message stand in its last pieces."""
+    """Return the properties at the end of the payload; those of a large message stand in its last pieces."""
     chains = [header for header in carrier.headers if isinstance(header, h.ApplicationChain)]
     length = chains[0].properties_length() if chains else 0
     if not length or any(isinstance(header, h.Fragment) for header in carrier.headers):
@@ -308,7 +308,7 @@ def _with_properties(carrier: lbmc.Message, block: properties.Properties | None)
 
 
 def _meaning(carrier: lbmc.Message) -> list[Layer]:
-    """What stablecast understands of a control message; others may chain other headers and are not wrong."""
+    """Decode the meaning of a control message; others may chain other headers and are not wrong."""
     if carrier.kind is not lbmc.MessageKind.CONTROL:
         return []
     try:
@@ -322,7 +322,7 @@ def _meaning(carrier: lbmc.Message) -> list[Layer]:
 
 
 def resolution_frame(octets: bytes, frame: rsocket.Frame, payload: bytes, roundtrip: bool) -> Decoded:
-    """An RSocket frame with its length; `payload` is what it carries, and the frames before that it continues."""
+    """Decode an RSocket frame; `payload` is its contents, with those of the frames that it continues."""
     layers = [Layer("RSOCKET", frame.kind.name, frame)]
     try:
         if frame.kind is rsocket.FrameKind.SETUP:

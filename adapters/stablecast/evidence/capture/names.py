@@ -1,4 +1,4 @@
-"""The names of what is found, as dissectors and the tables of the formats write them."""
+"""Names of headers and messages, as dissectors and the tables of the formats write them."""
 
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmr_extended, lbmr_gateway, lbtrm, lbtru, srs
@@ -87,7 +87,7 @@ HEADERS = {
     107: "TCP_SID",
     254: "EXTOPT",
 }
-"""Every code that is listed; those of queues (UMQ) have no layout here."""
+"""Every listed code; those of queues (UMQ) have no layout here."""
 
 LBTRM = {lbtrm.Data: "DATA", lbtrm.SessionMessage: "SM", lbtrm.Nak: "NAK", lbtrm.Ncf: "NCF"}
 LBTRU = {
@@ -107,9 +107,9 @@ LBMR_BODIES = {
     lbmr_extended.RemoteContexts: "REMOTE_CONTEXTS",
 }
 TIR_OPTIONS = {5: 8, 6: None, 11: 28, 12: 12}
-"""Options of queues in an advertisement: their size, None for any."""
+"""Options of queues in an advertisement, with their size, None for any."""
 TIR_TRANSPORTS = {0x04: 10, 0x20: 10, 0x40: 10}
-"""Transports of other hardware in an advertisement (shared memory, RDMA, IPC): size of their block."""
+"""Transports of other hardware in an advertisement (shared memory, RDMA, IPC), with the size of their block."""
 SRS = {
     srs.RegistrationRequest: "REGISTRATION_REQUEST",
     srs.RegistrationResponse: "REGISTRATION_RESPONSE",
@@ -133,6 +133,6 @@ SRS = {
 
 
 def header(record: h.Header) -> str:
-    """Name of a chained header."""
+    """Return the name of a chained header."""
     code = record.code if isinstance(record, h.UnknownHeader) else record.CODE
     return HEADERS.get(code, f"header {code}")

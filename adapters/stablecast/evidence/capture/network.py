@@ -1,4 +1,4 @@
-"""From a frame to the datagram or segment in it."""
+"""The datagram or segment in a frame: link layer, IPv4, and reassembly."""
 
 from collections.abc import Container
 
@@ -23,9 +23,9 @@ from stablecast.evidence.capture.link import ipv4_packet
 
 @record
 class Carried:
-    """What a frame brings: a datagram or a segment, or nothing of ours; `frames` are all those that it came in.
+    """The datagram or segment of a frame, or nothing of ours; `frames` are all frames that it came in.
 
-    `damaged`: a checksum is wrong, so nobody takes it.
+    `damaged`: a checksum is wrong, so every receiver drops it.
     """
 
     content: UdpDatagram | TcpSegment | None
@@ -37,7 +37,7 @@ class IpNetwork:
     """Link layer and IPv4, with the pieces of datagrams.
 
     Args:
-        checking: Addresses whose packets have checksums: theirs are looked at.
+        checking: Addresses whose packets have checksums to check.
     """
 
     def __init__(self, checking: Container[str] = ()) -> None:
@@ -45,7 +45,7 @@ class IpNetwork:
         self._checking = checking
 
     def take(self, frame: CaptureFrame) -> Carried | None:
-        """What a frame brings; None while pieces of its datagram are missing."""
+        """Return the contents of a frame; None while pieces of its datagram are missing."""
         octets = ipv4_packet(frame.link, frame.octets)
         packet = parse(octets, len(octets) + frame.length - len(frame.octets)) if octets else None
         if packet is None:
@@ -56,21 +56,21 @@ class IpNetwork:
         return None if whole is None else self.carry(whole.packet, whole.frames)
 
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
-        """What a whole packet brings."""
+        """Return the contents of a whole packet."""
         damaged = packet.source in self._checking and intact(packet) is False
         return Carried(content(packet), frames, damaged)
 
     def abandon(self) -> list[WholePacket]:
-        """Datagrams whose pieces are awaited in vain."""
+        """Return the dropped datagrams with missing pieces."""
         return self._reassembly.abandon(MAX_HELD)
 
     def close(self) -> list[WholePacket]:
-        """No more frames come."""
+        """Return all incomplete datagrams at the end."""
         return self._reassembly.abandon(0)
 
 
 def content(packet: IpPacket) -> UdpDatagram | TcpSegment | None:
-    """The datagram or segment in a packet, if it is one."""
+    """Return the datagram or segment in a packet, or None."""
     if packet.protocol == UDP:
         return parse_udp(packet)
     return parse_tcp(packet) if packet.protocol == TCP else None

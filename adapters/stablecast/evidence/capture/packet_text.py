@@ -1,4 +1,4 @@
-"""Packets and counts as text."""
+"""Packets and counts as text and as JSON objects."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -16,17 +16,17 @@ from stablecast.text import plural
 from stablecast.transports.wire import lbmc, lbmr, lbmr_extended
 
 MAX_TEXT = 60
-"""Characters of a field's value in a line."""
+"""Characters of a field's value in a line, at most."""
 MAX_FIELDS = 8
-"""Fields of a record in a line."""
+"""Fields of a record in a line, at most."""
 _HIDDEN = {"payload", "octets", "kind", "options", "version"}
-"""Fields that are told otherwise, or too long for a line."""
+"""Fields that appear otherwise, or are too long for a line."""
 _NOTHING = {FrameVerdict.PART: "a piece", FrameVerdict.DECODED: "no data"}
-"""What is said of packets without layers and without problems."""
+"""Texts of packets without layers and without problems."""
 
 
 def line(packet: CapturePacket, plan: PortPlan, first_ns: int) -> str:
-    """A packet in one line: frame, seconds since the first one, ends, layers, problems."""
+    """Return a packet in one line: frame, seconds since the first one, ends, layers, problems."""
     number = f"{packet.number:6}" if packet.number else "   end"
     seconds = (packet.time_ns - first_ns) // MICROSECOND / 1_000_000
     meant = [layer.protocol == "UMP" for layer in packet.layers[1:]] + [False]
@@ -43,7 +43,7 @@ def _end(endpoint: Endpoint | None) -> str:
 
 
 def _layer(layer: Layer, packet: CapturePacket, plan: PortPlan, told: bool) -> str:
-    """A layer; the fields of its headers are left out where the next layer tells what they mean."""
+    """Return a layer; leave out the fields of its headers if the next layer has their meaning."""
     parts = f" [{', '.join(layer.parts)}]" if layer.parts else ""
     match layer.record:
         case lbmc.Message() as message if message.kind in lbmc.PAYLOAD_KINDS:
@@ -66,7 +66,6 @@ def _layer(layer: Layer, packet: CapturePacket, plan: PortPlan, told: bool) -> s
 
 
 def _fields(record: object) -> str:
-    """The fields of a record that are not at their default."""
     shown = []
     fields: tuple[attrs.Attribute[object], ...] = attrs.fields(type(record))  # type: ignore[arg-type]
     for field in fields:
@@ -79,7 +78,7 @@ def _fields(record: object) -> str:
 
 
 def record(packet: CapturePacket) -> dict[str, object]:
-    """A packet for machines: bytes as hexadecimal digits, enumerations by their names."""
+    """Return a packet for machines: bytes as hexadecimal digits, enumerations by their names."""
     return {
         "frame": packet.number,
         "offset": packet.offset,
@@ -98,7 +97,7 @@ def record(packet: CapturePacket) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it; records tell their class, for there are unions."""
+    """Return a value as JSON; records name their class, because there are unions."""
     match value:
         case bytes():
             return value.hex()
@@ -114,7 +113,7 @@ def _plain(value: object) -> object:
 
 
 def summary(tally: CaptureTally) -> Iterator[str]:
-    """The counts by type and the verdict, line by line."""
+    """Yield the counts by type and the verdict, line by line."""
     for name, count in sorted(tally.types.items()):
         yield f"{count:8} {name}"
     others = ", ".join(f"{tally.frames[verdict]} {verdict.value}" for verdict in (*FAULTS, FrameVerdict.OTHER))

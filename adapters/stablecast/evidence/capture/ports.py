@@ -1,4 +1,4 @@
-"""Which traffic is ours: what the caller says, what advertisements say, what flows look like, and the default ports."""
+"""Ports of our traffic: from the caller, from advertisements, from the look of flows, and the defaults."""
 
 import re
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from stablecast.evidence.capture.ip import TCP, UDP, Endpoint
 from stablecast.transports.wire import lbmr
 
 MAX_LEARNED = 1 << 20
-"""Endpoints, flows and topics of a capture that are remembered."""
+"""Endpoints, flows and topics of a capture that are remembered, at most."""
 MAX_PORT = 65_535
 
 
 class TrafficKind(Enum):
-    """What an endpoint speaks. A store and a request port speak the same as a source over TCP."""
+    """The protocol of an endpoint. A store and a request port use that of a source over TCP."""
 
     LBMR = "lbmr"
     LBTRM = "lbtrm"
@@ -61,7 +61,7 @@ _TOLD = re.compile(
 
 
 def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], TrafficKind]:
-    """`kind=port` and `kind=low-high` texts as a table. Raises CaptureError for any other."""
+    """Return a table of `kind=port` and `kind=low-high` texts. Raise CaptureError for any other."""
     told = []
     for text in texts:
         match = _TOLD.fullmatch(text)
@@ -74,21 +74,21 @@ def parse_told(texts: Iterable[str]) -> dict[tuple[int, int], TrafficKind]:
 
 
 TransportKey = tuple[str, int, int | None]
-"""Address and port of a source, for LBT-RM the one for NAKs, and its session where it is known."""
+"""Address and port of a source, for LBT-RM the one for NAKs, and its session if it is known."""
 
 
 @attrs.define
 class PortPlan:
-    """Who speaks what in a capture, and the names of topics; small enough to be sent to others that read a part of it.
+    """The protocols of a capture, and the names of topics; small enough to send to readers of its parts.
 
     Attributes:
         told: From the caller: kinds by protocol and port.
         endpoints: From advertisements: kinds by protocol and endpoint.
-        flows: From what was seen: kinds by protocol and pair of endpoints.
+        flows: From the look of flows: kinds by protocol and pair of endpoints.
         topics: Names by transport and topic index.
         groups: Group and port of an LBT-RM session by its transport.
-        starts: First sequence number of a direction of a TCP connection whose SYN was not captured; the segment that is
-            captured first is not always the first one.
+        starts: First sequence number of a direction without a captured SYN; the first captured segment may be a later
+            one.
         checking: Addresses whose packets have checksums: most of the first ones have right ones.
     """
 
@@ -101,7 +101,7 @@ class PortPlan:
     checking: set[str] = attrs.field(factory=set)
 
     def kind(self, protocol: int, source: Endpoint, target: Endpoint) -> TrafficKind | None:
-        """What is spoken between two endpoints; None if it is not ours."""
+        """Return the protocol between two endpoints; None if it is not ours."""
         return (
             self.told.get((protocol, target[1]))
             or self.told.get((protocol, source[1]))
@@ -113,17 +113,17 @@ class PortPlan:
         )
 
     def learn_endpoint(self, kind: TrafficKind, endpoint: Endpoint) -> None:
-        """Somebody said that an endpoint speaks this."""
+        """Note an announced protocol of an endpoint."""
         if endpoint[1] and len(self.endpoints) < MAX_LEARNED:
             self.endpoints.setdefault((PROTOCOLS[kind], endpoint), kind)
 
     def learn_flow(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> None:
-        """What two endpoints say looks like this."""
+        """Note the guessed protocol of a flow."""
         if len(self.flows) < MAX_LEARNED:
             self.flows[PROTOCOLS[kind], min(source, target), max(source, target)] = kind
 
     def learn(self, packet: lbmr.AnyPacket) -> None:
-        """Takes what a packet of topic resolution says about sources and stores."""
+        """Note the sources and stores in a packet of topic resolution."""
         match packet:
             case lbmr.Packet():
                 for tir in packet.advertisements:
@@ -166,13 +166,13 @@ class PortPlan:
                 pass
 
     def learn_session(self, address: str, nak_port: int, session_id: int, target: Endpoint) -> None:
-        """Data or a session message of a multicast session was seen."""
+        """Note the group of a multicast session from its data or session message."""
         if len(self.groups) < MAX_LEARNED and (address, nak_port, session_id) not in self.groups:
             self.groups[address, nak_port, session_id] = target
             self.learn_endpoint(TrafficKind.LBTRM, (address, nak_port))
 
     def listener(self, kind: TrafficKind, source: Endpoint, target: Endpoint) -> Endpoint:
-        """The end of a connection that is known to listen; else the one with the lower port."""
+        """Return the end of a connection that is known to listen, else the one with the lower port."""
         protocol = PROTOCOLS[kind]
         for known in (self.told, DEFAULTS):
             for end in (target, source):
@@ -181,6 +181,6 @@ class PortPlan:
         return min(source, target, key=lambda end: end[1])
 
     def topic(self, transport: TransportKey, index: int) -> str | None:
-        """The name of a topic, if an advertisement told it."""
+        """Return the name of a topic, if an advertisement had it."""
         address, port, _ = transport
         return self.topics.get((transport, index)) or self.topics.get(((address, port, None), index))

@@ -1,4 +1,4 @@
-"""Names of transport sessions, as logs write them: they tell which source a packet belongs to."""
+"""Names of transport sessions, as logs write them: they tell the source of a packet."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _TO_SOURCE = (lbtru.Nak, lbtru.Ack, lbtru.Request)
 def transport_of(
     plan: PortPlan, kind: TrafficKind | None, source: Endpoint, target: Endpoint, layers: Sequence[Layer]
 ) -> TransportKey | None:
-    """The transport of a source that a packet belongs to; None if it belongs to none, or if that cannot be told."""
+    """Return the source's transport that a packet belongs to; None if there is none, or it is unknown."""
     match kind, layers[0].record if layers else None:
         case TrafficKind.LBTRM, lbtrm.Nak() as nak:
             return target[0], nak.nak_port, nak.session_id
@@ -30,7 +30,7 @@ def transport_of(
 
 
 def session_name(plan: PortPlan, kind: TrafficKind | None, transport: TransportKey | None) -> str:
-    """The name of a transport: kind, address, port, session, group and port as far as they are known."""
+    """Return the name of a transport: kind, address, port, session, group and port as far as they are known."""
     if transport is None or kind is None:
         return ""
     address, port, session = transport

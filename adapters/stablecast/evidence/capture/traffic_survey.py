@@ -1,4 +1,4 @@
-"""A first reading of a capture: who speaks what, and what topics are called."""
+"""A first pass over a capture: the protocols of endpoints, and the names of topics."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,15 +16,15 @@ from stablecast.transports.wire import lbmr, lbtrm
 from stablecast.transports.wire.errors import WireError
 
 MAX_TRIES = 8
-"""Datagrams or segments of a flow that are looked at to find out what it is."""
+"""Datagrams or segments of a flow that are examined to guess its protocol."""
 MAX_BEGUN = 4096
-"""Bytes of a flow that are put together to find out what it is, if its segments are smaller than messages."""
+"""Bytes of a flow that are joined to guess its protocol, if its segments are smaller than messages."""
 MAX_FLOWS = 4096
-"""Flows of which bytes are put together at a time."""
+"""Flows with joined bytes at a time."""
 MAX_ORDER = 64
-"""Segments of a direction among which the first one is looked for."""
+"""Segments of a direction among which the first one is searched."""
 MAX_SUMS = 64
-"""Packets of an address that are looked at to find out whether it sets checksums."""
+"""Packets of an address that are examined to find out whether it sets checksums."""
 FIRST_MULTICAST = 224
 """First number of the lowest address of a group."""
 _SESSION = slice(2, lbtrm.HEADER.size)
@@ -32,7 +32,7 @@ _SESSION = slice(2, lbtrm.HEADER.size)
 
 
 def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | None = None) -> PortPlan:
-    """Reads a capture once.
+    """Read a capture once and return its plan.
 
     Args:
         path: The file.
@@ -65,9 +65,9 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
 
 
 class _Witness(IpNetwork):
-    """Counts right checksums among the first packets of each address.
+    """A network that counts right checksums among the first packets of each address.
 
-    Not every packet has them where it is captured: network cards fill them in, and loopback needs none.
+    Captured packets may lack them: network cards fill them in, and loopback needs none.
     """
 
     def __init__(self) -> None:
@@ -76,15 +76,15 @@ class _Witness(IpNetwork):
 
     @property
     def checking(self) -> set[str]:
-        """Addresses of which more were right than wrong or not set."""
+        """Return the addresses with more right checksums than wrong or missing ones."""
         return {address for address, (seen, right) in self._counts.items() if 2 * right > seen}
 
     def knows(self, segment: TcpSegment) -> bool:
-        """Whether no more packets of its sender are looked at."""
+        """Return whether no more packets of its sender are examined."""
         return self._counts.get(segment.source[0], (MAX_SUMS, 0))[0] >= MAX_SUMS
 
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:
-        """See `Network`."""
+        """Check the packet and return its contents."""
         seen, right = self._counts.get(packet.source, (0, 0))
         if seen < MAX_SUMS and not packet.missing and (seen or len(self._counts) < MAX_LEARNED):
             self._counts[packet.source] = seen + 1, right + (intact(packet) is True)
@@ -119,7 +119,7 @@ class _Surveyor:
             self._guess(segment)
 
     def _guess(self, segment: TcpSegment) -> None:
-        """Segments may be smaller than messages: those that follow each other are read together, and count as one."""
+        """Guess a flow. Segments may be smaller than messages: consecutive ones are joined and count as one."""
         ends = segment.source, segment.target
         following, before = self._begun.pop(ends, (None, b""))
         if following != segment.sequence:
@@ -134,7 +134,7 @@ class _Surveyor:
             self._begun[ends] = (segment.sequence + len(segment.payload)) % WRAP, octets
 
     def knows(self, segment: TcpSegment) -> bool:
-        """Whether nothing can be learned from what comes behind it on its connection."""
+        """Return whether later segments of its connection teach nothing."""
         ends = segment.source, segment.target
         if self._seen.get(ends, MAX_ORDER) < MAX_ORDER:
             return False
@@ -142,7 +142,7 @@ class _Surveyor:
         return tried or self.plan.kind(TCP, *ends) is not None
 
     def _order(self, segment: TcpSegment) -> None:
-        """Finds the first of the segments of a direction whose SYN is not there; a byte alone is a sign of life."""
+        """Find the first segment of a direction without a SYN; a single byte is a keepalive."""
         ends = (segment.source, segment.target)
         seen = self._seen.get(ends, 0)
         if seen >= MAX_ORDER or (not seen and len(self._seen) >= MAX_LEARNED):
@@ -159,7 +159,7 @@ class _Surveyor:
             self.plan.starts[ends] = segment.sequence
 
     def _may_try(self, protocol: int, source: Endpoint, target: Endpoint) -> bool:
-        """Counts the tries of a flow, so that much other traffic costs little."""
+        """Count the tries of a flow, so that much other traffic costs little."""
         flow = (protocol, source, target)
         tries = self._tries.get(flow, 0)
         if tries >= MAX_TRIES or (not tries and len(self._tries) >= MAX_LEARNED):
@@ -178,7 +178,7 @@ class _Surveyor:
             self.plan.learn(lbmr.decode(payload))
 
     def _learn_session(self, datagram: UdpDatagram) -> None:
-        """The header of multicast data tells the port for NAKs, and its target the group."""
+        """Learn the port for NAKs from the header of multicast data, and the group from its target."""
         session = datagram.source, datagram.target, datagram.payload[_SESSION]
         if session in self._sessions:
             return

@@ -1,4 +1,4 @@
-"""Every invariant, declared once.
+"""The catalogue of invariants, each declared once.
 
 Judges keep implementations of their own and register for rules in `judges`. A rule has one meaning for all of them; a
 judge may see only a part of it.
@@ -421,4 +421,4 @@ _RULES: Final = (
 )
 
 RULES: Final[Mapping[str, InvariantRule]] = {rule.id: rule for rule in _RULES}
-"""All rules by id, in the order of the spec."""
+"""Rules by id, in the order of the spec."""

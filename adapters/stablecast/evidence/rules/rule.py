@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class InvariantRule:
-    """One invariant.
+    """An invariant of the project.
 
     Attributes:
         id: The id that verdicts, spec and tests use. It is never given to another rule.
@@ -33,7 +33,7 @@ class InvariantRule:
 
 @attrs.frozen
 class RuleJudge:
-    """One implementation that decides rules on its own.
+    """An independent implementation that decides rules.
 
     Attributes:
         name: The judge's name.

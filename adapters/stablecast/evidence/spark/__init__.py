@@ -1,11 +1,12 @@
 """Traces and captures on Spark: data sources, and the jobs that judge them on a cluster.
 
-`register(spark)` makes `spark.read.format("stablecast")`, `spark.readStream.format("stablecast")` and
-`spark.read.format("stablecast-capture")` known; `connect` starts a session for this machine or finds the cluster's;
-`verify_on` judges traces in it, `judge_on` captures. `source` and `captures` are the data sources, `rows` the columns
-of traces, `pieces` what a task does with a run of frames, `sql` the rules, `job` puts them together.
+`register(spark)` adds `spark.read.format("stablecast")`, `spark.readStream.format("stablecast")` and
+`spark.read.format("stablecast-capture")`. `connect` starts a session for this machine or finds the cluster's.
+`verify_on` judges traces in it, `judge_on` captures. `trace_source` and `capture_source` are the data sources,
+`record_rows` the columns of traces, `piece_judge` the work of a task, `cross_rules_sql` the rules, and
+`verification_job` joins them.
 
-This package needs the spark extra and a Java; nothing else imports it before it is asked for.
+This package needs the spark extra and a Java; others import it on demand.
 """
 
 from pyspark.sql import SparkSession

@@ -4,10 +4,10 @@
     spark.read.format("stablecast-capture").load("traffic.pcapng").where("verdict = 'malformed'")
 
 A path is a file, a directory (of `*.pcap`, `*.pcapng` and `*.cap`, compressed or not) or a pattern. The driver surveys
-each file once (who speaks what, topics by their names) and cuts it into parts, one partition each; workers decode them.
-A part that begins in the middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by
-default; streams of many packets are told whole only in one part. The option `ports` tells ports, as `kind=port`,
-separated by commas.
+each file once for protocols and topics. It cuts the file into parts, one partition each, and workers decode them. A
+part that begins in the middle of a TCP stream misses the message that begins before it, so `pieceBytes` is large by
+default. Only one part shows a stream of many packets whole. The option `ports` names ports, as `kind=port`, separated
+by commas.
 """
 
 import json
@@ -32,10 +32,10 @@ from stablecast.runtime import garbage_collection
 FORMAT: Final = "stablecast-capture"
 
 PART_BYTES: Final = 64 << 20
-"""Bytes of a file that are one partition."""
+"""Bytes of a file in one partition."""
 
 BATCH: Final = 4096
-"""Packets that are handed on together."""
+"""Packets in one Arrow batch."""
 
 COLUMNS: Final = {
     "path": pa.string(),
@@ -53,8 +53,8 @@ COLUMNS: Final = {
 }
 """Name and type of each column, in order.
 
-`frame` counts from 1, 0 is what is left at the end of a stream; `offset` is in bytes, `time` in ns since 1970; `types`
-are the layers that came whole with it; `packet` is all of it as JSON (`stablecast capture decode --json`).
+`frame` counts from 1, and 0 is the rest at the end of a stream; `offset` is in bytes, `time` in ns since 1970. `types`
+are the layers completed by the frame; `packet` is all of it as JSON (`stablecast capture decode --json`).
 """
 
 
@@ -63,7 +63,7 @@ SCHEMA: Final = sql_schema(COLUMNS)
 
 @attrs.frozen
 class Part:
-    """A part of a file: from a frame to the frame that begins at `stop`, or to the end; and who speaks what there."""
+    """A part of a file: from a frame to the frame that begins at `stop`, or to the end, with its port plan."""
 
     path: str
     start: FrameMark
@@ -72,7 +72,7 @@ class Part:
 
 
 class PartPartition(InputPartition):
-    """A part, as Spark hands it to a task."""
+    """A part, in the form that Spark passes to a task."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -80,7 +80,7 @@ class PartPartition(InputPartition):
 
 
 class CaptureSource(DataSource):
-    """Captures of traffic."""
+    """Data source of captured traffic."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -90,21 +90,21 @@ class CaptureSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What users call it."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """All columns."""
+        """Return the schema of all columns."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> "CaptureReader":
-        """For a query that ends."""
+        """Return the reader of a query that ends."""
         names = column_names(schema, COLUMNS, "captures", CaptureError)
         return CaptureReader(files_of(self.paths), names, self.size, self.told)
 
 
 class CaptureReader(DataSourceReader):
-    """Reads captures."""
+    """Batch reader of captures."""
 
     def __init__(self, paths: list[Path], names: list[str], size: int, told: list[str]) -> None:
         self.paths = paths
@@ -113,7 +113,7 @@ class CaptureReader(DataSourceReader):
         self.told = told
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Leaves out files that are not asked for, and the judgement of rows to Spark."""
+        """Drop files that no filter asks for, and leave the filters on rows to Spark."""
         for one in filters:
             match one:
                 case EqualTo(attribute=("path",), value=value):
@@ -123,11 +123,11 @@ class CaptureReader(DataSourceReader):
             yield one
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each part of each file."""
+        """Return a partition for each part of each file."""
         return [PartPartition(part) for path in self.paths for part in parts_of(path, self.size, self.told)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The packets of a part."""
+        """Yield the packets of a part as Arrow batches."""
         assert isinstance(partition, PartPartition)
         part = partition.part
         garbage_collection.keep_worker()
@@ -138,7 +138,7 @@ class CaptureReader(DataSourceReader):
 
 
 def parts_of(path: Path, size: int, told: Iterable[str] = ()) -> list[Part]:
-    """The parts of a file, of `size` bytes or a bit more. Raises CaptureError if it cannot be read to its end."""
+    """Return the parts of a file, of `size` bytes or slightly more. Raise CaptureError if it is cut or damaged."""
     plan, begins = survey(path, told), marks(path, size)
     ends = [*(mark.offset for mark in begins[1:]), None]
     return [Part(str(path), begin, end, plan) for begin, end in zip(begins, ends, strict=False)]

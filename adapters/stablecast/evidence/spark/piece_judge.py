@@ -1,17 +1,17 @@
-"""What a task does with a piece of a trace: it judges each frame by itself and says what the frame tells of others.
+"""The work of a task on a piece of a trace: judge each frame by itself, and list its facts about others.
 
-All kinds of rows share one table, told apart by `what`:
+All kinds of rows share one table, distinguished by `what`:
 
 | what | is |
 |---|---|
-| frame | how a frame begins and ends, whose it is, what it is worth as evidence |
+| frame | beginning and end of a frame, its owner, its value as evidence |
 | fact | a row of `stablecast.evidence.trace.facts` |
 | violation | a broken rule (`stablecast.evidence.trace.frame_judge`) |
-| error | why the piece cannot be read to its end |
+| error | the reason why the piece cannot be read to its end |
 
-A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with which anything is wrong
-is decoded whole: about 100 bytes of JSON text are 1 kB there, so 1 MiB takes some 20 MB beside the 100 MB of the
-Python worker itself.
+A task has one frame in memory, and 32 KiB of its records decoded at a time. Only a frame with a defect is decoded
+whole: about 100 bytes of JSON text are 1 kB there. So 1 MiB takes some 20 MB beside the 100 MB of the Python worker
+itself.
 """
 
 import json
@@ -59,8 +59,8 @@ TYPES: Final = {
     "expected": pa.string(),
     "found": pa.string(),
 }
-"""Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are
-hexadecimal."""
+"""Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are hexadecimal.
+"""
 
 SCHEMA: Final = sql_schema(TYPES)
 
@@ -73,7 +73,7 @@ def judge_with(pieces: list[TracePiece]) -> Callable[[Iterator[pa.RecordBatch]],
 
 
 def judge_piece(piece: TracePiece) -> Iterator[list[Row]]:
-    """The rows of each frame."""
+    """Yield the rows of each frame."""
     path = Path(piece.path)
     trace, part = part_of(path)
     same: Row = {"trace": trace, "path": piece.path, "part": part}
@@ -134,10 +134,10 @@ def _judge(path: Path, frame: TraceFrame, offset: int, known: KnownState) -> Ite
 
 
 def dumps(value: Any) -> str | None:
-    """What a violation expected or found, as the text of a column."""
+    """Return an expected or found value as the text of a column."""
     return None if value is None else json.dumps(value)
 
 
 def loads(text: str | None) -> Any:
-    """The other way."""
+    """Return the value of such a text."""
     return None if text is None else json.loads(text)

@@ -1,4 +1,4 @@
-"""Traces cut into pieces: runs of frames, each the work of one task."""
+"""Pieces of traces: runs of frames, each the work of one task."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ PIECE_BYTES: Final = 1 << 20
 """Compressed bytes of a piece, at least one frame. A task holds one frame at a time, however long its piece."""
 
 END: Final = 1 << 62
-"""Behind every file."""
+"""An offset after the end of every file."""
 
 
 @attrs.frozen
@@ -27,7 +27,7 @@ class TracePiece:
 
 
 def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: bool = False) -> list[TracePiece]:
-    """The pieces of a file from the frame at `start` on.
+    """Return the pieces of a file from the frame at `start` on.
 
     A file with something wrong is one piece: whoever reads it finds out how far it can be read, and why not further.
 
@@ -50,10 +50,12 @@ def pieces_of(path: Path, size: int = PIECE_BYTES, start: int = 0, *, whole: boo
 
 
 def sound_offsets(path: Path, start: int = 0) -> list[int]:
-    """Where frames begin from `start` on, and where the last one ends; of a beginning, too, that this core wrote it.
+    """Return the offsets of frames from `start` on, and the end of the last one.
+
+    At the beginning of a file, check also that this core wrote it.
 
     Raises:
-        TraceError: If something is wrong with the file that can be told without reading all of it.
+        TraceError: If a defect is visible without reading the whole file.
     """
     offsets = container.offsets(path, start)
     if not start:
@@ -62,5 +64,5 @@ def sound_offsets(path: Path, start: int = 0) -> list[int]:
 
 
 def plan(paths: Iterable[Path], size: int = PIECE_BYTES, *, whole: bool = False) -> list[TracePiece]:
-    """The pieces of all files. Raises TraceError if something is wrong with one and all must be `whole`."""
+    """Return the pieces of all files. Raise TraceError if one is damaged and all must be `whole`."""
     return [piece for path in paths for piece in pieces_of(path, size, whole=whole)]

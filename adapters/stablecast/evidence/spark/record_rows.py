@@ -1,4 +1,4 @@
-"""The columns of the data source: what a record says, without the knowledge of any rule."""
+"""The columns of the data source: the contents of a record, without the knowledge of any rule."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -34,9 +34,9 @@ COLUMNS: Final = {
 """Name and type of each column, in order.
 
 `trace` is the first part's path, `path` the file's; `offset` is where the frame begins in it, in bytes. `record` and
-`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` what arrived with it; `life` is an
-incarnation in hexadecimal digits, `first` and `last` the numbers that the input speaks of, as they stand there.
-`effects` names what came of it; `input` and `output` are the record's own JSON.
+`time` (the machine's clock, ns) are the record's; `kind` names the input, `message` the message that arrived with it.
+`life` is an incarnation in hexadecimal digits, `first` and `last` the numbers in the input, as they stand there.
+`effects` names the effects; `input` and `output` are the record's own JSON.
 """
 
 SCHEMA: Final = sql_schema(COLUMNS)
@@ -45,27 +45,27 @@ BATCH: Final = 4096
 """Records that are decoded at a time."""
 
 CHEAP: Final = ("trace", "path", "role", "endpoint", "frame", "offset")
-"""Columns that are the same in a whole frame."""
+"""Columns that are constant in a whole frame."""
 
 _BIGGEST: Final = 1 << 63
 
 
 @attrs.frozen
 class RowBounds:
-    """What records are asked for: a column lies within `low`..`high`, or is one of `values`."""
+    """Bounds of the wanted records: a column lies within `low`..`high`, or is one of `values`."""
 
     low: dict[str, int] = attrs.field(factory=dict)
     high: dict[str, int] = attrs.field(factory=dict)
     values: dict[str, list[Any]] = attrs.field(factory=dict)
 
     def allow(self, column: str, value: Any) -> bool:
-        """Whether a row with this value can be asked for."""
+        """Return whether a row with this value may be wanted."""
         if column in self.values and value not in self.values[column]:
             return False
         return bool(self.low.get(column, value) <= value <= self.high.get(column, value))
 
     def allow_frame(self, path: str, frame: TraceFrame, offset: int) -> bool:
-        """Whether a frame can have records that are asked for."""
+        """Return whether a frame may have wanted records."""
         head, count = frame.head, frame.count
         same = zip(CHEAP, (part_of(Path(path))[0], path, *frame.owner, head.frame, offset), strict=True)
         first, last = self.low.get("record", head.first), self.high.get("record", head.first)
@@ -73,7 +73,7 @@ class RowBounds:
 
 
 def batches(path: str, start: int, stop: int, names: list[str], bounds: RowBounds) -> Iterator[pa.RecordBatch]:
-    """Yields the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
+    """Yield the records of each frame that begins in [start, stop), with these columns, `BATCH` at a time.
 
     Raises:
         TraceError: If the file cannot be read that far.
@@ -103,7 +103,7 @@ def _object(record: Json, key: str) -> Json:
 
 
 def _said(record: Json) -> Json:
-    """The message that arrived, or the input itself."""
+    """Return the message that arrived, or the input itself."""
     event = _object(record, "in")
     return _object(event, "message") or event
 

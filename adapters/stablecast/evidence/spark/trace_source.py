@@ -5,14 +5,12 @@
     spark.readStream.format("stablecast").load("traces")
 
 A path is a file, a directory or a pattern; several are separated by commas in the option `paths`. There is one
-partition for each run of frames. A schema of some of the columns (`.schema("record bigint, kind string")`) reads
-only these.
-Comparisons with values are pushed down: those of a frame's own columns and of record numbers leave out whole frames
+partition for each run of frames. A schema of some of the columns (`.schema("record bigint, kind string")`) reads only
+these. Comparisons with values are pushed down: those of a frame's own columns and of record numbers skip whole frames
 before they become rows. The option `onError`: `fail` ends the query at a file that cannot be read to its end, `skip`
-reads it as far as it goes.
+reads it as far as possible.
 
-A stream reads frames as they are finished, of the files there are and of those that come. Its offset says for each file
-how far it was read.
+A stream reads frames as they are finished, of existing and of new files. Its offset has the read bytes of each file.
 """
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
@@ -48,11 +46,11 @@ FAIL: Final = "fail"
 SKIP: Final = "skip"
 
 Ends = dict[str, int]
-"""How far each file was read, in bytes."""
+"""The end of the read bytes of each file."""
 
 
 class TraceSource(DataSource):
-    """Traces of endpoints."""
+    """Data source of traces of endpoints."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -64,27 +62,27 @@ class TraceSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What users call it."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """All columns."""
+        """Return the schema of all columns."""
         return SCHEMA
 
     def _names(self, schema: StructType) -> list[str]:
         return column_names(schema, COLUMNS, "traces", TraceError)
 
     def reader(self, schema: StructType) -> "TraceReader":
-        """For a query that ends."""
+        """Return the reader of a query that ends."""
         return TraceReader(find(self.paths), self._names(schema), self.size, self.on_error)
 
     def streamReader(self, schema: StructType) -> "TraceStreamReader":  # noqa: N802 - Spark's name
-        """For a query that goes on."""
+        """Return the reader of a query that continues."""
         return TraceStreamReader(self.paths, self._names(schema), self.size, self.on_error)
 
 
 class PiecePartition(InputPartition):
-    """A piece, as Spark hands it to a task."""
+    """A piece, in the form that Spark passes to a task."""
 
     def __init__(self, piece: TracePiece) -> None:
         super().__init__(piece)
@@ -92,7 +90,7 @@ class PiecePartition(InputPartition):
 
 
 class TraceReader(DataSourceReader):
-    """Reads what there is."""
+    """Batch reader of the traces of a query."""
 
     def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
         self.paths = paths
@@ -102,29 +100,30 @@ class TraceReader(DataSourceReader):
         self.bounds = RowBounds()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Remembers what narrows the search, and leaves the judgement of rows to Spark."""
+        """Keep the filters that skip frames, and leave the filters on rows to Spark."""
         for one in filters:
             narrow(self.bounds, one)
             yield one
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each piece of the files that may have something.
+        """Return a partition for each piece of the files that may have wanted rows.
 
         Raises:
-            TraceError: If one cannot be read and that matters: here it is a sentence, in a task a page of Java.
+            TraceError: If a file cannot be read and `onError` is `fail`: here it is a sentence, in a task a page of
+                Java.
         """
         paths = [path for path in self.paths if self.bounds.allow("path", str(path))]
         return [PiecePartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a piece."""
+        """Yield the rows of a piece as Arrow batches."""
         assert isinstance(partition, PiecePartition)
         garbage_collection.keep_worker()
         return read_piece(partition.piece, self.names, self.bounds, self.on_error)
 
 
 class TraceStreamReader(DataSourceStreamReader):
-    """Reads what there is, and what comes."""
+    """Stream reader of existing and new traces."""
 
     def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
         self.paths = paths
@@ -133,11 +132,11 @@ class TraceStreamReader(DataSourceStreamReader):
         self.on_error = on_error
 
     def initialOffset(self) -> Ends:  # noqa: N802 - Spark's name
-        """Nothing was read."""
+        """Return the offset before any row."""
         return {}
 
     def latestOffset(self, start: Ends | None = None, limit: Any = None) -> Ends:  # noqa: N802 - Spark's name
-        """How far frames are finished now; a directory may still be empty."""
+        """Return the end of the finished frames of each file; a directory may still be empty."""
         known = start or {}
         found = [one for path in self.paths for one in _now(path)]
         return known | {str(path): self._end(path, known.get(str(path), 0)) for path in found}
@@ -154,7 +153,7 @@ class TraceStreamReader(DataSourceStreamReader):
             return start
 
     def partitions(self, start: Ends, end: Ends) -> Sequence[InputPartition]:
-        """What lies between."""
+        """Return a partition for the new bytes of each file."""
         return [
             PiecePartition(TracePiece(path, start.get(path, 0), stop))
             for path, stop in sorted(end.items())
@@ -162,14 +161,14 @@ class TraceStreamReader(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a piece."""
+        """Yield the rows of a piece as Arrow batches."""
         assert isinstance(partition, PiecePartition)
         garbage_collection.keep_worker()
         return read_piece(partition.piece, self.names, RowBounds(), self.on_error)
 
 
 def _now(path: Path) -> list[Path]:
-    """The files of a path as it is; a directory may still be empty. Raises TraceError."""
+    """Return the present files of a path; a directory may still be empty. Raise TraceError."""
     try:
         return traces_in(path) if path.is_dir() else find([path])
     except OSError as error:
@@ -177,7 +176,7 @@ def _now(path: Path) -> list[Path]:
 
 
 def narrow(bounds: RowBounds, one: Filter) -> None:
-    """Lets a filter leave out frames; those of columns that differ from record to record do not."""
+    """Use a filter to skip frames; filters on columns that differ from record to record are ignored."""
     column = getattr(one, "attribute", ("",))
     name = column[0] if len(column) == 1 else ""
     if name not in (*CHEAP, "record"):
@@ -196,7 +195,7 @@ def narrow(bounds: RowBounds, one: Filter) -> None:
 
 
 def read_piece(piece: TracePiece, names: list[str], bounds: RowBounds, on_error: str) -> Iterator[Any]:
-    """The rows of a piece, as far as it can be read if that is good enough."""
+    """Yield the rows of a piece, and ignore damage unless `on_error` is `fail`."""
     try:
         yield from batches(piece.path, piece.start, piece.stop, names, bounds)
     except TraceError:

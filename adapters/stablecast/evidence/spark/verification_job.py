@@ -1,8 +1,9 @@
 # ruff: noqa: S608 - the queries are put together from constants of this package
-"""The verification job: every frame replayed by some task, everything between frames and traces judged in SQL.
+"""The verification job: tasks replay every frame, and SQL judges the joints between frames and between traces.
 
-The pieces are judged once and what they say is kept; all else are small queries on it. What comes back to the driver is
-bounded for each file, so a flood of violations does no harm. The outcome is the very `Summary` of the judge in process.
+The pieces are judged once and the rows are kept; all other steps are small queries on them. The rows that return to the
+driver are bounded for each file, so a flood of violations does no harm. The outcome is the same summary as that of the
+judge in process.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,13 +46,13 @@ LIGHT: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
 }
-"""What a session is told while it works on few rows."""
+"""Settings of a session while it works on few rows."""
 
 LEAST_TASKS: Final = 8
-"""Tasks that share even little work: more than most local sessions have cores."""
+"""Tasks that share even a little work: more than most local sessions have cores."""
 
 MAX_UNTOLD: Final = 1000
-"""Things that cannot be told, of which the outcome speaks."""
+"""Undecided questions in the outcome, at most."""
 
 
 def _of(kinds: Iterable[str]) -> str:
@@ -118,7 +119,7 @@ _POINTS: Final = f"""
 
 @attrs.frozen
 class VerificationOutcome:
-    """What the job found, for people and programs: `violations` has the columns of `TABLE`."""
+    """The results of the job, for people and programs: `violations` has the columns of `TABLE`."""
 
     summary: VerificationSummary
     violations: DataFrame
@@ -128,7 +129,7 @@ class VerificationOutcome:
 def verify_on(
     spark: SparkSession, paths: Iterable[Path], *, piece_bytes: int = PIECE_BYTES, timeline: bool = False
 ) -> VerificationOutcome:
-    """Judges traces on Spark.
+    """Judge traces on Spark.
 
     Args:
         spark: The session; its workers must have stablecast, and see the same files.
@@ -151,10 +152,9 @@ def verify_on(
 
 @contextmanager
 def at_ease(judged: DataFrame) -> Iterator[DataFrame]:
-    """What was judged as the queries do best with it, and the session's settings so: few rows are one partition.
+    """Yield the judged rows and set the session for fast queries: few rows become one partition.
 
-    A partition is a task in every scan of every query, and replay leaves as many as it had; from one there is nothing
-    to shuffle either.
+    A partition is a task in every scan of every query, and replay leaves many; one partition needs no shuffle either.
     """
     few = judged.count() < FEW
     with tuned(judged.sparkSession, LIGHT if few else {}):
@@ -163,7 +163,7 @@ def at_ease(judged: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """With these settings of the session; then it is as it was."""
+    """Apply settings of the session, and restore the old ones afterwards."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
@@ -178,7 +178,7 @@ def tuned(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 
 def tasks_for(pieces: list[TracePiece]) -> int:
-    """How many tasks share the pieces: one for each `PIECE_BYTES`, some more for little, never more than pieces.
+    """Return the number of tasks: one for each `PIECE_BYTES`, some more for little work, at most one a piece.
 
     >>> tasks_for([]), tasks_for([Piece("a", 0, 9)]), tasks_for([Piece("a", 0, 1 << 20)] * 99)
     (1, 1, 99)
@@ -188,7 +188,7 @@ def tasks_for(pieces: list[TracePiece]) -> int:
 
 
 def prepare(judged: DataFrame) -> list[Suspect]:
-    """Makes the views that all queries are about; returns the suspects of E4."""
+    """Create the views of all queries; return the suspects of E4."""
     spark = judged.sparkSession
     judged.createOrReplaceTempView("judged")
     damaged = spark.sql(_ERRORS).collect()
@@ -206,7 +206,7 @@ def prepare(judged: DataFrame) -> list[Suspect]:
 
 
 def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the small views (`stablecast.evidence.spark.cross_rules_sql`)."""
+    """Return the rows of the small views (`stablecast.evidence.spark.cross_rules_sql`)."""
     needs, enough = ground.needs()
     known = [
         *(("S1", f"{life:#x}") for life in enough),
@@ -230,7 +230,7 @@ def small_views(ground: Ground) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _view(spark: SparkSession, name: str, schema: str, rows: list[tuple[Any, ...]]) -> None:
-    """A view of a few rows, known to the planner as such."""
+    """Create a view of a few rows that the planner knows to be small."""
     columns = [column.split(" ") for column in schema.split(", ")]
     arrays = [pa.array([row[at] for row in rows], ARROW[kind]) for at, (_, kind) in enumerate(columns)]
     table = pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
@@ -247,13 +247,13 @@ def _told(row: Row) -> Told:
 
 
 def violations_table(spark: SparkSession, summary: VerificationSummary) -> DataFrame:
-    """The violations as a table."""
+    """Return the violations as a Spark table."""
     columns = [(name, ARROW[kind]) for name, kind in TABLE.items()]
     return spark.createDataFrame(pa.Table.from_pylist(rows_of(summary), schema=pa.schema(columns)))
 
 
 def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> VerificationSummary:
-    """Judges what lies between frames and between traces, and puts together what was found."""
+    """Judge the joints between frames and between traces, and join all findings."""
     proxies = prepare(judged)
     reports = {str(path): FileReport(path) for path in files}
     for row in spark.sql(_FILES).collect():
@@ -276,7 +276,7 @@ def summarize(spark: SparkSession, judged: DataFrame, files: list[Path]) -> Veri
 
 
 def _bounded(spark: SparkSession, source: str) -> list[Row]:
-    """The first rows of each file."""
+    """Return the first rows of each file."""
     query = f"SELECT *, row_number() OVER (PARTITION BY path ORDER BY record) AS place FROM {source}"
     return spark.sql(f"SELECT * FROM ({query}) WHERE place <= {MAX_VIOLATIONS} ORDER BY path, place").collect()
 

@@ -1,8 +1,8 @@
-"""Traces: an endpoint records its inputs and effects, and anybody can replay them.
+"""Traces: an endpoint records its inputs and effects, and any process can replay them.
 
 `Recorder` writes a trace while an endpoint runs. `verify_file` and `verify_paths` replay traces through the same core
-and judge them. `container` holds the bytes of a trace file, `frames` its lines, `converter` the schema,
-`endpoint_rules` the rules over one trace, `cross_rules` those over several, `frame_judge` the verdict on one frame.
+and judge them. `container` holds the bytes of a trace file, `frames` its lines, `converter` the schema.
+`endpoint_rules` judges one trace, `cross_rules` several, `frame_judge` one frame.
 """
 
 from importlib import import_module
@@ -35,7 +35,7 @@ _LATER = {
     "verify_file": "trace_judge",
     "verify_paths": "trace_judge",
 }
-"""What is loaded when somebody asks for it: a store that starts records nothing, and judges nothing."""
+"""Modules that are loaded on first use: a store that starts records nothing and judges nothing."""
 
 
 def __getattr__(name: str) -> object:

@@ -3,10 +3,10 @@
 `evidence.rules.judges.ONE_TRACE` lists them. F1 stands in `flight_rule`, L2 in `progress_rule`, C1 and P2 in
 `retention_rules`, R2 and R6 in `registration_rules`.
 
-Receivers that deliver in arrival order deliver a number once, whatever the order. Where receivers set the pace (RPP)
-what is acknowledged is at least kept, or went because all have consumed it. What the application acknowledges itself
-need not be consumed, and may be less than before. A rule learns from the snapshot that the trace starts with what was
-so before, and keeps ranges, however long the trace. What it does not watch it is not asked about.
+Receivers in arrival order deliver a number once, in any order. Where receivers set the pace (RPP) an acknowledged
+message is at least kept, or went because all have consumed it. Numbers that the application acknowledges itself need
+not be consumed, and may be lower than before. A rule takes the state before the trace from its first snapshot, and
+keeps ranges, however long the trace.
 """
 
 from typing import assert_never
@@ -37,7 +37,7 @@ _HELD, _STABLE = int(StableFlag.STORE), int(StableFlag.STABLE)
 
 @attrs.define
 class StableByQuorum:
-    """S1."""
+    """Rule S1, by the acknowledgements that arrived."""
 
     stores: Acknowledged
     name: str = "S1"
@@ -64,7 +64,7 @@ class StableByQuorum:
 
 @attrs.define
 class InOrder:
-    """D1."""
+    """Rule D1 for ordered delivery."""
 
     next: int | None
     passed: RangeSet
@@ -80,7 +80,7 @@ class InOrder:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "InOrder":
-        """From here on."""
+        """Start with the state of this receiver."""
         return cls(receiver.window.next, _consumed_before(receiver))
 
     def _on_passed(self, event: History | UnrecoverableLoss) -> str | None:
@@ -107,7 +107,7 @@ class InOrder:
 
 @attrs.define
 class OnceEach:
-    """D1 in arrival order. `passed` was delivered, or reported lost."""
+    """Rule D1 in arrival order; `passed` was delivered, or reported lost."""
 
     passed: RangeSet
     name: str = "D1"
@@ -118,7 +118,7 @@ class OnceEach:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "OnceEach":
-        """From here on."""
+        """Start with the state of this receiver."""
         window = receiver.window
         passed = _handed_out(receiver)
         passed.add(min(window.next or 0, 0), window.next or 0)
@@ -136,7 +136,7 @@ class OnceEach:
 
 @attrs.define
 class NothingUnread:
-    """A1. `told` is what was acknowledged last, to whomever; where it `rises` it may not fall."""
+    """Rule A1; `told` is the last acknowledged number at any store, which may not fall if it `rises`."""
 
     next: int
     consumed: RangeSet
@@ -153,7 +153,7 @@ class NothingUnread:
 
     @classmethod
     def begin(cls, receiver: ReceiverSession) -> "NothingUnread":
-        """From here on."""
+        """Start with the state of this receiver."""
         window = receiver.window
         consumed = _consumed_before(receiver)
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
@@ -195,11 +195,10 @@ class NothingUnread:
 
 @attrs.define
 class SyncedFirst:
-    """P1. `written` is what waits for its ticket: (ticket, incarnation, first, stop).
+    """Rule P1; `written` has (ticket, incarnation, first, stop) until the sync.
 
-    What had to go before the trace began may be acknowledged again, and nobody knows any more that it was synced.
-    `paced` are the lives of sources, by RegID, whose receivers set the pace: what is kept may be acknowledged, and what
-    went.
+    Messages that went before the trace began may be acknowledged again, and their sync is unknown. `paced` are the
+    lives of sources, by RegID, whose receivers set the pace: messages that are kept, or went, may be acknowledged.
     """
 
     written: list[tuple[int, int, int, int]]
@@ -219,7 +218,7 @@ class SyncedFirst:
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "SyncedFirst":
-        """From here on."""
+        """Start with the state of this store."""
         waiting = [(due.ticket, due.incarnation, due.first, due.stop) for due in store.tickets.waiting]
         synced: dict[int, RangeSet] = {}
         for repository in store.repositories.values():
@@ -284,7 +283,7 @@ class SyncedFirst:
 
 
 def _consumed_before(receiver: ReceiverSession) -> RangeSet:
-    """Numbers that the application consumed in an earlier session, of whatever life of the source."""
+    """Return the numbers of any life that the application consumed in an earlier session."""
     consumed = receiver.window.known.copy()
     for held in receiver.lives.consumed.values():
         for first, stop in held:
@@ -293,7 +292,7 @@ def _consumed_before(receiver: ReceiverSession) -> RangeSet:
 
 
 def _handed_out(receiver: ReceiverSession) -> RangeSet:
-    """In arrival order: numbers that are delivered or given up. What came before the registration is only held."""
+    """Return the numbers delivered or given up in arrival order; those before the registration are only held."""
     numbers = receiver.window.have.copy()
     for held in receiver.window.held:
         numbers.remove(held.first, held.stop)
@@ -301,7 +300,7 @@ def _handed_out(receiver: ReceiverSession) -> RangeSet:
 
 
 def begin(machine: Endpoint) -> list[EndpointRule]:
-    """Returns the rules that a machine's trace is judged by, from this state on."""
+    """Return the rules for a machine's trace from this state on."""
     match machine:
         case SourceEndpoint():
             flight = FlightKept.begin(machine) if FlightKept.judges(machine) else None
@@ -320,9 +319,9 @@ def begin(machine: Endpoint) -> list[EndpointRule]:
 
 
 def by_life(repository: Repository) -> dict[int, RangeSet]:
-    """What counts as synced, by the life that sent it; what no life is known of counts as the current one's.
+    """Return the numbers that count as synced, by the life that sent them; unknown senders count as the current life.
 
-    What goes to memory first counts from then on, as `CacheMessages` does.
+    Messages that go to memory first count from then on, as `CacheMessages` does.
     """
     counts = (
         repository.window.synced
@@ -339,6 +338,6 @@ def by_life(repository: Repository) -> dict[int, RangeSet]:
 
 
 def may_pace(config: StoreConfig) -> bool:
-    """Whether a store lets sources do with less than a sync (RPP)."""
+    """Return whether a store lets sources do with less than a sync (RPP)."""
     kept = [rule.repository for rule in config.topics] + [config.repository]
     return any(one is not None and one.allow_rpp for one in kept)

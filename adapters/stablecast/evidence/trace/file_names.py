@@ -1,7 +1,7 @@
-"""The names of trace files, and which files are one trace.
+"""The names of trace files, and the files that form one trace.
 
-`<role>-<name>-<pid>-<n>.sct` is a trace, or its first part; `<role>-<name>-<pid>-<n>.<part>.sct` goes on where the part
-before it ended. The oldest parts of a long trace may have been deleted.
+`<role>-<name>-<pid>-<n>.sct` is a trace, or its first part; `<role>-<name>-<pid>-<n>.<part>.sct` continues the part
+before. The oldest parts of a long trace may have been deleted.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,12 +16,12 @@ SUFFIX: Final = ".sct"
 
 
 def part_path(first: Path, part: int) -> Path:
-    """The file of a part of the trace whose first part is `first`."""
+    """Return the file of a part of the trace whose first part is `first`."""
     return first.with_name(f"{first.name.removesuffix(SUFFIX)}.{part}{SUFFIX}") if part else first
 
 
 def part_of(path: Path) -> tuple[str, int]:
-    """The trace that a file belongs to, as the path of its first part, and which part it is.
+    """Return the trace of a file, as the path of its first part, and the number of the part.
 
     >>> part_of(Path("a/store-x-1-0.12.sct")), part_of(Path("a/store-127.0.0.1_80-1-0.sct"))
     (('a/store-x-1-0.sct', 12), ('a/store-127.0.0.1_80-1-0.sct', 0))
@@ -33,7 +33,7 @@ def part_of(path: Path) -> tuple[str, int]:
 
 
 def traces_of(paths: Iterable[Path]) -> list[list[Path]]:
-    """The files, put together to traces, each in the order of its parts; a file that is named twice counts once."""
+    """Group the files by trace, each in the order of its parts; a file that is named twice counts once."""
     traces: dict[str, list[Path]] = {}
     for path in dict.fromkeys(paths):
         traces.setdefault(part_of(path)[0], []).append(path)

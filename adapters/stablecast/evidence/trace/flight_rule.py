@@ -1,7 +1,7 @@
 """F1: a source that blocks never has more in flight than its flight size.
 
-Judged from what was sent and what became stable, or was given up: what the source itself counts as in flight may be
-more, for it also waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
+The judge counts messages that were sent and are neither stable nor given up. The source may count more, because it also
+waits for confirmations. A message of many fragments is sent whole (P-131) and not judged.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _STABLE, _TIMEOUT = int(StableFlag.STABLE), int(NotStableFlag.TIMEOUT)
 
 @attrs.define
 class FlightKept:
-    """F1. `open` is what was sent and is neither stable nor given up."""
+    """Rule F1; `open` is sent and neither stable nor given up."""
 
     limit: int
     open: RangeSet
@@ -34,7 +34,7 @@ class FlightKept:
 
     @classmethod
     def begin(cls, source: SourceEndpoint) -> "FlightKept":
-        """From here on."""
+        """Start with the state of this source."""
         window = source.window
         flying = RangeSet()
         for run in window.runs:
@@ -45,7 +45,7 @@ class FlightKept:
 
     @staticmethod
     def judges(source: SourceEndpoint) -> bool:
-        """Whether a source promises it."""
+        """Return whether a source promises this rule."""
         config = source.config
         return bool(config.stores) and config.flight_messages > 0 and config.flight_behavior is FlightBehavior.BLOCK
 

@@ -1,6 +1,6 @@
-"""Judging one frame by itself: what a worker that has just this frame can say.
+"""The verdict on one frame by itself, as a worker gives it that has no other frame.
 
-A frame starts with a snapshot, so any frame can be replayed alone; how neighbours fit together is `verify`'s business.
+A frame starts with a snapshot, so any frame can be replayed alone; `trace_judge` compares neighbours.
 """
 
 import json
@@ -34,7 +34,7 @@ from stablecast.evidence.trace.watch import RecordWatch
 from stablecast.runtime import garbage_collection
 
 DAMAGE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What becomes of a snapshot that fits the schema and means nothing."""
+"""Errors of a snapshot that fits the schema and makes no sense."""
 
 SHOWN: Final = 300
 """Characters of a value in a sentence; `expected` and `found` of a violation hold all of it."""
@@ -42,29 +42,29 @@ SHOWN: Final = 300
 
 @attrs.define
 class KnownState:
-    """A machine whose state is known: that of the digest. Frame after frame it need not be restored."""
+    """A machine in the state of the digest, so that the next frame need not restore it."""
 
     digest: str = ""
     machine: Endpoint | None = None
 
     def take(self, head: Head) -> Endpoint:
-        """The machine as a frame begins, which may change now. Raises SchemaError if the snapshot is none."""
+        """Return the machine as a frame begins; the caller may change it. Raise SchemaError for a bad snapshot."""
         machine, self.machine = self.machine, None
         if isinstance(machine, MACHINES[head.role]) and head.digest == self.digest:
             return machine
         return restore(head.role, head.snapshot)
 
     def learn(self, machine: Endpoint, digest: str) -> None:
-        """The machine as a frame ends."""
+        """Keep the machine as a frame ends."""
         self.machine, self.digest = machine, digest
 
 
 @attrs.define
 class FrameJudge:
-    """One pass over one frame. `found` keeps the first violation of each rule, `book` what the frame tells of others.
+    """The judge of one frame; `found` keeps the first violation of each rule, `book` the facts.
 
-    `fresh`: no frame of its trace told what this one begins with. `address`, `life` and `patience` are those of a
-    witness (`cross_rules`), once the frame has been judged. `known` is what the frame before left.
+    `fresh`: no earlier frame of its trace stated the beginning of this one. `address`, `life` and `patience` are those
+    of a witness (`cross_rules`), once the frame has been judged. `known` is the state after the frame before.
     """
 
     path: Path
@@ -78,7 +78,7 @@ class FrameJudge:
     known: KnownState = attrs.field(factory=KnownState)
 
     def run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
-        """Judges the frame; returns the rules with what they remember now.
+        """Judge the frame; return the rules with their state at its end.
 
         Args:
             standing: The rules as the frame before left them, None to begin with this frame's snapshot.
@@ -109,7 +109,7 @@ class FrameJudge:
         return standing if len(steps) == self.frame.count else None
 
     def _follow(self, machine: Endpoint, watch: RecordWatch) -> bool:
-        """Replays the frame and judges what is beyond doubt; returns whether all of it is."""
+        """Replay the frame and judge its records while they are beyond doubt; return whether all of them are."""
         for steps in replayed(self.frame, machine):
             if steps is None:
                 return False
@@ -117,7 +117,7 @@ class FrameJudge:
         return True
 
     def _doubt(self) -> list[Step]:
-        """The records, as far as they can be decoded."""
+        """Return the records that can be decoded."""
         self._check_count()
         steps = self._decode()
         self._check_times(steps)
@@ -129,7 +129,7 @@ class FrameJudge:
         return gatherer(machine, self.book, fresh=self.fresh)
 
     def violate(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
-        """Notes a broken rule, if it is the first time."""
+        """Note a broken rule, unless an earlier record of the frame broke it."""
         if rule not in self.found:
             self.found[rule] = TraceViolation(self.path, record, rule, text, expected, found, self._time_of(record))
 
@@ -140,7 +140,7 @@ class FrameJudge:
         return time if isinstance(time, int) and -LIMIT < time < LIMIT else head.time
 
     def note(self, broken: Iterable[tuple[int, str, str, Any, Any]]) -> None:
-        """Notes broken rules: record, rule, sentence, what was expected and what was found."""
+        """Note broken rules: record, rule, sentence, expected and found value."""
         for record, rule, text, expected, found in broken:
             self.violate(record, rule, text, expected, found)
 
@@ -157,7 +157,7 @@ class FrameJudge:
             self.violate(first + min(len(numbers), promised), "numbering", text, promised, len(numbers))
 
     def _decode(self) -> list[Step]:
-        """The records, up to the first that cannot be decoded."""
+        """Return the records before the first one that cannot be decoded."""
         role, steps = self.frame.head.role, []
         for at, line in enumerate(self.frame.records, self.frame.head.first):
             try:

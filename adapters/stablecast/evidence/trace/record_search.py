@@ -1,4 +1,4 @@
-"""From a suspect to the record: the frame that it points to is read again."""
+"""The record of a suspect: the frame that it points to is read again."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -23,18 +23,18 @@ TEXTS: Final = {
     "A3": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
     "E4": "a second proxy stands in for the source with RegID {number}, and lasts",
 }
-"""What each rule across endpoints says of a record."""
+"""The sentence of each rule across endpoints about a record."""
 
 
 @attrs.define
 class _Search(Book):
-    """Looks for the first fact that a suspect can be."""
+    """A book that looks for the first fact that matches a suspect."""
 
     wanted: Suspect | None = None
     found: tuple[int, int] | None = None
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """Compares; neighbours are not joined."""
+        """Compare a fact with the suspect, without joining neighbours."""
         wanted = self.wanted
         assert wanted is not None
         if self.found is None and (kind, life, peer) == (wanted.kind, wanted.life, wanted.peer):
@@ -43,7 +43,7 @@ class _Search(Book):
 
 
 def violation(suspect: Suspect) -> TraceViolation:
-    """The violation that a suspect stands for, with the very record."""
+    """Return the violation of a suspect, with its exact record."""
     path = Path(suspect.path)
     record, time = _place(path, suspect)
     text = TEXTS[suspect.rule].format(number=suspect.number, life=suspect.life, peer=suspect.peer)
@@ -52,7 +52,7 @@ def violation(suspect: Suspect) -> TraceViolation:
 
 
 def _place(path: Path, suspect: Suspect) -> tuple[int, int | None]:
-    """The record and its time; what the suspect says if the file is not what it was any more."""
+    """Return the record and its time, or the suspect's own if the file changed meanwhile."""
     search = _Search(wanted=suspect)
     with suppress(TraceError, StopIteration):
         frame, offset = next(frames_from(path, suspect.offset))

@@ -18,7 +18,7 @@ from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 @attrs.define
 class WrittenFirst:
-    """R2. `waiting` is what waits for its ticket: (ticket, RegID, life); `written` has the life of each RegID."""
+    """Rule R2; `waiting` has (ticket, RegID, life) until the sync, `written` the life of each RegID."""
 
     written: dict[int, Incarnation]
     waiting: list[tuple[int, int, Incarnation]] = attrs.field(factory=list)
@@ -30,7 +30,7 @@ class WrittenFirst:
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "WrittenFirst":
-        """From here on."""
+        """Start with the state of this store."""
         return cls({reg_id: record.client.incarnation for reg_id, record in store.clients.records.items()})
 
     def _on_persisted(self, event: Persisted) -> str | None:
@@ -51,7 +51,7 @@ class WrittenFirst:
 
 @attrs.define
 class OneLifeOfContext:
-    """R6. `holders` has the client of each RegID, `ousted` the later life that lost it to an earlier one."""
+    """Rule R6; `holders` has the client of each RegID, `ousted` the later life that lost it to an earlier one."""
 
     holders: dict[int, Client]
     ousted: dict[int, Incarnation] = attrs.field(factory=dict)
@@ -63,7 +63,7 @@ class OneLifeOfContext:
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "OneLifeOfContext":
-        """From here on."""
+        """Start with the state of this store."""
         return cls({record.client.reg_id: record.client for record in store.clients.sources()})
 
     def _on_written(self, effect: PersistClient) -> str | None:

@@ -1,7 +1,7 @@
-"""The report of a verification as one HTML page that needs nothing else: verdicts, violations, timelines of sessions.
+"""The report of a verification as one HTML page that needs no other file: verdicts, violations, timelines of sessions.
 
-A session is one life of a source and whoever spoke of it. Its timeline shows how far each endpoint was, by its own
-clock: clocks of different hosts do not agree, so compare shapes, not instants.
+A session is one life of a source with all endpoints that mention it. Its timeline shows the progress of each endpoint
+by its own clock. Clocks of different hosts do not agree, so compare shapes, not instants.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from stablecast.evidence.trace.reports import FileReport, VerificationSummary
 WIDTH: Final = 920
 HEIGHT: Final = 260
 MARGIN: Final = 56
-"""Of a timeline, in pixels."""
+"""Margin of a timeline, in pixels."""
 
 COLOURS: Final = ("#3b6fb6", "#c8662b", "#3d8f5f", "#8a5bb0", "#a8893a", "#4a9aa8", "#b5476b", "#6b7280")
 
@@ -28,10 +28,10 @@ DRAWN: Final = ("sent", "stable", "held", "delivered")
 """Kinds of facts that a timeline shows."""
 
 MAX_SESSIONS: Final = 50
-"""Timelines of one page."""
+"""Timelines of one page at most."""
 
 MAX_POINTS: Final = 200
-"""Points of one line."""
+"""Points of one line at most."""
 
 MAX_OPEN: Final = 20
 """Violations that are shown at once; the others unfold."""
@@ -54,7 +54,7 @@ code{font:12.5px ui-monospace,monospace;overflow-wrap:anywhere}.bad{color:var(--
 
 @attrs.frozen
 class Point:
-    """How far an endpoint was at some time (its own clock, ns)."""
+    """The progress of an endpoint at a time of its own clock, ns."""
 
     trace: str
     role: str
@@ -66,7 +66,7 @@ class Point:
 
 
 def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
-    """What is drawn of these facts."""
+    """Return the points that a page draws of these facts."""
     owners = {str(report.path): (report.role, report.endpoint) for report in files}
     lines: dict[tuple[str, str, Incarnation], list[Point]] = defaultdict(list)
     for one in told:
@@ -82,7 +82,7 @@ def points_of(told: Iterable[Told], files: Iterable[FileReport]) -> list[Point]:
 
 
 def render(summary: VerificationSummary, points: Iterable[Point]) -> str:
-    """Returns the page."""
+    """Return the whole page as HTML."""
     verdict = '<span class="good">clean</span>' if summary.clean else '<span class="bad">violated or unreadable</span>'
     counts = summary.counts()
     parts = [
@@ -148,8 +148,6 @@ def _timelines(summary: VerificationSummary, points: Iterable[Point]) -> list[st
 
 @attrs.frozen
 class _Scale:
-    """From time and number to the plot."""
-
     start: int
     span: int
     low: int
@@ -205,7 +203,7 @@ def _axes(scale: _Scale) -> str:
 
 
 def _marks(summary: VerificationSummary, points: list[Point], scale: _Scale) -> str:
-    """A red line where an endpoint of the session broke a rule; the nearest drawn point tells where that is."""
+    """Draw a red line at each violation of an endpoint in the session."""
     owners = {(point.role, point.endpoint) for point in points}
     marks = []
     for report in summary.files:

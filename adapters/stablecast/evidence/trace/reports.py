@@ -1,4 +1,4 @@
-"""What verification says: violations, a report for each file, a summary of all."""
+"""Results of a verification: violations, a report for each file, a summary of all."""
 
 import json
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ MAX_VIOLATIONS: Final = 100
 
 @attrs.frozen
 class TraceViolation:
-    """One broken rule.
+    """A record that breaks a rule.
 
     Attributes:
         path: The trace.
         record: Number of the first record that breaks the rule.
-        rule: Name of the rule (`stablecast.evidence.trace.trace_judge`, `stablecast.evidence.trace.endpoint_rules`).
+        rule: Id of the rule (`stablecast.evidence.rules`).
         text: One sentence.
-        expected: What should stand there, as JSON, where that can be said.
-        found: What stands there, as JSON.
+        expected: The expected value, as JSON, if there is one.
+        found: The recorded value, as JSON.
         time: The machine's clock there, ns, if it is known.
     """
 
@@ -38,7 +38,7 @@ class TraceViolation:
     time: int | None = None
 
     def as_json(self) -> Json:
-        """Returns it as a JSON object."""
+        """Return it as a JSON object."""
         return {
             "file": str(self.path),
             "record": self.record,
@@ -51,7 +51,7 @@ class TraceViolation:
 
 @attrs.define
 class FileReport:
-    """What one trace holds, as far as it could be read.
+    """The contents of one trace, as far as it could be read.
 
     Attributes:
         path: The trace.
@@ -83,11 +83,11 @@ class FileReport:
 
     @property
     def clean(self) -> bool:
-        """Whether the whole trace was read and nothing is wrong with it."""
+        """Return whether the whole trace was read and no rule is broken."""
         return self.error is None and not self.violations
 
     def as_json(self) -> Json:
-        """Returns it as a JSON object; violations are only counted here, the summary lists them."""
+        """Return it as a JSON object with the number of violations; the summary lists them."""
         return {
             "file": str(self.path),
             "role": self.role,
@@ -110,18 +110,18 @@ NOT_JUDGED: Final = {
     "C1": "of sources that ask for confirmations: that somebody confirmed (the simulator judges it)",
     "L2": "of a source that waits when its trace ends, or of stores that are away: that it would have gone on later",
 }
-"""What no trace tells, rule by rule; the rest is judged, or told as what cannot be."""
+"""Parts of rules that no trace shows; the other parts are judged, or reported as undecidable."""
 
 
 @attrs.define
 class VerificationSummary:
-    """The reports of all files; `untold` is what nobody can tell, for traces are missing or incomplete."""
+    """The reports of all files; `untold` has a sentence for each question that missing traces leave open."""
 
     files: list[FileReport] = attrs.field(factory=list)
     untold: list[str] = attrs.field(factory=list)
 
     def add(self, violations: Iterable[TraceViolation]) -> None:
-        """Adds what was found beside the files' own violations; what is known of a record is not said twice."""
+        """Add violations found between traces; skip a rule that the same record already breaks."""
         by_path = {report.path: report for report in self.files}
         for one in violations:
             listed = by_path[one.path].violations
@@ -133,26 +133,26 @@ class VerificationSummary:
 
     @property
     def clean(self) -> bool:
-        """Whether there is nothing to complain about."""
+        """Return whether every file was read and no rule is broken."""
         return all(report.clean for report in self.files)
 
     def counts(self) -> str:
-        """How much it is, for people."""
+        """Return the numbers of records, files and violations for people."""
         where = f"{plural(self.records, 'record')} in {plural(len(self.files), 'file')}"
         return f"{where}, {plural(len(self.violations), 'violation')}"
 
     @property
     def records(self) -> int:
-        """Records read."""
+        """Return the number of records read."""
         return sum(report.records for report in self.files)
 
     @property
     def violations(self) -> list[TraceViolation]:
-        """All violations, file by file."""
+        """Return all violations, file by file."""
         return [violation for report in self.files for violation in report.violations]
 
     def as_json(self) -> Json:
-        """Returns it as a JSON object."""
+        """Return it as a JSON object."""
         return {
             "records": self.records,
             "violations": [violation.as_json() for violation in self.violations],
@@ -175,11 +175,11 @@ TABLE: Final = {
     "expected": "string",
     "found": "string",
 }
-"""The columns of the table of violations; what was expected and found is JSON, times are ns."""
+"""The columns of the table of violations; expected and found values are JSON, times are ns."""
 
 
 def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
-    """The table of violations, row by row."""
+    """Return the rows of the table of violations."""
     return [
         {
             "path": str(one.path),
@@ -198,7 +198,7 @@ def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
 
 
 def write_table(summary: VerificationSummary, directory: Path) -> None:
-    """Writes the table of violations as `violations.parquet` into a directory, which is made if it is missing.
+    """Write the table of violations as `violations.parquet` into a directory, which is made if it is missing.
 
     Raises:
         TraceError: If the Spark extra, which knows the format, is not installed.

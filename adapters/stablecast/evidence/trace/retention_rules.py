@@ -1,10 +1,10 @@
-"""C1 and P2: who keeps messages for others lets go of them only when they are not needed any more.
+"""C1 and P2: copies of messages are released only when nobody needs them any more.
 
-C1: a source releases what is stable by the acknowledgements that came, unless a limit forces it out and it says so.
-With stores that keep no messages there is nothing to wait for, and nothing is judged.
+C1: a source releases messages that are stable by the acknowledgements that arrived, unless a limit forces them out and
+it reports that. If stores keep no messages, nothing is judged.
 
-P2: a store that receivers pace reclaims only what each receiver that blocks has consumed; who they are and how far they
-are, the store itself writes down (`PersistClient`) before it acts on it.
+P2: a store that receivers pace reclaims only messages that each blocking receiver has consumed. The store itself writes
+down its receivers and their progress (`PersistClient`) before it acts on them.
 """
 
 import attrs
@@ -22,7 +22,7 @@ from stablecast.evidence.trace.rule_protocol import RuleHandlers
 
 @attrs.define
 class RetainedUntilStable:
-    """C1. `stores` are those of S1, which counts what they acknowledge.
+    """Rule C1; `stores` are those of S1, which counts acknowledgements.
 
     `trail` is the oldest number whose copy is kept, once this life `sent` something; `forced` had to go.
     """
@@ -44,7 +44,7 @@ class RetainedUntilStable:
 
     @classmethod
     def begin(cls, source: SourceEndpoint, stores: Acknowledged) -> "RetainedUntilStable":
-        """From here on."""
+        """Start with the state of this source."""
         window = source.window
         return cls(stores, bool(source.config.stores) and not window.unruled, window.trail, window.next > 0)
 
@@ -83,7 +83,7 @@ class RetainedUntilStable:
 
 @attrs.define
 class RetainedUntilConsumed:
-    """P2. `sources` are those whose receivers pace them, `receivers` who blocks, by RegID."""
+    """Rule P2; `sources` are the paced ones, `receivers` the blocking ones, by RegID."""
 
     sources: set[int]
     receivers: dict[int, Client]
@@ -95,7 +95,7 @@ class RetainedUntilConsumed:
 
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "RetainedUntilConsumed":
-        """From here on."""
+        """Start with the state of this store."""
         rule = cls(set(), {})
         for reg_id, repository in store.repositories.items():
             if repository.terms.paced:

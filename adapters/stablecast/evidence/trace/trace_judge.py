@@ -1,15 +1,8 @@
-"""Judging traces: the same core, fed the same inputs, must answer with the same effects.
+"""Judge traces: the same core, with the same inputs, must answer with the same effects.
 
-| rule | says |
-|---|---|
-| schema | inputs, effects and snapshots are what the core's classes say |
-| numbering | records are numbered one after the other, frames too, and each frame holds as many as it says |
-| time | the machine's clock never falls |
-| chain | a frame starts with the snapshot that the one before it ended with, unless records are missing between them |
-| replay | the machine, restored from the snapshot, answers each input with the recorded effects, and ends as recorded |
-
-and, independent of replay, those of `endpoint_rules` and `cross_rules`. Each rule is reported once
-for each frame, with the first record that breaks it: what follows a difference differs, too.
+`evidence.rules.judges.TRACE_FORM` lists the rules about the form of a trace and its replay; `endpoint_rules` and
+`cross_rules` do not depend on replay. Each rule is reported once for each frame, with the first record that breaks it,
+because all records after a difference differ too.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,16 +21,16 @@ from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport, TraceV
 from stablecast.evidence.trace.rule_protocol import EndpointRule
 
 Progress = Callable[[int], None]
-"""Told after each frame how many records it had."""
+"""Take the number of records of each frame that was judged."""
 
 
 Broken = tuple[int, str, str, Any, Any]
-"""Record, rule, sentence, what was expected and what was found."""
+"""Record, rule, sentence, expected and found value."""
 
 
 @attrs.frozen
 class FrameLink:
-    """What the next frame must fit to: its index, its first record, its snapshot, the clock, whose trace it is."""
+    """The joint between two frames: index, first record, snapshot, clock and owner of the next one."""
 
     frame: int
     first: int
@@ -48,18 +41,18 @@ class FrameLink:
 
     @classmethod
     def behind(cls, frame: TraceFrame) -> "FrameLink":
-        """What must come after this frame."""
+        """Return the link that must follow this frame."""
         head, count = frame.head, frame.count
         return cls(head.frame + 1, head.first + count, frame.foot.digest, frame.end, *frame.owner)
 
     @classmethod
     def before(cls, frame: TraceFrame) -> "FrameLink":
-        """What this frame begins with."""
+        """Return the link with which this frame begins."""
         head = frame.head
         return cls(head.frame, head.first, head.digest, head.time, *frame.owner)
 
     def broken_by(self, begin: "FrameLink", gap: int) -> Iterator[Broken]:
-        """What is wrong with a frame that begins like this, behind what ended so."""
+        """Yield the differences to a frame that begins like this."""
         first, expected = begin.first, self.first + gap
         if (begin.frame, first) != (self.frame, expected):
             text = f"expected frame {self.frame} with record {expected}, found frame {begin.frame} with record {first}"
@@ -76,7 +69,7 @@ class FrameLink:
 
 
 def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
-    """What is wrong with the first frame of a trace."""
+    """Yield the defects of the first frame of a trace."""
     if begin.frame or begin.first != gap:
         text = f"the trace begins with frame {begin.frame}, record {begin.first}: what precedes it is missing"
         yield 0, "numbering", text, [0, gap], [begin.frame, begin.first]
@@ -84,7 +77,10 @@ def broken_beginning(begin: FrameLink, gap: int) -> Iterator[Broken]:
 
 @attrs.define
 class TraceJudge:
-    """Judges one trace, part by part: `link`, `standing` and `known` are left by the frame before, `told` its facts."""
+    """The judge of one trace, part by part.
+
+    `link`, `standing` and `known` are the state after the frame before, `told` its facts.
+    """
 
     link: FrameLink | None = None
     standing: list[EndpointRule] | None = None
@@ -95,7 +91,7 @@ class TraceJudge:
     known: KnownState = attrs.field(factory=KnownState)
 
     def read(self, path: Path, progress: Progress | None = None) -> FileReport:
-        """Judges one file as far as it can be read."""
+        """Judge one file as far as it can be read."""
         report = FileReport(path)
         if self.reports:
             self.reports[-1].closed = True
@@ -131,7 +127,7 @@ class TraceJudge:
         _take(report, frame, judge.found.values())
 
     def _testify(self, report: FileReport) -> None:
-        """The trace is a complete witness if nothing is missing and what it says of itself holds together."""
+        """Decide whether the trace is a complete witness: nothing is missing, and its form is intact."""
         broken = any(one.rule in ("numbering", "chain", "schema") for one in report.violations)
         self.whole &= not broken
         if self.witness is not None:
@@ -139,7 +135,7 @@ class TraceJudge:
 
 
 def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
-    """Judges one trace alone, as far as it can be read.
+    """Judge one trace alone, as far as it can be read.
 
     Args:
         path: The trace.
@@ -149,12 +145,12 @@ def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
 
 
 def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> VerificationSummary:
-    """Judges each of these traces, and what they tell of each other."""
+    """Judge each of these traces, and compare them with each other."""
     return summarize(judge_paths(paths, progress))
 
 
 def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list[TraceJudge]:
-    """Judges each of these traces by itself."""
+    """Judge each of these traces by itself."""
     judges = []
     for parts in traces_of(paths):
         judge = TraceJudge()
@@ -165,7 +161,7 @@ def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list
 
 
 def summarize(judges: list[TraceJudge]) -> VerificationSummary:
-    """What was found in each trace, and what they tell of each other."""
+    """Return the findings in each trace and between them."""
     witnesses = [judge.witness for judge in judges if judge.witness is not None]
     finding = judge_across((told for judge in judges for told in judge.told), witnesses)
     summary = VerificationSummary([report for judge in judges for report in judge.reports], finding.untold)

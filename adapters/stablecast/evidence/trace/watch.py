@@ -1,7 +1,7 @@
-"""Who looks at the records of a frame: the rules that stand, and who gathers facts for others.
+"""Feed the records of a frame to the rules and to the collector of facts.
 
-Most of them are about a few kinds of records only, so each says which, and is asked about no other. What a record is
-about is the message of what arrives or is sent, the event that an application is went, and else the record itself.
+Most of them judge a few classes of records only, so each has handlers by class. The subject of a record is the message
+that arrives or is sent, the event that the application gets, and else the record itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,21 +18,21 @@ _MESSAGES: Final = (Send, Broadcast)
 
 
 class Violate(Protocol):
-    """Takes a violation."""
+    """Callback that takes a violation."""
 
     def __call__(self, record: int, rule: str, text: str, expected: Any = None, found: Any = None) -> None:
-        """Record, rule, sentence, what was expected and what was found."""
+        """Take record, rule, sentence, expected and found value."""
 
 
 def unjudged(*_: object, **__: object) -> None:
-    """Takes violations where no rule is asked."""
+    """Ignore violations where no rule is asked."""
 
 
 class RecordWatch:
-    """One pass over the records of a frame. `judged` counts those that were looked at."""
+    """A pass over the records of a frame; `judged` counts the records so far."""
 
     def __init__(self, standing: Sequence[EndpointRule], gatherer: Gatherer, book: Book, violate: Violate) -> None:
-        """Of these rules, and of who gathers facts in this book; violations go to `violate`."""
+        """Watch for these rules and this collector of facts; report violations to `violate`."""
         self._book = book
         self._violate = violate
         rules, facts = [(rule.name, rule.handlers()) for rule in standing], gatherer.handlers()
@@ -42,7 +42,7 @@ class RecordWatch:
         self.judged = 0
 
     def judge(self, steps: Sequence[Step]) -> None:
-        """Looks at the next records."""
+        """Judge the next records and gather their facts."""
         on_input, on_effect, book = self._inputs.get, self._effects.get, self._book
         number: int
         event: Any
@@ -76,7 +76,7 @@ class RecordWatch:
 def _by_class(
     rules: Iterable[tuple[str, Mapping[type, Ask]]], takes: Mapping[type, Take]
 ) -> dict[type, tuple[list[tuple[str, Ask]], Take | None]]:
-    """Who is asked about a class: rules, by their names, and who gathers facts of it."""
+    """Return the rules, by name, and the collector that handle each class."""
     asks: dict[type, list[tuple[str, Ask]]] = {}
     for name, by_class in rules:
         for kind, ask in by_class.items():

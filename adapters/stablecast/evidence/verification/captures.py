@@ -1,4 +1,4 @@
-"""`stablecast verify` for captures: what it prints and how it ends."""
+"""`stablecast verify` for captures: output and exit status."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -27,16 +27,16 @@ UNREADABLE: Final = 2
 """Exit statuses: no rule is broken; one is; a file cannot be read, or there is nothing in it to judge."""
 
 MEGABYTE: Final = 1 << 20
-"""In bytes, as progress is told."""
+"""Unit of progress, in bytes."""
 
 LOOKED_AT: Final = 100
-"""Frames that are looked at to find out why nothing in a capture can be judged."""
+"""Frames that are examined to explain why nothing in a capture can be judged."""
 
 
 def run_judge(
     paths: Sequence[Path], told: list[str], as_json: bool, paper: Paper | None = None, master: str | None = None
 ) -> int:
-    """Judges captures, prints the verdicts, and returns the gravest exit status.
+    """Judge captures, print the verdicts, and return the gravest exit status.
 
     `paper` gets what a page shows; `master` names a Spark, where each file is a task.
     """
@@ -87,7 +87,7 @@ def _say(path: Path, findings: CaptureFindings | str, as_json: bool, paper: Pape
 
 
 def _why(path: Path, findings: CaptureFindings) -> str:
-    """The likeliest reason: frames that cannot be read at all, traffic of others, or nothing that rules are about."""
+    """Return the likeliest reason: unreadable frames, traffic of others, or traffic without rules."""
     if findings.ours:
         ours = plural(findings.ours, "packet", "is ours", "are ours")
         return f": {ours}, and no rule is about that; `stablecast capture decode` shows it"
@@ -111,7 +111,7 @@ def _fail(sentence: str, status: int = UNREADABLE) -> int:
 
 
 def as_object(findings: CaptureFindings) -> dict[str, Any]:
-    """The verdicts for machines."""
+    """Return the verdicts for machines."""
     verdicts = [
         {"rule": rule, "whose": whose, "verdict": standing.text, "times": findings.asked[rule, whose]}
         for (rule, whose), standing in sorted(findings.standings.items())

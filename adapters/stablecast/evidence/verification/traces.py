@@ -1,4 +1,4 @@
-"""`stablecast verify PATH...`: where it is judged, what is printed and written, and how it ends."""
+"""`stablecast verify PATH...`: the place of the work, the output, and the exit status."""
 
 import json
 from collections.abc import Iterable
@@ -24,21 +24,21 @@ UNREADABLE: Final = 2
 """Exit statuses: all was read and nothing is wrong; a rule is broken; something could not be read."""
 
 SPARK_BYTES: Final = 64 << 20
-"""Compressed bytes from which traces are judged on Spark, where there is one: some millions of records."""
+"""Compressed bytes from which traces are judged on Spark, if there is one: some millions of records."""
 
 EVERY_CORE: Final = "local[*]"
-"""The master that works here, on all cores."""
+"""The master that runs here, on all cores."""
 
 EXPLAINED: Final = "`stablecast rules ID` prints what a rule means, who judges it, and what to do when it is broken"
 """The last line about broken rules."""
 
 SHOWN_UNTOLD: Final = 5
-"""Things that cannot be told, of which a person reads."""
+"""Undecided questions that are printed for people."""
 
 
 @attrs.frozen
 class VerificationRequest:
-    """What to do: `master` names a Spark; `report` is for a page, `parquet` a directory for the table of violations."""
+    """Outputs and place: `master` names a Spark, `report` a page, `parquet` a directory for the table."""
 
     as_json: bool = False
     master: str | None = None
@@ -48,20 +48,20 @@ class VerificationRequest:
 
 @attrs.define
 class Paper:
-    """What a page and a table are made of: traces, and captures in their form."""
+    """The contents of a page and a table: traces, and captures in the same form."""
 
     summary: VerificationSummary = attrs.field(factory=VerificationSummary)
     points: list[Point] = attrs.field(factory=list)
 
     def add(self, summary: VerificationSummary, points: Iterable[Point]) -> None:
-        """More of it."""
+        """Add the results of more files."""
         self.summary.files += summary.files
         self.summary.untold += summary.untold
         self.points += points
 
 
 def publish(paper: Paper, wanted: VerificationRequest) -> int:
-    """Writes the page and the table, as far as they are wanted; returns an exit status, with a sentence if it fails."""
+    """Write the page and the table, if they are wanted; return an exit status, and print a sentence if it fails."""
     try:
         if wanted.report is not None:
             wanted.report.write_text(render(paper.summary, paper.points), encoding="utf-8")
@@ -80,10 +80,10 @@ def publish(paper: Paper, wanted: VerificationRequest) -> int:
 def run_verify(
     paths: Iterable[Path], wanted: VerificationRequest = VerificationRequest(), paper: Paper | None = None
 ) -> int:
-    """Verifies traces and prints the outcome. `paper` has what was found elsewhere and belongs on the same page.
+    """Verify traces, print the outcome, and return the exit status. `paper` has other findings for the same page.
 
-    Returns the exit status: 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The
-    outcome goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
+    The status is 0 if every trace is whole and clean, 1 for a violation, 2 if something cannot be read. The outcome
+    goes to stdout; a sentence about each file that cannot be read to its end goes to stderr.
     """
     try:
         summary, points = _judge(find(paths), wanted)
@@ -124,7 +124,7 @@ def _judge(files: list[Path], wanted: VerificationRequest) -> tuple[Verification
 
 
 def _master_for(files: list[Path]) -> str | None:
-    """Spark on all cores for much, if it is there; None: here."""
+    """Return Spark on all cores for large input, if it is installed; None: judge here."""
     if sum(path.stat().st_size for path in files if path.is_file()) < SPARK_BYTES:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`stablecast whatif`: what it prints, and what it returns."""
+"""`stablecast whatif`: output and exit status."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +18,7 @@ from stablecast.evidence.whatif.replay import ReplayOutcome, configured, replay
 from stablecast.text import plural
 
 MAX_VARIANTS: Final = 1_000
-"""Configurations of one sweep."""
+"""Configurations of one sweep, at most."""
 
 Say = Callable[[object], None]
 Task = tuple[Recording, dict[str, Value]]
@@ -26,7 +26,7 @@ Task = tuple[Recording, dict[str, Value]]
 
 @attrs.frozen
 class WhatIfJob:
-    """What to try.
+    """A set of replays.
 
     Attributes:
         paths: Traces.
@@ -66,7 +66,7 @@ def run(job: WhatIfJob, as_json: bool, say: Say) -> int:
 
 
 def variants_of(job: WhatIfJob) -> list[dict[str, Value]]:
-    """The configurations to try beside the recorded one. Raises WhatIfError for none, and for too many."""
+    """Return the configurations to try beside the recorded one. Raise WhatIfError for none, and for too many."""
     found: list[dict[str, Value]] = [
         dict(job.options) | dict(zip(job.sweep, values, strict=True)) for values in product(*job.sweep.values())
     ]
@@ -78,7 +78,7 @@ def variants_of(job: WhatIfJob) -> list[dict[str, Value]]:
 
 
 def attempt(task: Task) -> ReplayOutcome:
-    """One replay, in whatever process. Raises WhatIfError for a configuration that no source starts with."""
+    """Replay once, in any process. Raise WhatIfError for a configuration that no source starts with."""
     recording, options = task
     try:
         return replay(recording, configured(recording, options))
@@ -95,7 +95,7 @@ def _here(tasks: list[Task]) -> list[ReplayOutcome]:
 
 
 SMALL: Final = 4
-"""Replays that are not worth starting processes for."""
+"""Replays below which new processes cost more than they save."""
 
 
 def _spread(tasks: list[Task], master: str) -> list[ReplayOutcome]:
@@ -106,7 +106,7 @@ def _spread(tasks: list[Task], master: str) -> list[ReplayOutcome]:
 
 
 def summary(outcome: ReplayOutcome) -> dict[str, object]:
-    """An outcome for machines: counts, µs, and what was exposed in message seconds."""
+    """Return an outcome for machines: counts, µs, and exposure in message seconds."""
     return {
         "messages": outcome.messages,
         "sent": outcome.sent,
@@ -119,7 +119,7 @@ def summary(outcome: ReplayOutcome) -> dict[str, object]:
 
 
 def lines(results: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """For people: a heading for each source, a line for each variant."""
+    """Yield a heading for each source and a line for each variant."""
     file = None
     for result in results:
         if result["file"] != file:

@@ -51,7 +51,7 @@ def test_files_directories_and_patterns(tmp_path: Path) -> None:
     assert find([tmp_path]) == find([tmp_path / "*.sct"]) == every
     assert find([odd, tmp_path / "gone.sct"]) == [odd, tmp_path / "gone.sct"], "who reads it says that it is missing"
     assert find([tmp_path / "[ab].sct"]) == every[:2]
-    with pytest.raises(TraceError, match="there are no traces .* that match"):
+    with pytest.raises(TraceError, match=r"there are no traces .* that match"):
         find([tmp_path / "c*.sct"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match=r"there are no traces \(\*\.sct\) in the directory"):

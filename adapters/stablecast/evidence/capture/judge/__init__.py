@@ -1,8 +1,8 @@
-"""Captures judged: what the packets of endpoints that nobody traced say about the rules.
+"""Captures judged by the rules: evidence about endpoints that nobody traced.
 
-`statements` says what packets state, `persistence` (with `lives`, `releases` and `holders`) and `multicast` apply rules
-to that, and `forms` to the packets themselves. `findings` has the rules and the verdicts, `command` is what
-`stablecast verify` does with captures.
+`statements` translates packets, `persistence_rules` (with `lives`, `release_rule` and `holder_rules`) and
+`multicast_rules` judge the statements, and `form_rule` judges the packets themselves. `findings` has the verdicts,
+`verification.captures` the command.
 
     findings = judge(path)
     findings.standings    # (rule, whose) -> fine, cannot tell, broken
@@ -27,11 +27,11 @@ from stablecast.evidence.capture.traffic_survey import survey
 __all__ = ["CaptureFinding", "CaptureFindings", "RuleStanding", "judge", "judged"]
 
 Watch = Callable[[str, int], None]
-"""Hears now and then what is done, "survey" or "judge", and how many bytes of the file were read for it."""
+"""Take the stage, "survey" or "judge", and the bytes of the file that were read for it, now and then."""
 
 
 def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> CaptureFindings | str:
-    """See `judge`; what is wrong with a file that cannot be judged is a sentence."""
+    """Return the findings of `judge`, or the sentence of its error."""
     try:
         return judge(path, told, watch)
     except CaptureError as error:
@@ -39,12 +39,12 @@ def judged(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> 
 
 
 def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> CaptureFindings:
-    """Judges a capture. If it was cut, its whole frames are judged, and the findings say so.
+    """Judge a capture. If it was cut, judge its whole frames, and note the cut in the findings.
 
     Args:
         path: The file.
         told: What the caller knows of its ports, as `kind=port` and `kind=low-high`.
-        watch: Hears how far it is.
+        watch: Called with the progress.
 
     Raises:
         CaptureError: If the file cannot be read, is no capture or is damaged, or if `told` cannot be read.
@@ -62,11 +62,11 @@ def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> C
 
 DISORDER: Final = 4
 LATENESS: Final = 100
-"""Where one of so many steps of time goes back, or one of so many packets is late, nobody knows what came first."""
+"""Bounds of disorder: if one of 4 steps of time goes back, or one of 100 packets is late, the order is unknown."""
 
 
 class _Judges:
-    """Those of all rules. Where times go back another capture begins, or the clock was set."""
+    """The judges of all rules. A step back in time begins another capture, or the clock was set."""
 
     def __init__(self, findings: CaptureFindings) -> None:
         self.findings = findings
@@ -79,7 +79,7 @@ class _Judges:
         self._persistence, self._multicast = Persistence(self.findings), Multicast(self.findings)
 
     def take(self, packet: CapturePacket) -> None:
-        """The next packet."""
+        """Judge the next packet by all rules."""
         self._back += packet.time_ns < self._last_ns
         self._forth += packet.time_ns > self._last_ns
         self._last_ns = packet.time_ns
@@ -102,7 +102,7 @@ class _Judges:
                 self._persistence.take(statement)
 
     def close(self) -> None:
-        """The capture ends."""
+        """Settle everything at the end of the capture."""
         self._settle()
         self._forms.close()
         if DISORDER * self._back > self._back + self._forth or LATENESS * self._late > self._count:

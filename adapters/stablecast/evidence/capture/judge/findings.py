@@ -1,7 +1,7 @@
-"""What is said in the end: one of three verdicts for each rule and each of those whom it is about.
+"""Findings: one of three verdicts for each rule and each endpoint that it judges.
 
-A rule that was never asked anything says nothing. One broken packet outweighs everything, one that cannot be told
-outweighs all that is fine.
+A rule that was never applied has no verdict. One broken packet outweighs everything; one undecidable packet outweighs
+all that are fine.
 """
 
 from enum import IntEnum
@@ -12,11 +12,11 @@ import attrs
 from stablecast.evidence.capture.judge.timeline import Timeline
 
 MAX_FINDINGS: Final = 100
-"""Findings that are kept of one rule, one endpoint and one verdict: many doubts do not hide what is broken."""
+"""Findings that are kept for one rule, endpoint and verdict, so that many doubts do not hide a broken rule."""
 
 
 class RuleStanding(IntEnum):
-    """How a rule stands, the graver the higher."""
+    """The verdict on a rule, the graver the higher."""
 
     FINE = 0
     CANNOT_TELL = 1
@@ -24,15 +24,15 @@ class RuleStanding(IntEnum):
 
     @property
     def text(self) -> str:
-        """As a person reads it."""
+        """Return the verdict for people."""
         return self.name.lower().replace("_", " ")
 
 
 @attrs.frozen
 class CaptureFinding:
-    """Why a rule does not stand as fine: `frame` is the packet that shows it, 0 for the end of the capture.
+    """The reason why a rule is not fine: `frame` is the packet that shows it, 0 for the end of the capture.
 
-    `time_ns` is when it was seen, nanoseconds since 1970.
+    `time_ns` is the time of the packet, nanoseconds since 1970.
     """
 
     rule: str
@@ -43,16 +43,16 @@ class CaptureFinding:
     time_ns: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the finding for machines."""
         return {**attrs.asdict(self), "standing": self.standing.text}
 
 
 @attrs.define
 class CaptureFindings:
-    """All that was found. `asked` counts how often a rule could be applied to somebody.
+    """All findings; `asked` counts the applications of a rule to an endpoint.
 
-    `timeline` is how far everybody was, `now_ns` the time of the packet at work. `ours` counts packets that could be
-    read, `strange` those that are ours by their ports and could not; `cut` says where the file ends before its end.
+    `timeline` is the progress of all endpoints, `now_ns` the time of the current packet. `ours` counts packets that
+    were decoded, `strange` those that are ours by their ports and malformed. `cut` states where a cut file ends.
     """
 
     now_ns: int = 0
@@ -66,21 +66,21 @@ class CaptureFindings:
     cut: str = ""
 
     def fine(self, rule: str, whose: str, times: int = 1) -> None:
-        """The rule was applied so often, and holds."""
+        """Note that the rule was applied `times` times and holds."""
         key = rule, whose
         self.asked[key] = self.asked.get(key, 0) + times
         self.standings.setdefault(key, RuleStanding.FINE)
 
     def broken(self, rule: str, whose: str, frame: int, text: str) -> None:
-        """No possible state explains this packet."""
+        """Note a packet that no possible state explains."""
         self._note(CaptureFinding(rule, RuleStanding.BROKEN, whose, frame, text, self.now_ns))
 
     def cannot_tell(self, rule: str, whose: str, frame: int, text: str) -> None:
-        """Some possible states explain it, others do not."""
+        """Note a packet that some possible states explain and others do not."""
         self._note(CaptureFinding(rule, RuleStanding.CANNOT_TELL, whose, frame, text, self.now_ns))
 
     def note(self, rule: str, standing: RuleStanding, whose: str, at: tuple[int, int], text: str) -> None:
-        """What turns out later: `at` is the frame and the time of what it is about."""
+        """Note a late finding: `at` is the frame and the time of its packet."""
         self._note(CaptureFinding(rule, standing, whose, at[0], text, at[1]))
 
     def _note(self, finding: CaptureFinding) -> None:
@@ -93,7 +93,7 @@ class CaptureFindings:
             self.found.append(finding)
 
     def doubt(self, why: str) -> None:
-        """Whatever breaks a rule may be explained by `why`."""
+        """Make all broken rules undecidable, because `why` may explain them."""
         broken = RuleStanding.BROKEN
         self.found = [
             attrs.evolve(one, standing=RuleStanding.CANNOT_TELL, text=f"{one.text}, {why}")
@@ -104,11 +104,11 @@ class CaptureFindings:
         self.standings = {key: min(standing, RuleStanding.CANNOT_TELL) for key, standing in self.standings.items()}
 
     def counts(self) -> dict[str, int]:
-        """How many pairs of a rule and an endpoint have each verdict."""
+        """Return the number of pairs of a rule and an endpoint with each verdict."""
         standings = [*self.standings.values()]
         return {standing.text: standings.count(standing) for standing in reversed(RuleStanding)}
 
     @property
     def gravest(self) -> RuleStanding:
-        """Of all."""
+        """Return the gravest verdict of all."""
         return max(self.standings.values(), default=RuleStanding.FINE)

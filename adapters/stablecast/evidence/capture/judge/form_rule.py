@@ -1,7 +1,7 @@
-"""W1: what an endpoint sends can be read.
+"""W1: each packet of an endpoint is well formed.
 
-What is malformed is somebody's fault only if it is ours: by its port alone it may be anything, and in a stream of which
-something is missing nobody knows where messages begin. So it counts against those whose other packets could be read.
+A malformed packet breaks the rule only if its sender is ours: by its port alone it may be anything. In a stream with
+missing bytes nobody knows where messages begin. So it counts against senders whose other packets were decoded.
 """
 
 from typing import Final
@@ -15,16 +15,16 @@ from stablecast.evidence.capture.judge.statements import Ends
 from stablecast.evidence.capture.verdicts import FrameVerdict
 
 MAX_SENDERS: Final = 1 << 16
-"""Directions that are remembered."""
+"""Directions that are remembered, at most."""
 MAX_SENTENCES: Final = 16
-"""Malformed packets of one direction that are remembered."""
+"""Malformed packets of one direction that are remembered, at most."""
 PROOF: Final = 2
-"""Packets that could be read make a sender one of ours."""
+"""Decoded packets that prove a sender to be ours."""
 
 
 @attrs.define
 class PacketSender:
-    """A direction: how many packets could be read, how many not, and the first of those. `torn`: bytes are missing."""
+    """A direction: its decoded and malformed packets, and the first of those. `torn`: bytes are missing."""
 
     read: int = 0
     malformed: int = 0
@@ -34,13 +34,13 @@ class PacketSender:
 
 @attrs.define
 class FormRule:
-    """All senders."""
+    """Judge of rule W1 for all senders."""
 
     findings: CaptureFindings
     senders: dict[Ends, PacketSender] = attrs.field(factory=dict)
 
     def take(self, packet: CapturePacket) -> None:
-        """The next packet of the capture."""
+        """Judge the next packet of the capture."""
         if packet.source is None or packet.target is None or not packet.number:
             return
         if packet.verdict is FrameVerdict.DAMAGED:
@@ -66,7 +66,7 @@ class FormRule:
         return self.senders.setdefault(ends, PacketSender())
 
     def close(self) -> None:
-        """The capture ends."""
+        """Judge all senders at the end of the capture."""
         while self.senders:
             self._close(next(iter(self.senders)))
 

@@ -1,8 +1,8 @@
 """The rules of persistence in packets: P7, A4, A1, D3, S2 and C1; `holder_rules` has R1 and P2.
 
 Endpoints are inferred: stores from the registrations that reach them, lives of sources from their streams, SRIs and
-registrations, receivers from what they register and acknowledge. A capture may begin late, see one direction, or lose
-packets: then what is not there may have been, and a rule is broken only if it is in every case.
+registrations, receivers from their registrations and acknowledgements. A capture may begin late, show one direction, or
+lose packets. So a missing packet may have existed, and a rule is broken only if it is in every case.
 """
 
 from collections import deque
@@ -44,21 +44,21 @@ from stablecast.evidence.capture.judge.statements import (
 )
 
 MAX_KNOWN: Final = 1 << 16
-"""Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are forgotten for new ones."""
+"""Connections, lives, stores and RegIDs of each kind that are remembered; the oldest are dropped for new ones."""
 
 EACH: Final = 1 << 10
-"""Statements after which it is looked at whether something has to be forgotten."""
+"""Statements between two checks of these bounds."""
 
 _LOOSE: Final = AckFlag.EXPLICIT | AckFlag.ARRIVAL_ORDER
-"""How a receiver acknowledges that may go back: what the application says itself, and what came in any order."""
+"""Acknowledgements that may go back: of the application itself, or in arrival order."""
 
 
 @attrs.define
 class Claim:
-    """Somebody spoke of a number that had not been seen on the stream.
+    """A mention of a number that had not been seen on the stream.
 
-    `proved`: it had not been sent, for a connection went on with the number that came next on it, and not behind this
-    one. Nothing less proves it: packets that a capture loses are often the last ones that somebody had an answer to.
+    `proved`: it had not been sent, because the connection continued with the next number, not above this one. Nothing
+    less proves it: captures often lose the last packets, to which somebody had an answer.
     """
 
     rule: str
@@ -71,22 +71,22 @@ class Claim:
 
 @attrs.define
 class Persistence:
-    """Takes statements in order; `close` settles what is left.
+    """The judge of statements in order; `close` settles the rest.
 
     Attributes:
-        findings: Where they go.
+        findings: Findings of all rules.
         lives: The lives of sources.
-        stores: Where a store is, by life and index.
-        processes: Where the process behind a connection to a store wants its answers.
-        following: The number that comes next on a connection of a stream.
-        consumed: What was acknowledged last on a connection, by RegID and life.
+        stores: The address of a store, by life and index.
+        processes: The reply address of the process behind a connection to a store.
+        following: The next number on a connection of a stream.
+        consumed: The last acknowledgement on a connection, by RegID and life.
         kin: Lives that had the same RegID at a store, in order.
         granted: Stores and RegIDs of each life.
-        claims: What may still turn out, in order.
+        claims: Claims that may still turn out, in order.
         claimed: The highest number of them, by rule, endpoint and life.
-        unproved: Those of them that the next message of their life proves, or clears, by life.
+        unproved: Those that the next message of their life proves, or clears, by life.
         taken: Statements so far.
-        releases: What sources do not keep any more, and was not stable yet.
+        releases: Numbers that sources do not keep any more and that were not stable yet.
     """
 
     findings: CaptureFindings
@@ -107,7 +107,7 @@ class Persistence:
     )
 
     def take(self, statement: Statement) -> None:
-        """The next one."""
+        """Judge the next statement."""
         match statement:
             case SentRun():
                 self._on_sent(statement)
@@ -132,7 +132,7 @@ class Persistence:
         forget_oldest(self.holders.grants, MAX_KNOWN)
 
     def close(self, now_ns: int) -> None:
-        """The capture ends."""
+        """Settle all claims at the end of the capture."""
         self._settle(None)
         self.releases.close(now_ns)
 
@@ -163,7 +163,7 @@ class Persistence:
         life.reach(last)
 
     def _reuse(self, sent: SentRun, whose: str, first: int, last: int) -> None:
-        """S2: no older life of this source has this number stable."""
+        """Judge S2: no older life of this source has this number stable."""
         for key in self.granted.get(sent.life, ()):
             lives = self.kin.get(key, [])
             if sent.life not in lives:
@@ -182,7 +182,7 @@ class Persistence:
                     self.findings.cannot_tell("S2", whose, sent.at.frame, f"{text} acknowledged by some stores")
 
     def _begin(self, ends: Ends) -> int:
-        """What came there before says nothing of what comes next; returns of how many lives there was something."""
+        """Forget a connection that begins again; return the number of lives on it."""
         streams = [key for key in self.following if key[0] == ends]
         for key in streams:
             del self.following[key]
@@ -191,7 +191,7 @@ class Persistence:
         return len(streams)
 
     def _on_gap(self, ends: Ends) -> None:
-        """What came there may have been anything."""
+        """Forget the state of a connection with missing bytes."""
         for _ in range(self._begin(ends)):
             self.findings.cannot_tell("D3", endpoint_text(ends[0]), 0, "some of its stream is not in the capture")
         for life in self.lives.values():
@@ -272,7 +272,7 @@ class Persistence:
         self.holders.use(at, endpoint_text(at.ends[1]), ack.receiver_reg_id, process, number)
 
     def _on_retained(self, at: At, info: LateJoinInfo) -> None:
-        """C1: of what was sent before the capture nobody knows who acknowledged it."""
+        """Judge C1; acknowledgements of messages before the capture are unknown."""
         life = self._life(info.incarnation)
         low = life.extended(info.low)
         if life.first is not None and low > life.first:
@@ -288,7 +288,7 @@ class Persistence:
             self.claimed[rule, whose, life.incarnation] = number
 
     def _settle(self, now: int | None) -> None:
-        """What was claimed long ago, or, at the end, ever."""
+        """Settle the claims that are old enough, or all of them at the end."""
         while self.claims and (now is None or now - self.claims[0].at.time_ns > SKEW_NS):
             self._conclude(self.claims.popleft())
 
@@ -315,6 +315,6 @@ class Persistence:
 
 
 def forget_oldest(table: dict[Any, Any], most: int) -> None:
-    """Keeps a table within its bound."""
+    """Drop the oldest entry of a table beyond its bound."""
     if len(table) > most:
         del table[next(iter(table))]

@@ -1,7 +1,7 @@
-"""C1: what a source says that it does not keep any more should be stable.
+"""C1: messages that a source does not keep any more should be stable.
 
-A release looks early where acknowledgements are not in the capture, or not in it yet. So it is judged twice: a second
-later, when what is captured in another order is there, and in the end, when it is known where packets are missing.
+A release looks early if acknowledgements are not in the capture, or not in it yet. So it is judged twice: a second
+later, when frames captured in another order have arrived, and at the end, when missing packets are known.
 """
 
 import attrs
@@ -12,12 +12,12 @@ from stablecast.evidence.capture.judge.lives import RETENTION_BYTES, CapturedLif
 from stablecast.evidence.capture.judge.statements import At
 
 MAX_WAITING = 1 << 12
-"""Releases that are remembered to the end; more are not judged."""
+"""Releases that wait for the end; later ones are not judged."""
 
 
 @attrs.frozen
 class CopyRelease:
-    """Numbers from `first` to below `stop` are not kept any more, says `whose`."""
+    """A statement of `whose` that numbers from `first` to below `stop` are not kept any more."""
 
     whose: Address
     at: At
@@ -28,27 +28,27 @@ class CopyRelease:
 
     @property
     def text(self) -> str:
-        """What is said."""
+        """Return the release as a phrase."""
         return f"numbers up to {self.stop - 1} are not kept any more"
 
 
 @attrs.define
 class Releases:
-    """Those that were not stable when they came: `late` may be soon, `early` not even a second later."""
+    """Releases that were not stable at first: `late` may be soon, `early` were not a second later."""
 
     findings: CaptureFindings
     late: list[CopyRelease] = attrs.field(factory=list)
     early: list[CopyRelease] = attrs.field(factory=list)
 
     def take(self, release: CopyRelease) -> None:
-        """The next one."""
+        """Judge a release, or keep it for later."""
         if release.life.stable(release.first, release.stop) is RuleStanding.FINE:
             self.findings.fine("C1", release.whose)
         elif len(self.late) + len(self.early) < MAX_WAITING:
             self.late.append(release)
 
     def settle(self, before_ns: int) -> None:
-        """What came before has all the acknowledgements that it had."""
+        """Judge again the releases before this time: all their acknowledgements have arrived."""
         while self.late and self.late[0].at.time_ns < before_ns:
             release = self.late.pop(0)
             if release.life.stable(release.first, release.stop) is RuleStanding.BROKEN:
@@ -57,7 +57,7 @@ class Releases:
                 self._doubt(release)
 
     def close(self, now_ns: int) -> None:
-        """The capture ends."""
+        """Judge the rest at the end of the capture."""
         self.settle(now_ns + 1)
         for release in self.early:
             life = release.life

@@ -1,6 +1,6 @@
-"""The verdicts on a capture in the form of those on traces: the same page shows them, the same table has them.
+"""The verdicts on a capture in the form of those on traces, for the same page and the same table.
 
-Each endpoint that a rule was about is a file of its own in it; what cannot be told is a doubt, and breaks nothing.
+Each judged endpoint is a file of its own in it. An undecidable rule is a doubt, and breaks nothing.
 """
 
 from pathlib import Path
@@ -10,11 +10,11 @@ from stablecast.evidence.trace.report_page import Point
 from stablecast.evidence.trace.reports import FileReport, TraceViolation, VerificationSummary
 
 RECEIVER = "receiver "
-"""How receivers are called in verdicts."""
+"""First word of a receiver's name in verdicts."""
 
 
 def summary_of(path: Path, findings: CaptureFindings) -> VerificationSummary:
-    """A report for each endpoint, in the order of their names; records are what the rules were applied to."""
+    """Return a report for each endpoint, in the order of names; its records are applications of rules."""
     owners = {whose for _, whose in findings.standings}
     drawn = {endpoint: role for role, endpoint, _, _ in findings.timeline.lines}
     summary = VerificationSummary([_report(path, whose, drawn, findings) for whose in sorted(owners)])
@@ -29,7 +29,7 @@ def _sentence(path: Path, one: CaptureFinding) -> str:
 
 
 def points_of(path: Path, findings: CaptureFindings) -> list[Point]:
-    """What is drawn of a capture."""
+    """Return the points that a page draws of a capture."""
     return [
         Point(str(path), role, endpoint, kind, life, time_ns, number)
         for (role, endpoint, kind, life), line in findings.timeline.lines.items()

@@ -1,8 +1,7 @@
-"""What packets state, in terms of the protocol: data of a life, messages between endpoints, datagrams of LBT-RM.
+"""Packets as statements in terms of the protocol: data of a life, messages between endpoints, datagrams of LBT-RM.
 
-Which life a datum belongs to is the session of its stream and its topic index. A stream of LBT-TCP says its session
-first, and again in each SRI, so a capture that begins later learns it soon; until then nobody knows, and nothing is
-stated.
+The life of a datum is given by the session of its stream and its topic index. A stream of LBT-TCP sends its session
+first, and again in each SRI, so a capture that begins later learns it soon. Until then there are no statements.
 """
 
 from collections.abc import Iterator
@@ -26,14 +25,14 @@ Ends = tuple[Endpoint, Endpoint]
 
 _GAPS: Final = (FrameVerdict.INCOMPLETE, FrameVerdict.MALFORMED)
 DATAGRAMS: Final = (TrafficKind.LBTRM, TrafficKind.LBTRU)
-"""What is spoken in datagrams with numbers."""
+"""Protocols of datagrams with numbers."""
 Reliable = lbtrm.Packet | lbtru.Data | lbtru.SessionMessage | lbtru.Nak | lbtru.Ncf
 """Datagrams that make a transport reliable."""
 
 
 @record
 class At:
-    """Where something was seen: the frame, when, and between whom."""
+    """The place of a statement: frame, time, endpoints."""
 
     frame: int
     time_ns: int
@@ -42,7 +41,7 @@ class At:
 
 @record
 class SentRun:
-    """So many messages (`count`) with consecutive numbers, sent for the first time on their stream; `size`: of all."""
+    """Messages (`count`) with consecutive numbers, sent for the first time on their stream; `size` of all."""
 
     at: At
     life: Incarnation
@@ -54,7 +53,7 @@ class SentRun:
 
 @record
 class RepeatedRun:
-    """Messages with consecutive numbers that are sent again, to one endpoint or as a part of a datagram."""
+    """Messages with consecutive numbers, sent again to one endpoint or as a part of a datagram."""
 
     at: At
     life: Incarnation
@@ -64,7 +63,7 @@ class RepeatedRun:
 
 @record
 class StatedMessage:
-    """A message between endpoints."""
+    """A control message between endpoints."""
 
     at: At
     message: core.Message
@@ -82,7 +81,7 @@ class StatedDatagram:
 
 @record
 class MissingBytes:
-    """Bytes of a direction are missing in the capture, or cannot be read."""
+    """Bytes of a direction that are not captured, or malformed."""
 
     at: At
 
@@ -98,7 +97,7 @@ Statement = NewConnection | SentRun | RepeatedRun | StatedMessage | StatedDatagr
 
 
 def is_repair(packet: Reliable) -> bool:
-    """Whether a datagram is sent again."""
+    """Return whether a datagram is a retransmission."""
     match packet:
         case lbtrm.Data() | lbtru.Data():
             return bool(packet.flags & packet.RETRANSMISSION)
@@ -108,12 +107,12 @@ def is_repair(packet: Reliable) -> bool:
 
 @attrs.define
 class StatementReader:
-    """Reads packets in order; knows the sessions of streams."""
+    """Reader of packets in order; it knows the sessions of streams."""
 
     sessions: dict[Ends, int] = attrs.field(factory=dict)
 
     def read(self, packet: CapturePacket) -> Iterator[Statement]:
-        """What a packet states."""
+        """Yield the statements of a packet."""
         if packet.source is None or packet.target is None:
             return
         at = At(packet.number, packet.time_ns, (packet.source, packet.target))

@@ -1,4 +1,4 @@
-"""`stablecast trace analyze`: what happened in each trace, counted, and how long it took.
+"""`stablecast trace analyze`: count the inputs and effects of each trace, and measure latencies.
 
 Latencies are those of one machine's clock: at a source from sending to stable, at a receiver from delivery to consumed,
 at a store from handing over to the disk to its sync.
@@ -17,27 +17,27 @@ from stablecast.evidence.trace.tools.records import TraceRecord, read
 from stablecast.text import plural
 
 STABLE: Final = 1
-"""The flag of an event `Stable` that says so for its numbers (`StableFlag.STABLE`)."""
+"""The flag of an event `Stable` that makes its numbers stable (`StableFlag.STABLE`)."""
 
 MAX_OPEN: Final = 100_000
-"""Runs of messages that wait for their end; of one more the oldest is not measured."""
+"""Runs of messages that wait for their end; beyond that the oldest is not measured."""
 
 
 @attrs.define
 class Latency:
-    """From a beginning to an end, for runs of numbers; in ns, a run counts as many times as it has messages."""
+    """Spans between two events of numbered messages, in ns; a run counts as often as it has messages."""
 
     open: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     spans: Counter[int] = attrs.field(factory=Counter)
 
     def begin(self, first: int, stop: int, time: int) -> None:
-        """Numbers first <= n < stop begin."""
+        """Begin the spans of numbers first <= n < stop."""
         self.open[first] = (stop, time)
         if len(self.open) > MAX_OPEN:
             del self.open[next(iter(self.open))]
 
     def end(self, first: int, stop: int, time: int) -> None:
-        """They end; parts of runs count for themselves."""
+        """End the spans of these numbers; parts of runs count by themselves."""
         for begin in [begin for begin, (until, _) in self.open.items() if begin < stop and first < until]:
             until, began = self.open.pop(begin)
             low, high = max(begin, first), min(until, stop)
@@ -69,12 +69,12 @@ def percentiles_text(found: dict[str, float]) -> str:
 
 @attrs.define
 class Analysis:
-    """What one trace came to.
+    """Counts and latencies of one trace.
 
     Attributes:
         inputs: By kind.
         effects: By kind; of messages, events and the rest by their own kind.
-        messages: Numbers that were sent, stored or delivered, by what became of them.
+        messages: Numbers that were sent, stored or delivered, by their fate.
         bytes: Payload bytes sent or received.
         latencies: By name.
     """
@@ -92,7 +92,7 @@ class Analysis:
     tickets: dict[int, tuple[int, int]] = attrs.field(factory=dict)
 
     def take(self, record: TraceRecord) -> None:
-        """One more record."""
+        """Count a record with its effects."""
         if not self.records:
             self.began = record.time
         self.records += 1
@@ -137,7 +137,7 @@ class Analysis:
         return self.latencies.setdefault(name, Latency())
 
     def as_json(self) -> dict[str, object]:
-        """For machines: times in s, latencies in µs."""
+        """Return the analysis for machines: times in s, latencies in µs."""
         return {
             "role": self.role,
             "endpoint": self.endpoint,
@@ -151,7 +151,7 @@ class Analysis:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield the analysis as lines for people."""
         seconds = (self.ended - self.began) / SECOND
         records, octets = plural(self.records, "record"), plural(self.bytes, "payload byte")
         yield f"{self.role} {self.endpoint}: {records} in {seconds:.3f} s, {octets}"
@@ -164,7 +164,7 @@ class Analysis:
 
 
 def analyze(paths: Iterable[Path]) -> Iterator[Analysis]:
-    """Each trace. Raises TraceError."""
+    """Yield the analysis of each trace. Raise TraceError."""
     for records in read(paths):
         analysis = None
         for record in records:
@@ -176,6 +176,6 @@ def analyze(paths: Iterable[Path]) -> Iterator[Analysis]:
 
 
 def _kind(value: dict[str, Any]) -> str:
-    """The kind of an input or effect, with that of the message or event that it carries."""
+    """Return the kind of an input or effect, with that of the message or event that it carries."""
     inner = next((part for part in value.values() if isinstance(part, dict) and TAG in part), None)
     return str(value.get(TAG, "")) + (f" {inner[TAG]}" if inner is not None else "")

@@ -1,7 +1,7 @@
-"""`why`: what became of one message, from the source's send to what was consumed, as all traces tell it together.
+"""`why`: the history of one message, from the source's send to its consumption, by all traces together.
 
-The steps are the facts of `evidence.trace.facts`, each at its own record. Clocks of different hosts mean nothing to
-each other, so the order is that of cause and effect; the times are those of each endpoint's own clock.
+The steps are the facts of `evidence.trace.facts`, each at its own record. Clocks of different hosts do not agree, so
+the order is that of cause and effect; the times are those of each endpoint's own clock.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,12 +30,12 @@ STEPS: Final = {
     "found": "found on the store's disk when it started",
     "cut": "cut: an older life's tail, which nobody called stable",
 }
-"""The kinds of facts that tell of a message, in the order of cause and effect."""
+"""The kinds of facts about a message, in the order of cause and effect."""
 
 
 @attrs.frozen
 class MessageStep:
-    """One thing that happened to the message. `time` is the endpoint's own clock, ns."""
+    """An event in the history of a message; `time` is the endpoint's own clock, ns."""
 
     kind: str
     role: str
@@ -48,13 +48,13 @@ class MessageStep:
 
     @property
     def text(self) -> str:
-        """A sentence."""
+        """Return the step as a sentence."""
         return STEPS[self.kind].format(peer=self.peer)
 
 
 @attrs.define
 class _Noting(Book):
-    """Notes the facts that mean one number, each with its own record."""
+    """A book that keeps the facts about one number, each with its own record."""
 
     number: int = 0
     begun: bool = False
@@ -62,7 +62,7 @@ class _Noting(Book):
     seen: set[tuple[str, Incarnation, str]] = attrs.field(factory=set)
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """Keeps the first of a kind for each life and peer."""
+        """Keep the first fact of a kind for each life and peer."""
         if kind == "held" and not self.begun:
             kind = "found"
         if kind not in STEPS or (kind, life, peer) in self.seen:
@@ -73,7 +73,7 @@ class _Noting(Book):
 
 
 def why(paths: Iterable[Path], number: int) -> list[MessageStep]:
-    """What traces tell of the message with this sequence number, of every life that sent one. Raises TraceError."""
+    """Return the history of the message with this number, for every life that sent one. Raise TraceError."""
     if number < 0:
         return []
     steps = [step for parts in traces_of(find(paths)) for step in _of_trace(parts, number)]
@@ -82,7 +82,7 @@ def why(paths: Iterable[Path], number: int) -> list[MessageStep]:
 
 
 def _of_trace(parts: list[Path], number: int) -> Iterator[MessageStep]:
-    """Frames are read until the first record that is to tell it, and decoded where they may tell something new."""
+    """Yield the steps of one trace; decode only frames that may state something new."""
     mentions, seen = Mentions(number), set[tuple[str, Incarnation, str]]()
     begin, waits = None, False
     for path in parts:
@@ -99,13 +99,13 @@ def _of_trace(parts: list[Path], number: int) -> Iterator[MessageStep]:
 
 
 def _consumed_anew(mentions: Mentions, frame: TraceFrame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
-    """Whether somebody says that he consumed it, of whom nothing was seen."""
+    """Return whether the frame has the first acknowledgement of a receiver."""
     tails = {(life, peer.rpartition("/")[2]) if kind == "heard" else (life, peer) for kind, life, peer in seen}
     return any(one not in tails for one in mentions.acks_in(frame))
 
 
 def _gather(frame: TraceFrame, book: _Noting, *, fresh: bool) -> bool:
-    """The facts of a frame, without judging it. Returns whether the message waits for the disk. Raises SchemaError."""
+    """Gather the facts of a frame; return whether the message waits for the disk. Raise SchemaError."""
     role = frame.head.role
     facts = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
     watch = RecordWatch([], facts, book, unjudged)

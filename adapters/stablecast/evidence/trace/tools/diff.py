@@ -1,8 +1,8 @@
-"""`stablecast trace diff`: where two runs part, endpoint by endpoint.
+"""`stablecast trace diff`: the first difference of two runs, endpoint by endpoint.
 
-Traces are paired by role and, among those of a role, in the order of their names, numbers in them by value; so a run
+Traces are paired by role and, among those of a role, in the order of their names, numbers in them by value. So a run
 and its repetition are compared, whatever ports and process numbers they had. Times differ from run to run and are
-compared only if asked for.
+compared only on request.
 """
 
 import re
@@ -18,7 +18,7 @@ from stablecast.evidence.trace.tools.records import TraceRecord, read
 
 @attrs.frozen
 class TraceDifference:
-    """The first records of two traces that differ; None: that trace ends before."""
+    """The first records of two traces that differ; None if that trace ends before."""
 
     role: str
     left: TraceRecord | None
@@ -26,7 +26,7 @@ class TraceDifference:
     number: int
 
     def as_json(self) -> dict[str, object]:
-        """For machines."""
+        """Return the difference for machines."""
         sides = {"left": self.left, "right": self.right}
         return {"role": self.role, "record": self.number} | {
             side: None if record is None else record.as_json() for side, record in sides.items()
@@ -34,7 +34,7 @@ class TraceDifference:
 
 
 def diff(left: Path, right: Path, *, times: bool = False) -> list[TraceDifference]:
-    """The first difference of each pair of traces. Raises TraceError."""
+    """Return the first difference of each pair of traces. Raise TraceError."""
     found = []
     ours, theirs = _by_role(left), _by_role(right)
     for role in sorted({*ours, *theirs}):
@@ -46,7 +46,7 @@ def diff(left: Path, right: Path, *, times: bool = False) -> list[TraceDifferenc
 
 
 def _by_role(path: Path) -> dict[str, list[list[TraceRecord]]]:
-    """The traces below a path by role, in the order of their names."""
+    """Return the traces below a path by role, in the order of their names."""
     traces: dict[str, list[list[TraceRecord]]] = defaultdict(list)
     for records in read([path]):
         trace = list(records)
@@ -58,7 +58,7 @@ def _by_role(path: Path) -> dict[str, list[list[TraceRecord]]]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """The order of people: the tenth trace of a process comes after its ninth."""
+    """Return a key that sorts the tenth trace of a process after its ninth."""
     parts: list[str] = re.findall(r"\d+|\D+", name)
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 

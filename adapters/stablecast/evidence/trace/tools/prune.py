@@ -1,7 +1,7 @@
-"""`stablecast trace prune`: copies of traces with only the frames that matter.
+"""`stablecast trace prune`: copies of traces with only some of the frames.
 
-Frames are copied as they are, never cut: each begins with a snapshot and can be verified. Where the beginning of a
-trace was left out the copy is named as a later part, so that nobody takes it for a whole trace.
+Frames are copied whole: each begins with a snapshot and can be verified. If the beginning of a trace is left out, the
+copy is named as a later part, so that nobody mistakes it for a whole trace.
 """
 
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 
 @attrs.frozen
 class PruneWindow:
-    """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `Wanted`."""
+    """The frames to keep; None keeps all. Times in ns on the machine's clock, `endpoint` as in `RecordFilter`."""
 
     endpoint: str | None = None
     since: int | None = None
     until: int | None = None
 
     def __contains__(self, frame: TraceFrame) -> bool:
-        """Whether any record of the frame may be in it."""
+        """Return whether any record of the frame may be in the window."""
         if self.endpoint is not None and self.endpoint not in " ".join(frame.owner):
             return False
         begins_late = self.until is not None and frame.head.time > self.until
@@ -33,7 +33,7 @@ class PruneWindow:
 
 @attrs.frozen
 class Pruned:
-    """How much there was and how much is left, in frames and bytes."""
+    """The size before and after, in frames and bytes."""
 
     frames: int
     kept: int
@@ -42,7 +42,7 @@ class Pruned:
 
 
 def prune(paths: Iterable[Path], target: Path, window: PruneWindow) -> Pruned:
-    """Copy what the window shows into a new directory. Raises TraceError, and if it exists."""
+    """Copy the frames of the window into a new directory. Raise TraceError, also if it exists."""
     try:
         target.mkdir(parents=True)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""The records of traces, one by one, as they stand in the files: what the tools have in common."""
+"""The records of traces, one by one, as they stand in the files: common code of the tools."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ SHORTENED: Final = 120
 
 @attrs.frozen
 class TraceRecord:
-    """A record and where it stands.
+    """A record with its place.
 
     Attributes:
         role: Of the endpoint.
@@ -42,14 +42,14 @@ class TraceRecord:
     offset: int
 
     def as_json(self) -> Json:
-        """For machines."""
+        """Return the record for machines."""
         place = {"role": self.role, "endpoint": self.endpoint, "file": str(self.path)}
         return {**place, "n": self.number, "t": self.time, "in": self.event, "out": self.effects}
 
 
 @attrs.frozen
 class RecordFilter:
-    """Which records are asked for; None asks for all.
+    """A filter of records; None passes all.
 
     Attributes:
         endpoint: Part of the endpoint's name or of its role.
@@ -66,7 +66,7 @@ class RecordFilter:
     number: int | None = None
 
     def __contains__(self, record: TraceRecord) -> bool:
-        """Whether this one is."""
+        """Return whether a record passes the filter."""
         if self.endpoint is not None and self.endpoint not in f"{record.role} {record.endpoint}":
             return False
         if (self.since is not None and record.time < self.since) or (
@@ -82,7 +82,7 @@ class RecordFilter:
 
 
 def kinds(value: Any) -> Iterator[str]:
-    """The class names in an input or effect: its own, that of its message, that of its event."""
+    """Yield the class names in an input or effect: its own, that of its message, that of its event."""
     if isinstance(value, dict):
         if TAG in value:
             yield value[TAG]
@@ -91,7 +91,7 @@ def kinds(value: Any) -> Iterator[str]:
 
 
 def names(value: Any, number: int) -> bool:
-    """Whether a sequence number is named: alone, as `first` to `last`, or as `count` numbers from `first`."""
+    """Return whether a sequence number is named: alone, as `first` to `last`, or as `count` from `first`."""
     if not isinstance(value, dict):
         return False
     first = value.get("first")
@@ -103,7 +103,7 @@ def names(value: Any, number: int) -> bool:
 
 
 def read(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
-    """The records of each trace, a trace at a time. Raises TraceError."""
+    """Yield the records of each trace, a trace at a time. Raise TraceError."""
     for parts in traces_of(find(paths)):
         yield (
             record for path in parts for frame, offset in frames_from(path) for record in of_frame(frame, path, offset)
@@ -111,12 +111,12 @@ def read(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
 
 
 def of_frame(frame: TraceFrame, path: Path, offset: int) -> Iterator[TraceRecord]:
-    """The records of a frame. Raises TraceError for one that is none."""
+    """Yield the records of a frame. Raise TraceError for a malformed one."""
     return (_record(frame, line, path, offset) for line in frame.records)
 
 
 def of_line(frame: TraceFrame, line: bytes, path: Path, offset: int) -> TraceRecord:
-    """The record of a frame that this line is. Raises TraceError if it is none."""
+    """Return the record of a frame in this line. Raise TraceError if it is none."""
     return _record(frame, object_of(line), path, offset)
 
 
@@ -128,7 +128,7 @@ def _record(frame: TraceFrame, line: Json, path: Path, offset: int) -> TraceReco
 
 
 def sentence(record: TraceRecord) -> Iterator[str]:
-    """A record for people: a line for the input, one for each effect."""
+    """Yield a record for people: a line for the input, one for each effect."""
     seconds = f"{record.time // SECOND}.{record.time % SECOND:09d}"
     yield f"{record.number:>7} {seconds} {record.role} {record.endpoint}  <- {shown(record.event)}"
     for effect in record.effects:
@@ -136,7 +136,7 @@ def sentence(record: TraceRecord) -> Iterator[str]:
 
 
 def shown(value: Json) -> str:
-    """An input, effect, message or event in one short line."""
+    """Return an input, effect, message or event in one short line."""
     fields = {name: content for name, content in value.items() if name != TAG}
     return f"{value.get(TAG, '')}({', '.join(f'{name}={_short(content)}' for name, content in fields.items())})"
 

@@ -1,4 +1,4 @@
-"""The prompt of `stablecast trace open`: what one may type, and what is shown."""
+"""The prompt of `stablecast trace open`: its commands and their output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -29,12 +29,12 @@ HELP = """\
 
 
 class WrongWordError(TraceError):
-    """What was typed means nothing here."""
+    """A command is unknown or has a wrong argument."""
 
 
 @attrs.define
 class TravelSession:
-    """Where we are. `run` takes lines and says lines."""
+    """The current place in each trace; `run` reads lines and prints lines."""
 
     paths: list[Path]
     traces: list[Trace]
@@ -45,22 +45,22 @@ class TravelSession:
 
     @classmethod
     def open(cls, paths: list[Path]) -> "TravelSession":
-        """All traces, each at its first record. Raises TraceError."""
+        """Open all traces, each at its first record. Raise TraceError."""
         traces = open_all(paths)
         return cls(paths, traces, at=[trace.first for trace in traces])
 
     def prepare(self) -> None:
-        """Do now what the first state of each role takes, before somebody waits for it."""
+        """Do now the slow part of the first state of each role, before somebody waits for it."""
         for role in {trace.role for trace in self.traces}:
             prepare(ROLES[role])
 
     @property
     def trace(self) -> Trace:
-        """The one we look at."""
+        """Return the current trace."""
         return self.traces[self.using]
 
     def run(self, lines: Iterable[str], say: Callable[[str], None]) -> int:
-        """Take commands until `quit` or the end; returns how many were wrong."""
+        """Run commands until `quit` or the end; return the number of wrong ones."""
         wrong = 0
         for line in lines:
             try:
@@ -74,7 +74,7 @@ class TravelSession:
         return wrong
 
     def do(self, line: str) -> Iterator[str]:
-        """One command. Raises TraceError."""
+        """Run one command. Raise TraceError."""
         word, *rest = line.split()
         argument = rest[0] if rest else ""
         if word in ("next", "n", "back", "b", "find"):
@@ -135,7 +135,7 @@ class TravelSession:
 
 
 def story(paths: list[Path], number: int) -> Iterator[str]:
-    """What became of a message, for people."""
+    """Yield the history of a message for people."""
     steps = why(paths, number)
     if not steps:
         yield f"no trace tells of a message {number}"
