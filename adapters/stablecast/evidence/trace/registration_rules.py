@@ -31,7 +31,7 @@ class WrittenFirst:
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "WrittenFirst":
         """Start with the state of this store."""
-        return cls({reg_id: record.client.incarnation for reg_id, record in store.clients.records.items()})
+        return cls({reg_id: one.client.incarnation for reg_id, one in store.status.clients.items()})
 
     def _on_persisted(self, event: Persisted) -> str | None:
         if self.waiting:
@@ -64,7 +64,9 @@ class OneLifeOfContext:
     @classmethod
     def begin(cls, store: StoreEndpoint) -> "OneLifeOfContext":
         """Start with the state of this store."""
-        return cls({record.client.reg_id: record.client for record in store.clients.sources()})
+        return cls(
+            {reg_id: one.client for reg_id, one in store.status.clients.items() if one.client.role is Role.SOURCE}
+        )
 
     def _on_written(self, effect: PersistClient) -> str | None:
         client = effect.client
