@@ -61,7 +61,7 @@ def _tried(octets: bytes, at: int) -> tuple[Decoded, int] | None:
     try:
         return start_of(octets, at)
     except WireError:
-        return None  # whoever reads it message by message says what is wrong
+        return None  # reading it message by message finds the defect
 
 
 class BriefReader(MessageReader):

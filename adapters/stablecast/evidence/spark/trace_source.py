@@ -142,7 +142,7 @@ class TraceStreamReader(DataSourceStreamReader):
         return known | {str(path): self._end(path, known.get(str(path), 0)) for path in found}
 
     def _end(self, path: Path, start: int) -> int:
-        with suppress(OSError):  # which is told below
+        with suppress(OSError):  # `sound_offsets` reports it below
             if not path.stat().st_size:
                 return start  # its writer is about to begin
         try:

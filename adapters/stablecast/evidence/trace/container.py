@@ -203,7 +203,7 @@ def _body(file: BinaryIO, path: Path, offset: int, length: int, checksum: int) -
 def _text(body: bytes, path: Path, offset: int) -> bytes:
     try:
         size = zstandard.frame_content_size(body)
-        if size < 0:  # A frame that grew does not say its size.
+        if size < 0:  # A frame that grew has no size in its header.
             text = b"".join(_slices(BytesIO(body)))
         elif size <= MAX_TEXT_BYTES:
             text = zstandard.ZstdDecompressor().decompress(body)

@@ -329,8 +329,8 @@ def _suspect(rule: str, told: Told, number: int) -> Suspect:
 def untold(rule: str, kind: str, life: Incarnation, peer: str) -> str:
     """Return the sentence about a question that cannot be decided."""
     whose = f"{peer}, life {life:#x}" if peer else f"life {life:#x}"
-    why = "a store lost it" if rule in LOSSES else "traces that must bear it out are missing or incomplete"
-    return f"{rule} cannot be told of what is {kind} ({whose}): {why}"
+    why = "a store lost them" if rule in LOSSES else "the traces that could confirm them are missing or incomplete"
+    return f"{rule} cannot be decided for numbers that are {kind} ({whose}): {why}"
 
 
 def _all_complete(those: Iterable[tuple[Any, bool]]) -> set[Any]:

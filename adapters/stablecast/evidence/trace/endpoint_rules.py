@@ -159,7 +159,7 @@ class NothingUnread:
         # A confirmation that a broken connection swallowed is repeated, from where delivery began.
         for first, stop in (*status.consumed, (acked, acked + 1), *status.confirmable):
             consumed.add(first, stop)
-        # In arrival order what was delivered may be ahead of what is next.
+        # In arrival order delivered numbers may be above the next one.
         newest = _handed_out(status).last if receiver.config.ordering is Ordering.ARRIVAL else None
         rises = receiver.config.ack_mode is not AckMode.EXPLICIT
         return cls(max(receiver.next_number or 0, -1 if newest is None else newest + 1), consumed, rises, acked)

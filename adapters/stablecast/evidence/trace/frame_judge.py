@@ -105,7 +105,7 @@ class FrameJudge:
         steps = self._doubt()
         watch.judge(steps[watch.judged :])
         self._replay(restore(head.role, head.snapshot), steps)
-        # What could not be read the rules have not heard of: they begin again with the next snapshot.
+        # The rules have not seen the unreadable records, so they begin again with the next snapshot.
         return standing if len(steps) == self.frame.count else None
 
     def _follow(self, machine: Endpoint, watch: RecordWatch) -> bool:

@@ -197,7 +197,9 @@ class GoesOn:
 
     def _on_ack(self, ack: StableAck) -> str | None:
         if ack.nack:
-            self.heard.pop(ack.store_index, None)  # It says that it has no room: that is an answer, and an excuse.
+            self.heard.pop(
+                ack.store_index, None
+            )  # The store has no room: that is an answer, and an excuse of the source.
             return None
         self.acked = self.ran
         return self._on_keepalive(ack)

@@ -68,7 +68,7 @@ class Acknowledged:
                     holders.append(store)
                     end = min(end, reached)
             yield at, holders
-            # Where nobody holds it the first number decides what is said of the rest.
+            # Without any holder the first number stands for the rest.
             at = end
 
     def lacking(self, first: int, stop: int) -> tuple[int, list[int]] | None:

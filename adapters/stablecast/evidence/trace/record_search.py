@@ -16,10 +16,10 @@ from stablecast.evidence.trace.reports import TraceViolation
 
 TEXTS: Final = {
     "S1": "number {number} is reported stable, and too few stores hold it by their own traces",
-    "S2": "number {number} is called stable by life {life:#x} although it is stable for an earlier life",
-    "S3": "number {number} of life {life:#x} is cut, which its source calls stable",
+    "S2": "number {number} is reported stable by life {life:#x} although it is stable for an earlier life",
+    "S3": "number {number} of life {life:#x} is cut, although its source reports it stable",
     "P6": "number {number} counts as acknowledged by {peer}, whose trace has no such acknowledgement",
-    "D1": "number {number} of life {life:#x} is delivered, which that life never sent",
+    "D1": "number {number} is delivered as one of life {life:#x}, which never sent it",
     "A3": "everything up to {number} counts as consumed by {peer}, whose trace has no such acknowledgement",
     "E4": "a second proxy stands in for the source with RegID {number}, and lasts",
 }

@@ -134,7 +134,7 @@ def _verdict(report: FileReport) -> str:
 def _untold(summary: VerificationSummary) -> str:
     if not summary.untold:
         return ""
-    return f"<h2>Cannot be told</h2><ul>{''.join(f'<li>{escape(one)}' for one in summary.untold)}</ul>"
+    return f"<h2>Cannot be decided</h2><ul>{''.join(f'<li>{escape(one)}' for one in summary.untold)}</ul>"
 
 
 def _timelines(summary: VerificationSummary, points: Iterable[Point]) -> list[str]:

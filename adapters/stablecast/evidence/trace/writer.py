@@ -205,7 +205,7 @@ class TraceWriter:
     def _try(self, piece: RecordPiece) -> bool:
         try:
             self._write(piece)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the endpoint goes on, and whoever asked is told
+        except Exception as error:  # noqa: BLE001 - any failure is reported, and the endpoint continues
             remedy = "; make room or choose another place, then restart" if isinstance(error, OSError) else ""
             self._report(f"the trace {self._path} ends here: {refusal(error)}{remedy}")
             return False

@@ -153,7 +153,7 @@ def _print(summary: VerificationSummary) -> None:
     for text in summary.untold[:SHOWN_UNTOLD]:
         typer.echo(text)
     if len(summary.untold) > SHOWN_UNTOLD:
-        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be told")
+        typer.echo(f"and {len(summary.untold) - SHOWN_UNTOLD} more that cannot be decided")
     if summary.violations:
         typer.echo(EXPLAINED)
     typer.echo(summary.counts())

@@ -94,7 +94,7 @@ def _recording(parts: list[Path]) -> Recording | None:
             case Arrived(StableAck(nack=False) as ack) if ack.incarnation == config.incarnation:
                 acks.append((time, ack))
             case Tick() | Blocked() | Held():
-                pass  # The machine's own clock and credit say when, under another configuration.
+                pass  # These times depend on the configuration, so the machine's own clock and credit decide.
             case _:
                 others.append((time, event))
     if config is None or not wishes:

@@ -1,4 +1,4 @@
-"""Names of captures."""
+"""Names of captures: files, directories and patterns."""
 
 from pathlib import Path
 

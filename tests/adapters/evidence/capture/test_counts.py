@@ -28,7 +28,7 @@ def test_pieces_are_counted_once_they_are_settled() -> None:
     assert tally.types == {"LBMC DATA": 2, "FRAG": 2, "BATCH": 2}
 
 
-def test_what_is_left_at_the_end_is_no_frame() -> None:
+def test_the_rest_at_the_end_is_no_frame() -> None:
     tally = count([packet(FrameVerdict.PART, 1), packet(FrameVerdict.INCOMPLETE, 0, (1, FrameVerdict.INCOMPLETE))])
     assert (tally.packets, tally.frames[FrameVerdict.INCOMPLETE]) == (1, 1)
 

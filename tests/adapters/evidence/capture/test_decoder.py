@@ -39,7 +39,7 @@ def of(tmp_path: Path, *frames: bytes, link: int = captures.RAW) -> list[Capture
 
 
 def verdicts(found: list[CapturePacket]) -> dict[int, FrameVerdict]:
-    """The final verdict on each frame."""
+    """Return the final verdict on each frame."""
     final = {packet.number: packet.verdict for packet in found if packet.number}
     for packet in found:
         final.update(packet.settles)

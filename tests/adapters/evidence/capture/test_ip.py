@@ -42,7 +42,7 @@ def test_padding_of_the_link_layer_is_cut_off() -> None:
     assert found.payload == b"payload of some length"
 
 
-def test_what_the_capture_cut_off_is_missing() -> None:
+def test_bytes_that_the_capture_cut_off_are_missing() -> None:
     packet = parse(UDP[:-5], len(UDP))
     assert packet is not None
     assert packet.missing == 5
@@ -73,11 +73,11 @@ def test_a_length_that_the_card_writes_later_is_that_of_the_frame() -> None:
         UDP[:2] + b"\0\x13" + UDP[4:],  # shorter than its header
     ],
 )
-def test_what_is_no_packet_is_none(octets: bytes) -> None:
+def test_malformed_packets_are_none(octets: bytes) -> None:
     assert parse(octets, len(octets)) is None
 
 
-def test_what_is_no_datagram_or_segment_is_none() -> None:
+def test_malformed_datagrams_and_segments_are_none() -> None:
     packet = parsed(UDP)
     assert parse_udp(attrs.evolve(packet, payload=b"short")) is None
     assert parse_udp(attrs.evolve(packet, payload=b"\0\1\0\2\0\7\0\0")) is None
@@ -140,7 +140,7 @@ def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], la
     assert reassembly.abandon(0) == []
 
 
-def test_so_many_datagrams_are_held_and_no_more() -> None:
+def test_incomplete_datagrams_are_bounded() -> None:
     piece = parsed(pieces(UDP, 8)[0])
     reassembly = IpReassembly()
     for number in range(MAX_HELD + 2):

@@ -27,7 +27,7 @@ def layers(octets: bytes) -> tuple[Layer, ...]:
 
 
 def completed(found: CapturedLargeMessages, octets: bytes) -> list[Layer]:
-    """What a piece completes."""
+    """Return the messages that a piece completes."""
     before = layers(octets)
     after = found.take(ENDS, before)
     assert after[: len(before)] == before
@@ -35,7 +35,7 @@ def completed(found: CapturedLargeMessages, octets: bytes) -> list[Layer]:
 
 
 def test_the_last_piece_shows_the_message_and_its_properties() -> None:
-    """In any order; pieces that come again show nothing again."""
+    """Pieces may come in any order; repeated pieces show nothing again."""
     found = CapturedLargeMessages()
     pieces = cut(TOPIC, 0xFFFF_FFFE, PAYLOAD + BLOCK, ROOM, len(BLOCK))
     assert [completed(found, piece) for piece in reversed(pieces[1:])] == [[]] * (len(pieces) - 1)
@@ -58,7 +58,7 @@ def test_topics_are_told_apart() -> None:
     assert shown == [Large(1, 0, 4, 2000, PAYLOAD), Large(2, 0, 4, 2000, PAYLOAD[::-1])]
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The topic that was silent for longest goes."""
     monkeypatch.setattr(module, "MAX_HELD", 2 * (ROOM + PIECE_BYTES))
     found = CapturedLargeMessages()

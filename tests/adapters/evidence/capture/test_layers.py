@@ -98,7 +98,7 @@ def test_messages_of_gateways(body: g.GatewayBody, expected: list[FrameVerdict])
         (advertised(lbmr.TcpTransport("10.0.0.1", 5, 6), lbmr.UnknownOption(12, b"xx")), FrameVerdict.MALFORMED),
     ],
 )
-def test_what_keeps_a_packet_of_resolution_from_being_decoded(octets: bytes, verdict: FrameVerdict) -> None:
+def test_defects_of_a_packet_of_resolution_are_named(octets: bytes, verdict: FrameVerdict) -> None:
     assert verdicts(layers.resolution(octets, roundtrip=True)) == [verdict]
 
 
@@ -135,7 +135,7 @@ def test_options_of_multicast_are_unknown() -> None:
 
 
 @pytest.mark.parametrize("decode", [layers.multicast, layers.unicast])
-def test_what_is_no_datagram_is_malformed(decode: object) -> None:
+def test_other_datagrams_are_malformed(decode: object) -> None:
     assert callable(decode)
     assert verdicts(decode(b"nonsense", True)) == [FrameVerdict.MALFORMED]
 
@@ -150,7 +150,7 @@ def test_behind_a_malformed_message_the_next_one_is_read() -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"\0\0\0\0", b"\0\0\xff\xff\0\0\0\0\0\0\0\0"])
-def test_what_follows_the_last_message_is_malformed(tail: bytes) -> None:
+def test_bytes_after_the_last_message_are_malformed(tail: bytes) -> None:
     found = layers.messages(lbmc.encode(DATA) + tail, roundtrip=True)
     assert (types(found), verdicts(found)) == (["LBMC DATA"], [FrameVerdict.MALFORMED])
 
@@ -204,7 +204,7 @@ def headed(*headers: h.Header) -> bytes:
         (with_properties(7, b"payload"), FrameVerdict.MALFORMED),  # no magic number
     ],
 )
-def test_what_keeps_a_message_from_being_decoded(octets: bytes, verdict: FrameVerdict) -> None:
+def test_defects_of_a_message_are_named(octets: bytes, verdict: FrameVerdict) -> None:
     assert verdicts(layers.message(octets, roundtrip=True)) == [verdict]
 
 
@@ -253,7 +253,7 @@ def test_messages_of_newer_services_are_read() -> None:
         (rsocket.Frame(rsocket.FrameKind.SETUP, payload=b"short"), FrameVerdict.MALFORMED),
     ],
 )
-def test_what_keeps_a_frame_from_being_decoded(frame: rsocket.Frame, verdict: FrameVerdict) -> None:
+def test_defects_of_a_frame_are_named(frame: rsocket.Frame, verdict: FrameVerdict) -> None:
     found = layers.resolution_frame(rsocket.encode(frame), frame, frame.payload, roundtrip=False)
     assert verdicts(found) == [verdict]
     assert types(found) == [f"RSOCKET {frame.kind.name}"]
@@ -262,14 +262,14 @@ def test_what_keeps_a_frame_from_being_decoded(frame: rsocket.Frame, verdict: Fr
 # Again.
 
 
-def test_what_differs_when_encoded_again_is_told() -> None:
+def test_a_different_encoding_is_reported() -> None:
     (problem,) = Decoded().checked(b"abcd", lambda: b"abXd").problems
     assert (problem.verdict, problem.text[-21:]) == (FrameVerdict.DIFFERENT, "first difference at 2")
     (problem,) = Decoded().checked(b"abcd", lambda: b"ab").problems
     assert problem.text.endswith("2 bytes instead of 4, the first difference at 2")
 
 
-def test_what_cannot_be_encoded_again_is_told() -> None:
+def test_a_failed_encoding_is_reported() -> None:
     def encode() -> bytes:
         raise WireError("too long")
 

@@ -22,7 +22,7 @@ def test_a_datagram_and_a_segment() -> None:
     assert found == Carried(TcpSegment(A, B, 7, 0x18, b"bytes", 0), (2,))
 
 
-def test_what_is_neither_is_nothing() -> None:
+def test_other_protocols_have_no_content() -> None:
     network = IpNetwork()
     icmp = UDP[:9] + b"\x01" + UDP[10:]
     for octets in (b"", b"\x60", b"\x45", icmp):

@@ -1,4 +1,4 @@
-"""Which endpoint speaks what: told, announced, seen, or by default, in this order."""
+"""Protocols of endpoints: from the caller, announced, guessed, or by default, in this order."""
 
 import attrs
 import pytest
@@ -41,7 +41,7 @@ def test_default_ports_of_either_end(protocol: int, port: int, kind: TrafficKind
     assert PortPlan().kind(protocol, (B[0], port), A) is kind
 
 
-def test_what_the_caller_says_comes_first() -> None:
+def test_ports_of_the_caller_come_first() -> None:
     plan = PortPlan(told=parse_told(["LBTRM=50000", "srs=1-3", "lbttcp=50000"]))
     plan.learn_endpoint(TrafficKind.LBTRU, B)
     assert plan.kind(UDP, A, B) is TrafficKind.LBTRM
@@ -53,7 +53,7 @@ def test_what_the_caller_says_comes_first() -> None:
 @pytest.mark.parametrize(
     "text", ["", "lbmr", "lbmr=", "lbmr=x", "tibrv=1", "lbmr=0", "lbmr=70000", "lbmr=5-4", "lbmr=1-", "lbmr=999999"]
 )
-def test_what_cannot_be_understood_is_told(text: str) -> None:
+def test_a_malformed_port_is_reported(text: str) -> None:
     with pytest.raises(CaptureError, match="is not kind=port or kind=low-high with one of the kinds lbmr, lbtrm"):
         parse_told([text])
 
@@ -133,7 +133,7 @@ def test_the_end_that_listens() -> None:
     assert plan.listener(TrafficKind.LBTTCP, B, ("10.0.0.3", 49_000)) == ("10.0.0.3", 49_000)
 
 
-def test_what_is_learned_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learned_ports_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_LEARNED > 1000
     monkeypatch.setattr("stablecast.evidence.capture.ports.MAX_LEARNED", 0)
     plan = PortPlan()

@@ -48,6 +48,6 @@ def test_streams(kind: TrafficKind, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, TrafficKind.LBMR, TrafficKind.LBTRM, TrafficKind.LBTRU])
-def test_what_belongs_to_none_or_cannot_be_told(kind: TrafficKind | None) -> None:
+def test_packets_without_a_known_transport_have_none(kind: TrafficKind | None) -> None:
     assert transport_of(PortPlan(), kind, SOURCE, RECEIVER, []) is None
     assert session_name(PortPlan(), kind, None) == ""

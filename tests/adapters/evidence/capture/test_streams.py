@@ -38,7 +38,7 @@ def verdicts(items: list[Item]) -> list[tuple[FrameVerdict, tuple[int, ...]]]:
 
 
 def fed(reader: StreamReader, *chunks: bytes) -> list[Item]:
-    """All that some chunks bring, in frames 1, 2 and so on, and the end."""
+    """Return everything that some chunks complete, in frames 1, 2 and so on, and at the end."""
     items = []
     for number, chunk in enumerate(chunks, 1):
         items += reader.feed(chunk, number)

@@ -53,7 +53,7 @@ def test_resolution_on_a_port_of_its_own_is_learned_from(tmp_path: Path) -> None
     assert plan.kind(TCP, B, A) is TrafficKind.LBTTCP
 
 
-def test_what_the_caller_says_is_kept(tmp_path: Path) -> None:
+def test_ports_of_the_caller_are_kept(tmp_path: Path) -> None:
     plan = survey(of(tmp_path, datagram(A, B, b"anything")), ["lbtru=42000"])
     assert plan.kind(UDP, A, B) is TrafficKind.LBTRU
     with pytest.raises(CaptureError, match="'x' is not kind=port"):
@@ -118,7 +118,7 @@ def test_bytes_that_fit_once_they_are_put_together_are_no_proof(tmp_path: Path) 
     assert survey(of(tmp_path, *tiny(others + b"\xff" * 12, 5))).kind(TCP, A, B) is None
 
 
-def test_what_is_settled_is_passed_over(tmp_path: Path) -> None:
+def test_settled_flows_are_skipped(tmp_path: Path) -> None:
     """A flow of which everything is known, and then a new connection between the same endpoints."""
     packets = [segment(A, B, 1 + at, GREETING) for at in range(0, 200 * len(GREETING), len(GREETING))]
     plan = survey(of(tmp_path, *packets, segment(A, B, 9, b"", 0x02), segment(B, A, 7, MESSAGE)))

@@ -1,4 +1,4 @@
-"""What a task says of a piece, without any Spark."""
+"""The rows of a task about a piece, without any Spark."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -50,13 +50,13 @@ def test_violations_and_errors_are_rows(whole_world: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("seed", [12, 27])
 def test_any_frame_can_be_judged_alone(tmp_path: Path, seed: int) -> None:
-    """Where stores write late and let go of what they have: a frame begins with all that its rules must know."""
+    """Stores write late and release messages: a frame begins with everything that its rules need."""
     assert run(draw(seed), tmp_path).violations == ()
     rows = [row for path in find([tmp_path]) for some in judge_piece(TracePiece(str(path), 0, END)) for row in some]
     assert [row["text"] for row in rows if row["what"] not in ("frame", "fact")] == []
 
 
-def test_what_was_expected_survives_as_text() -> None:
+def test_expected_values_survive_as_text() -> None:
     for value in (None, [1, 2], {"_": "Send"}, "x"):
         assert loads(dumps(value)) == value
 

@@ -30,7 +30,7 @@ SAMPLE = ("one-more-message-is-acknowledged", "acknowledged-before-it-is-synced"
 
 
 def judge_all(spark: SparkSession, worlds: dict[str, Path]) -> tuple[VerificationSummary, VerificationSummary]:
-    """Both judges about all worlds in one go; each is judged with its own."""
+    """Judge all worlds by both judges in one go."""
     files = [path for directory in worlds.values() for path in find([directory])]
     return verify_paths(files), verify_on(spark, files).summary
 
@@ -76,7 +76,7 @@ def test_three_judges_agree_that_what_no_quorum_survived_is_not_promised(spark: 
 
 
 def firsts(summary: VerificationSummary) -> set[tuple[str, int, str]]:
-    """The first record of each file that is blamed, by each rule: what follows in later frames, Spark does not tell."""
+    """Return the first record of each file that each rule blames; Spark omits later frames."""
     blamed: dict[Path, list[TraceViolation]] = {}
     for one in summary.violations:
         blamed.setdefault(one.path, []).append(one)

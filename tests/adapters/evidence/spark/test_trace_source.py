@@ -85,7 +85,7 @@ def test_a_stream_reads_what_comes(spark: SparkSession, whole_world: Path, tmp_p
 
 
 def test_a_stream_reads_while_a_trace_is_written(spark: SparkSession, whole_world: Path, tmp_path: Path) -> None:
-    """One query: it sees a file that has nothing yet, its frames as they are finished, and a file that comes."""
+    """The query reads an empty file, its frames as they are finished, and a new file."""
     live = tmp_path / "live"
     live.mkdir()
     first, second, *_ = sorted(whole_world.glob("store-*"))
@@ -134,7 +134,7 @@ def test_the_format_has_a_name() -> None:
     assert TraceSource.name() == FORMAT == "stablecast"
 
 
-def test_what_filters_mean() -> None:
+def test_filters_narrow_the_bounds() -> None:
     bounds = RowBounds()
     for one in (
         GreaterThan(("record",), 5),
@@ -161,8 +161,8 @@ def test_a_file_that_cannot_be_read_fails_or_is_read_as_far_as_it_goes(whole_wor
         read(strict, list(mild.partitions()))
 
 
-def test_what_cannot_be_read_is_told_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
-    """What a task raises comes with a page of Java."""
+def test_an_unreadable_file_is_reported_before_there_are_tasks(whole_world: Path, tmp_path: Path) -> None:
+    """An error in a task comes with a page of Java."""
     source = next(whole_world.glob("source-*"))
     frames = take_apart(source)
     frames[0][0]["version"] = 3

@@ -32,7 +32,7 @@ Blame = tuple[str, int, str]
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
-    """Worlds with a fault each, and what must be blamed: file, record, rule."""
+    """Return worlds with a fault each, and the expected file, record and rule."""
     directory, blamed = tmp_path_factory.mktemp("faulty"), set()
     clean = tmp_path_factory.mktemp("clean")
     play(TracedWorld(wrap=tapping(clean)))
@@ -58,7 +58,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[Blame]]:
 
 
 def seen(summary: VerificationSummary) -> set[tuple[str, str, int]]:
-    """The first record of each file that breaks a rule."""
+    """Return the first record of each file that breaks a rule."""
     first: dict[tuple[str, str], int] = {}
     for one in summary.violations:
         key = one.path.name, one.rule
@@ -152,7 +152,7 @@ def test_a_file_that_is_named_twice_counts_once(spark: SparkSession, whole_world
     assert [report.path for report in verify_on(spark, [path, path]).summary.files] == [FileReport(path).path]
 
 
-def test_of_what_a_store_lost_the_rest_is_stable(spark: SparkSession) -> None:
+def test_numbers_below_those_that_a_store_lost_stay_stable(spark: SparkSession) -> None:
     """S2 and S3: as `stablecast.evidence.trace.cross_rules` has it."""
     told = [("0x1", 0, 4), ("0x1", 5, 9), ("0x2", 5, 9), ("0x3", 0, 4)]
     columns = "life string, first bigint, last bigint, kind string"

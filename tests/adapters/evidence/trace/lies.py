@@ -53,7 +53,7 @@ def life_number(machine: Any) -> int:
 
 
 def from_the_other(machine: Any, ack: StableAck) -> StableAck:
-    """As if store 1 had what store 0 has."""
+    """Return an acknowledgement that gives store 1 the numbers of store 0."""
     wire = serial.wire(machine.window.acked[0].last)
     return attrs.evolve(ack, store_index=1, first=wire, last=wire)
 
@@ -64,7 +64,7 @@ def half_held(machine: Any, ack: StableAck) -> bool:
 
 
 def second_life(machine: Any, *_: Any) -> bool:
-    """The second process of the source (`Cluster._spawn_source` counts them)."""
+    """Return whether this is the second process of the source (`Cluster._spawn_source` counts them)."""
     return life_number(machine) > 1
 
 

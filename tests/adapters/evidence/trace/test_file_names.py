@@ -1,4 +1,4 @@
-"""Which files are one trace, and which files a path means."""
+"""The files of one trace, and the files that a path stands for."""
 
 import errno
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def test_files_directories_and_patterns(tmp_path: Path) -> None:
         find([tmp_path / "empty"])
 
 
-def test_where_nobody_may_look_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_directory_is_not_called_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern skips what it may not read; the test may run as root, who may read everything."""
     (tmp_path / "a.sct").touch()
 

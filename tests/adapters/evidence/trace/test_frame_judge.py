@@ -1,4 +1,4 @@
-"""One frame alone: what a worker says that has nothing else."""
+"""The verdict on one frame alone, as a worker gives it."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ PATH = Path("somewhere.sct")
 
 @pytest.fixture
 def frames(traces: Path) -> list[TraceFrame]:
-    """Those of the busiest store."""
+    """Return the frames of the busiest store."""
     return list(read_frames(max(traces.glob("store-*"), key=lambda path: path.stat().st_size)))
 
 
@@ -58,7 +58,7 @@ def test_a_snapshot_that_is_none_ends_the_judging(frames: list[TraceFrame]) -> N
     assert violation.text.startswith(f"the snapshot before record {first} is not a StoreEndpoint: ")
 
 
-def test_what_comes_before_a_record_that_is_none_is_replayed(frames: list[TraceFrame]) -> None:
+def test_records_before_a_malformed_one_are_replayed(frames: list[TraceFrame]) -> None:
     frame = busy(frames)
     first = frame.head.first
     frame = with_record(with_record(frame, 1, out=[]), -1, out=[7])

@@ -26,7 +26,7 @@ def quick(frame: TraceFrame) -> list[Step] | None:
 
 @pytest.fixture
 def frame(traces: Path) -> TraceFrame:
-    """The longest of a store."""
+    """Return the longest frame of a store."""
     frames = [frame for path in traces.glob("store-*") for frame in read_frames(path)]
     return max(frames, key=lambda frame: frame.count)
 
@@ -55,7 +55,7 @@ def without_last_line(frame: TraceFrame) -> TraceFrame:
 
 
 def with_lines_broken_elsewhere(frame: TraceFrame) -> TraceFrame:
-    """As many lines as records: the first one is two lines, the second shares one with the third."""
+    """Return the frame with as many lines as records, but one record in two lines and two in one."""
     first, second, third, rest = frame.body.split(b"\n", 3)
     body = b"\n".join([first.replace(b",", b",\n", 1), second + third, rest])
     return attrs.evolve(frame, body=body)
@@ -80,16 +80,14 @@ def with_lines_broken_elsewhere(frame: TraceFrame) -> TraceFrame:
         with_lines_broken_elsewhere,
     ],
 )
-def test_whatever_is_not_as_it_should_be_is_doubted(
-    frame: TraceFrame, edit: Callable[[TraceFrame], TraceFrame]
-) -> None:
+def test_every_defect_of_a_frame_is_doubted(frame: TraceFrame, edit: Callable[[TraceFrame], TraceFrame]) -> None:
     assert quick(frame) is not None
     assert edit(frame) != frame
     assert quick(edit(frame)) is None
 
 
 def test_doubt_finds_nothing_where_there_is_nothing(whole_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways say the same of the same records."""
+    """The fast and the slow way agree on the same records."""
 
     def told(frame: TraceFrame) -> tuple[object, ...]:
         one = FrameJudge(Path("a.sct"), frame)

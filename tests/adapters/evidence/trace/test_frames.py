@@ -32,7 +32,7 @@ BODY = b'{"n":100,"t":6000,"in":{"_":"Tick"},"out":[]}\n'
 FOOT = Foot(1, digest({}), closed=True)
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_frames_are_read_back() -> None:
     found = parse_frame(write_frame(HEAD, BODY, FOOT))
     assert found == TraceFrame(HEAD, BODY, FOOT) == TraceFrame.of(HEAD, RECORDS, FOOT)
     assert (found.records, found.count, found.end) == (RECORDS, 1, 6_000)
@@ -99,7 +99,7 @@ def one_line(frames: Frames) -> None:
         (one_line, "has a first and a last line, this one has 1"),
     ],
 )
-def test_what_is_no_frame_gets_one_sentence(
+def test_a_malformed_frame_gets_one_sentence(
     traces: Path, tmp_path: Path, damage: Callable[[Frames], None], sentence: str
 ) -> None:
     frames = take_apart(next(traces.glob("store-*")))

@@ -54,7 +54,7 @@ class Trace:
         self.found: list[str] = []
 
     def tell(self, *facts: Any) -> None:
-        """Each of these is a record."""
+        """Add a record for each of these."""
         for fact in facts:
             text = self.rule.at(self.record, self.now)
             self.found += [] if text is None else [text]
@@ -73,7 +73,7 @@ class Trace:
             self.tell(*each, Tick())
 
     def stop(self, seconds: int) -> None:
-        """The process is stopped for so long."""
+        """Stop the process for this time."""
         self.now += seconds * SECOND
 
 
@@ -173,7 +173,7 @@ def test_stores_that_answer_and_never_acknowledge() -> None:
         pytest.param({"each": acked(0, 0, 0)}, id="stores acknowledge all the time"),
     ],
 )
-def test_what_excuses_a_source_whose_messages_do_not_become_stable(excuse: dict[str, Any]) -> None:
+def test_unstable_messages_have_excuses(excuse: dict[str, Any]) -> None:
     trace = Trace(**excuse.get("more", {}))
     trace.tell(*BEGUN, acked(0, 1, 9), FULL)
     first, each = excuse.get("first"), excuse.get("each")
@@ -191,7 +191,7 @@ def test_a_store_that_was_away_has_time_when_it_is_back() -> None:
     assert trace.found == []
 
 
-def test_what_is_reclaimed_is_not_waited_for() -> None:
+def test_reclaimed_messages_are_not_waited_for() -> None:
     trace = Trace()
     trace.tell(*BEGUN, FULL, Notify(Reclaimed(0, 9, forced=True)), Notify(Wakeup()))
     trace.run(500, *alive(0, 1, 2))
@@ -206,7 +206,7 @@ async def net(tmp_path: Path) -> AsyncIterator[Network]:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Path:
-    """A directory for traces."""
+    """Return a directory for traces."""
     directory = tmp_path / "traces"
     directory.mkdir()
     return directory

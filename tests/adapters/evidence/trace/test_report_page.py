@@ -49,7 +49,7 @@ def test_a_page_needs_nothing_else_and_nothing_that_traces_say_is_markup() -> No
     assert "stroke-dasharray" in text
 
 
-def test_of_many_violations_most_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_folds_most_of_many_violations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_page, "MAX_OPEN", 2)
     broken = [TraceViolation(PATH, record, "S1", f"text {record}") for record in range(5)]
     text = render(VerificationSummary([report(violations=broken)]), [])

@@ -82,7 +82,7 @@ def test_a_summary_is_plain_json() -> None:
     }
 
 
-def test_what_is_added_is_listed_once_for_each_record_in_order_and_bounded() -> None:
+def test_added_violations_are_listed_once_for_each_record_in_order_and_bounded() -> None:
     summary = VerificationSummary([FileReport(PATH, violations=[VIOLATION]), FileReport(Path("b.sct"))])
     earlier = TraceViolation(PATH, 3, "P1", "number 1 counts as acknowledged")
     summary.add([VIOLATION, earlier])

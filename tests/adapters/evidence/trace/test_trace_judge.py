@@ -77,7 +77,7 @@ def remove_an_ack(frames: Frames) -> Found:
 
 
 def deny_an_ack(frames: Frames) -> Found:
-    """The ack never came, but the stability that it brought did."""
+    """Remove an acknowledgement and keep the stability that it brought."""
     record = [r for r in records(frames) if is_ack(r) and r["out"]][1]
     record["in"] = TICK
     return record["n"], "S1"
@@ -135,7 +135,7 @@ def let_a_frame_begin_too_early(frames: Frames) -> Found:
 
 
 def ask_for_a_smaller_group(frames: Frames) -> Found:
-    """With a group of one store everything is stable sooner; but the frame ended with a group of three."""
+    """Shrink the group to one store, although the frame ended with three."""
     for lines in frames:
         snapshot = lines[0]["snapshot"]
         snapshot["config"]["groups"]["sizes"] = [1]
@@ -289,7 +289,7 @@ RECEIVER_CORRUPTIONS = [deliver_twice, pass_over_a_message, acknowledge_the_unre
 
 
 def corrupted(traces: Path, role: str, corrupt: Callable[[Frames], Found], into: Path) -> tuple[Found, FileReport]:
-    """The first trace of this role, changed, and what verification says of it."""
+    """Change the first trace of this role, and return the verification."""
     original = min(traces.glob(f"{role}-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
     frames = take_apart(original)
     assert verify_file(put_together(into / "same.sct", frames)).clean, "taking apart and putting together is harmless"

@@ -12,7 +12,7 @@ from tests.adapters.evidence.trace.traced import put_together, take_apart
 
 
 def split(source: Path, into: Path, *ends: int) -> list[Path]:
-    """The trace in parts that end before these frames."""
+    """Write the trace in parts that end before these frames."""
     frames, paths = take_apart(source), []
     for part, (start, stop) in enumerate(pairwise((0, *ends, len(frames)))):
         paths.append(put_together(part_path(into / "rolled.sct", part), frames[start:stop]))
@@ -51,7 +51,7 @@ def test_progress_is_told_of_all_files(traces: Path) -> None:
     assert verify_paths(sorted(traces.iterdir()), told.append).records == sum(told)
 
 
-def test_what_a_killed_process_wrote_of_its_last_frame_is_judged(torn: Path, tmp_path: Path) -> None:
+def test_the_unfinished_last_frame_of_a_killed_process_is_judged(torn: Path, tmp_path: Path) -> None:
     unfinished = [path for path in traces_in(torn) if not [*read_frames(path)][-1].foot.ends_known]
     assert unfinished
     summary = verify_paths(find([torn]))

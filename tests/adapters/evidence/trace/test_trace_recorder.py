@@ -54,7 +54,7 @@ def new_store() -> StoreEndpoint:
 
 
 def counts(path: Path) -> list[int]:
-    """The records in each frame but the first, which never has any."""
+    """Return the records in each frame except the first, which never has any."""
     first, *others = [len(frame.records) for frame in read_frames(path)]
     assert first == 0
     return others
@@ -71,7 +71,7 @@ def trace(tmp_path: Path, store: StoreEndpoint) -> Recorder:
 
 
 def written(path: Path) -> int:
-    """Records that a reader finds, those of a frame that is not finished included."""
+    """Return the records that a reader finds, with those of an unfinished frame."""
     return sum(frame.count for frame in read_frames(path))
 
 
@@ -177,7 +177,7 @@ def test_an_endpoint_that_did_nothing_leaves_a_trace_that_says_so(trace: Recorde
     assert (report.clean, report.closed, report.frames, report.records) == (True, True, 2, 0)
 
 
-def test_what_comes_after_close_is_not_kept(trace: Recorder) -> None:
+def test_records_after_close_are_dropped(trace: Recorder) -> None:
     trace.close()
     trace.record(Tick(), 0, [])
     trace.flush()

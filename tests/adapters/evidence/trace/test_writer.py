@@ -28,7 +28,7 @@ AFTER: Json = {"after": 2}
 
 
 def whole(number: int, *records: Record, time: int = 5) -> RecordPiece:
-    """A frame of one piece."""
+    """Return a frame of one piece."""
     return RecordPiece(10, time, list(records), FrameOpening(number, 0, BEFORE), FrameEnding(AFTER, closed=False))
 
 
@@ -91,7 +91,7 @@ def test_a_frame_behind_which_records_were_dropped_does_not_say_its_end(tmp_path
     assert (second.head.gap, second.head.first) == (2, 13)
 
 
-def test_what_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
     path = tmp_path / "a.sct"
     told: list[str] = []
     writer = writer_at(path, told.append)
@@ -105,7 +105,7 @@ def test_what_cannot_be_encoded_ends_the_trace(tmp_path: Path) -> None:
 
 
 def parts(directory: Path) -> dict[str, list[int]]:
-    """The frames of each file."""
+    """Return the frames of each file."""
     return {path.name: [frame.head.frame for frame in read_frames(path)] for path in sorted(directory.iterdir())}
 
 

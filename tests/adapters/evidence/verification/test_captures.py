@@ -47,7 +47,7 @@ def test_machines_read_json(bad: Path) -> None:
     assert [one["rule"] for one in found["findings"]] == ["P7"]
 
 
-def test_who_waits_hears_how_far_it_is(clean: Path) -> None:
+def test_progress_is_reported(clean: Path) -> None:
     heard: list[tuple[str, int]] = []
     judge(clean, watch=lambda what, offset: heard.append((what, offset)))
     assert heard == [("survey", 24), ("judge", 24)]
@@ -64,7 +64,7 @@ def test_ports_of_ones_own(tmp_path: Path) -> None:
     assert err.startswith("stablecast: 'nothing' is not kind=port or kind=low-high with one of the kinds lbmr, ")
 
 
-def test_what_cannot_be_judged_gets_a_sentence(tmp_path: Path, clean: Path) -> None:
+def test_a_capture_without_judged_traffic_gets_a_sentence(tmp_path: Path, clean: Path) -> None:
     foreign = captures.pcap(tmp_path / "foreign.pcap", [])
     status, _, err = outcome("verify", str(foreign))
     assert (status, err) == (
@@ -89,7 +89,7 @@ def test_frames_of_a_link_that_is_not_read_are_said_to_be(tmp_path: Path, clean:
 
 
 def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, bad: Path) -> None:
-    """One page for all, with a timeline of each life; in the table records are frames."""
+    """The page has a timeline of each life; records in the table are frames."""
     pytest.importorskip("pyarrow")
     from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
 
@@ -108,7 +108,7 @@ def test_a_page_and_a_table_of_captures_and_traces(tmp_path: Path, clean: Path, 
     assert (row["role"], row["endpoint"], row["rule"]) == ("store", STORES[1], "P7")
     assert row["text"] == f"frame {row['record']}: number 4000 is acknowledged, and the newest that was sent is 40"
     assert outcome("verify", str(bad), "--report", str(page))[0] == 1
-    assert "cannot be told" not in page.read_text(encoding="utf-8").lower()
+    assert "cannot be decided" not in page.read_text(encoding="utf-8").lower()
 
 
 def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path, clean: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_page_that_cannot_be_written_is_a_sentence(tmp_path: Path, clean: Path
 
 
 def test_captures_and_traces_together(clean: Path, tmp_path: Path) -> None:
-    """Each by its own rules; the gravest exit status counts."""
+    """Each file is judged by its own rules; the gravest exit status counts."""
     traces = tmp_path / "traces"
     play(TracedWorld(wrap=tapping(traces)))
     status, out, _ = outcome("verify", str(clean), str(traces))

@@ -17,7 +17,7 @@ JSON = VerificationRequest(as_json=True)
 
 @pytest.fixture
 def corrupted(traces: Path, tmp_path: Path) -> Path:
-    """A trace with a wrong effect in its first record, without its end, and with a gap that it admits."""
+    """Return a trace with a wrong first effect, without its end, and with an announced gap."""
     frames = take_apart(next(traces.glob("source-*")))
     lines = next(lines for lines in frames if len(lines) > 2)
     lines[1]["out"] = []
@@ -28,7 +28,7 @@ def corrupted(traces: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def truncated(traces: Path, tmp_path: Path) -> Path:
-    """A trace without its last byte."""
+    """Return a trace without its last byte."""
     path = tmp_path / "truncated.sct"
     path.write_bytes(next(traces.glob("store-*")).read_bytes()[:-1])
     return path
@@ -38,7 +38,7 @@ def test_clean_traces_end_with_0(traces: Path, capsys: pytest.CaptureFixture[str
     paths = sorted(traces.iterdir())
     assert run_verify(paths) == 0
     printed = capsys.readouterr()
-    lines = [line for line in printed.out.splitlines() if "cannot be told" not in line]
+    lines = [line for line in printed.out.splitlines() if "cannot be decided" not in line]
     assert len(lines) == len(paths) + 1
     assert all(line.startswith(f"{path}: clean: ") for path, line in zip(paths, lines, strict=False))
     assert lines[-1].endswith(f" records in {len(paths)} files, 0 violations")
@@ -69,7 +69,7 @@ def test_violations_end_with_1(corrupted: Path, capsys: pytest.CaptureFixture[st
     assert f"  {violation['rule']}: {violation['text']}" in out
 
 
-def test_what_cannot_be_read_gets_one_sentence_and_ends_with_2(
+def test_an_unreadable_file_gets_one_sentence_and_status_2(
     traces: Path, truncated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "missing.sct"
@@ -107,20 +107,20 @@ def test_a_page_and_a_table_are_written(corrupted: Path, tmp_path: Path, capsys:
     capsys.readouterr()
 
 
-def test_what_cannot_be_told_is_said_but_not_at_length(
+def test_undecided_questions_are_printed_briefly(
     traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = min(traces.glob("source-*"), key=lambda path: int(path.stem.rpartition("-")[2]))
-    assert run_verify([source]) == 0, "what cannot be told is no violation"
+    assert run_verify([source]) == 0, "an undecided question is no violation"
     out = capsys.readouterr().out
-    assert f"S1 cannot be told of what is stable (life {FIRST_LIFE:#x})" in out
+    assert f"S1 cannot be decided for numbers that are stable (life {FIRST_LIFE:#x})" in out
     command._print(VerificationSummary([FileReport(source)], [f"number {number}" for number in range(9)]))
-    assert "and 4 more that cannot be told" in capsys.readouterr().out
+    assert "and 4 more that cannot be decided" in capsys.readouterr().out
 
 
 @pytest.fixture
 def on_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The masters that were asked, instead of any Spark."""
+    """Return the masters that were asked, instead of any Spark."""
     asked: list[str] = []
 
     def judge(files: list[Path], master: str, *, timeline: bool) -> tuple[VerificationSummary, list[object]]:

@@ -34,7 +34,7 @@ def test_variants_stand_beside_what_was(world: Path) -> None:
 
 
 def test_a_sweep_tries_all_combinations(world: Path) -> None:
-    """In processes, for there are many."""
+    """Many replays run in processes of their own."""
     sweep = {"ume_flight_size": ["1", "5"], "ume_retention_intragroup_stability_behavior": ["quorum", "all"]}
     lines = told(command.WhatIfJob([world], {}, sweep))
     sources = sum(line.startswith("source") for line in lines)
@@ -59,7 +59,7 @@ def test_on_the_command_line(world: Path) -> None:
         (["--sweep", f"ume_flight_size={','.join(map(str, range(1001)))}"], "1001 variants are too many"),
     ],
 )
-def test_what_cannot_be_tried_is_one_sentence(world: Path, words: list[str], sentence: str) -> None:
+def test_an_impossible_variant_is_one_sentence(world: Path, words: list[str], sentence: str) -> None:
     status, out, err = outcome("whatif", str(world), *words)
     assert (status, out) == (1, "")
     assert sentence in err

@@ -20,7 +20,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recording(world: Path) -> Recording:
-    """The first life: 16 runs of 5 messages at three stores, one of which dies and returns."""
+    """Return the first life: 16 runs of 5 messages at three stores, one of which dies and returns."""
     return next(one for one in recordings([world]) if one.config.incarnation == FIRST_LIFE)
 
 

@@ -44,7 +44,7 @@ class FormRule:
         if packet.source is None or packet.target is None or not packet.number:
             return
         if packet.verdict is FrameVerdict.DAMAGED:
-            text = "a checksum is wrong: damaged on its way, or by who captured it, and nobody takes it"
+            text = "a checksum is wrong: the packet was damaged on its way or at the capture, and its receiver drops it"
             self.findings.cannot_tell("W1", endpoint_text(packet.source), packet.number, text)
             return
         sender = self._sender((packet.source, packet.target))

@@ -49,7 +49,7 @@ class RegIdHolders:
         new = Holder(granted.role, reply_to, granted.incarnation, paced, timeout, at.time_ns)
         if holders and holders[-1].reply_to == reply_to and holders[-1].role is granted.role:
             new.consumed = holders.pop().consumed
-        # A port that is used again is another process: who had it has ended.
+        # A port that is used again belongs to another process, because the one before has ended.
         holders[:] = [one for one in holders if one.reply_to != reply_to]
         for other in holders:
             other.deposed = at.time_ns if other.deposed is None else other.deposed

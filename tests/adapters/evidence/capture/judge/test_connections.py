@@ -30,7 +30,7 @@ BROKEN: Final = RuleStanding.BROKEN
 FIN: Final = 0x11
 STORE: Final = "10.0.1.1:50000"
 AGAIN: Final = "10.0.1.1:50001"
-"""Where the store in the middle speaks from, and where once it was started again."""
+"""Endpoints of the store in the middle, before and after its restart."""
 
 
 def judged(world: World, tmp_path: Path) -> CaptureFindings:
@@ -38,7 +38,7 @@ def judged(world: World, tmp_path: Path) -> CaptureFindings:
 
 
 def reopened(world: World, source: str, target: str, distance: int) -> None:
-    """The connection ends, and another one between the same ports begins `distance` behind it."""
+    """Close the connection and open another one between the same ports `distance` later."""
     sequence = world.talk.sequences.pop((source, target))
     world.talk.add(segment(ends(source), ends(target), sequence, b"", FIN))
     world.talk.sequences[source, target] = (sequence + distance + 1) % (1 << 32)
@@ -68,12 +68,12 @@ def test_without_a_new_connection_it_is_broken(tmp_path: Path) -> None:
 
 
 def answers(world: World, source: str, first: int, last: int) -> None:
-    """The store in the middle has these, and says so from there."""
+    """Let the store in the middle acknowledge these, from this place."""
     world.message(source, REQUEST, core.StableAck(1, LIFE, first, last))
 
 
 def goes_on(world: World) -> None:
-    """All stores speak behind a release."""
+    """Let all stores acknowledge after a release."""
     world.wait(2_000)
     world.send(44)
     for store in (0, 2):
@@ -82,19 +82,19 @@ def goes_on(world: World) -> None:
 
 
 def lost_the_end(world: World) -> None:
-    """What the store said last before it was killed."""
+    """Drop the last words of a store before it was killed."""
     answers(world, AGAIN, 42, 43)
 
 
 def lost_the_connection(world: World) -> None:
-    """All that the store said before it was killed."""
+    """Drop everything that a store sent before it was killed."""
     gone = segment(ends(STORE), ends(REQUEST), 0, b"")[12:24]
     world.talk.packets = [one for one in world.talk.packets if one[1][12:24] != gone]
     answers(world, AGAIN, 42, 43)
 
 
 def lost_the_connection_before_a_grant(world: World) -> None:
-    """The same of a store that registers the source again, and has messages of it."""
+    """Drop the same of a store that registers the source again and has its messages."""
     lost_the_connection(world)
     at = world.talk.packets.pop()
     granted = core.Registered(Role.SOURCE, 1, 2, 101, LIFE, True, 0, 41, 10_000, 600_000)
@@ -106,7 +106,7 @@ def lost_the_connection_before_a_grant(world: World) -> None:
 
 
 def release(spoil: Callable[[World], None]) -> World:
-    """A source that keeps nothing of what one of three stores has, as far as the capture shows."""
+    """Let a source release what only one of three stores has, as far as the capture shows."""
     world = settled(World())
     world.send(40, 41, 42, 43)
     world.ack(0, 40, 43)
@@ -117,7 +117,7 @@ def release(spoil: Callable[[World], None]) -> World:
 
 
 @pytest.mark.parametrize("spoil", [lost_the_end, lost_the_connection, lost_the_connection_before_a_grant])
-def test_what_a_store_said_on_a_connection_before_may_not_be_there(
+def test_acknowledgements_on_an_earlier_connection_may_be_missing(
     tmp_path: Path, spoil: Callable[[World], None]
 ) -> None:
     """C1: nothing shows that the end of a connection, or all of it, is not in the capture."""

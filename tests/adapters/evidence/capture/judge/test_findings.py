@@ -32,7 +32,7 @@ def test_a_flood_is_counted_and_not_kept() -> None:
     assert findings.asked["P1", "a"] == MAX_FINDINGS + 5
 
 
-def test_what_is_broken_is_named_behind_many_doubts() -> None:
+def test_many_doubts_do_not_hide_a_broken_rule() -> None:
     findings = CaptureFindings()
     for frame in range(MAX_FINDINGS + 5):
         findings.cannot_tell("P1", "a", frame, "who knows")

@@ -29,7 +29,7 @@ def message(number: int, kind: int = 0) -> bytes:
     return bytes((octets[0] & 0xF0 | kind,)) + octets[1:]
 
 
-def test_who_sends_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_the_sender_of_malformed_packets_is_named(tmp_path: Path) -> None:
     """W1: a message of a kind that there is not, on one connection."""
     world = settled(World())
     world.talk.say(STREAM, stream(1), message(40, kind=5))
@@ -40,7 +40,7 @@ def test_who_sends_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert fault.frame == frame
 
 
-def test_what_is_ours_by_its_port_alone_accuses_nobody(tmp_path: Path) -> None:
+def test_packets_that_are_ours_by_their_port_alone_break_no_rule(tmp_path: Path) -> None:
     world = settled(World())
     for port in range(40):
         world.talk.add(datagram(("10.9.9.9", 50_000 + port), GROUP, b"\1\2\3\4 of another program"))
@@ -72,7 +72,7 @@ Spoil = Callable[[bytes], list[bytes]]
     ],
 )
 def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expected: RuleStanding) -> None:
-    """Its receiver drops it, and it comes again; without that its bytes are missing."""
+    """The receiver drops the packet, and it comes again; else its bytes are missing."""
     world = settled(World())
     world.talk.packets = [(at, checked(packet)) for at, packet in world.talk.packets]
     at = next(at for at, packet in enumerate(world.talk.packets) if packet[1].endswith(b"hello"))
@@ -83,8 +83,8 @@ def test_a_damaged_packet_is_taken_by_nobody(tmp_path: Path, spoil: Spoil, expec
     assert findings.standings.get(("W1", STREAM), FINE) is expected
 
 
-def test_where_no_checksums_are_set_a_packet_is_what_it_says(tmp_path: Path) -> None:
-    """On loopback nobody computes them: what is wrong there was sent like that."""
+def test_packets_without_checksums_are_believed(tmp_path: Path) -> None:
+    """Loopback computes no checksums: a malformed packet was sent malformed."""
     world = settled(World())
     at = next(at for at, packet in enumerate(world.talk.packets) if packet[1].endswith(b"hello"))
     time, packet = world.talk.packets[at]

@@ -24,12 +24,12 @@ def judged(talk: Talk, tmp_path: Path) -> CaptureFindings:
 
 
 def standings(talk: Talk, tmp_path: Path) -> dict[str, RuleStanding]:
-    """The verdict on each rule, of one session."""
+    """Return the verdict on each rule, of one session."""
     return {rule: standing for (rule, _), standing in judged(talk, tmp_path).standings.items()}
 
 
-def test_what_is_captured_twice_is_sent_once(tmp_path: Path) -> None:
-    """At two interfaces, or by two captures that were put one behind the other."""
+def test_a_datagram_captured_twice_was_sent_once(tmp_path: Path) -> None:
+    """Copies come from two interfaces, or from two captures put together."""
     talk = spoken(*REPAIRED, nak(1), ncf(1), 900, data(1, again=True))
     alone = judge(talk.write(tmp_path / "alone.pcap")).standings
     talk.packets = [one for one in talk.packets for _ in range(2)]
@@ -56,7 +56,7 @@ def ncf(*sqns: int, reason: int = Reason.IGNORED) -> lbtrm.Ncf:
 
 
 def spoken(*said: lbtrm.Packet | int) -> Talk:
-    """Datagrams, and between them pauses in milliseconds."""
+    """Return datagrams with pauses in milliseconds between them."""
     talk = Talk()
     for one in said:
         if isinstance(one, int):
@@ -145,7 +145,7 @@ def lost(*sqns: int, again: bool) -> Callable[[lbtrm.Packet], bool]:
     return is_lost
 
 
-def test_what_the_capture_lost_is_not_blamed_on_anybody(tmp_path: Path) -> None:
+def test_datagrams_lost_by_the_capture_break_no_rule(tmp_path: Path) -> None:
     """Datagrams, or repairs, are taken out of the capture, and the endpoints had them."""
     for again in (False, True):
         gone = lost(1, again=again)
@@ -154,7 +154,7 @@ def test_what_the_capture_lost_is_not_blamed_on_anybody(tmp_path: Path) -> None:
 
 
 def test_datagrams_that_were_cut_may_have_been_answers(tmp_path: Path) -> None:
-    """By its snap length a capture has only the heads of large datagrams."""
+    """A snap length leaves only the heads of large datagrams."""
     talk = spoken(data(0), data(1), nak(0), 300, nak(0))
     repair = attrs.evolve(data(0, again=True), payload=lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, 1, 0, (), b"a")))
     talk.rm(repair)
@@ -189,7 +189,7 @@ def test_a_number_that_was_ignored_at_once_is_not_awaited(tmp_path: Path) -> Non
 
 
 @pytest.mark.no_cover
-def test_what_is_remembered_is_bounded() -> None:
+def test_remembered_datagrams_are_bounded() -> None:
     one = DatagramSession("a", CaptureFindings())
     for sqn in range(MAX_NUMBERS + 10):
         one.take(At(1, sqn, (NAKS, ASKER)), data(sqn))

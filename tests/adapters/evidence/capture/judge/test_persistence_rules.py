@@ -37,7 +37,7 @@ def judged(world: World, tmp_path: Path) -> CaptureFindings:
 
 
 def standings(world: World, tmp_path: Path) -> dict[str, RuleStanding]:
-    """The gravest verdict of each rule."""
+    """Return the gravest verdict of each rule."""
     found: dict[str, RuleStanding] = {}
     for (rule, _), standing in judged(world, tmp_path).standings.items():
         found[rule] = max(standing, found.get(rule, FINE))
@@ -114,9 +114,7 @@ def two_holders(world: World) -> None:
         (two_holders, "R1", STORES[1]),
     ],
 )
-def test_what_is_wrong_is_found_and_blamed(
-    tmp_path: Path, plant: Callable[[World], None], rule: str, whose: str
-) -> None:
+def test_each_fault_is_found_and_blamed(tmp_path: Path, plant: Callable[[World], None], rule: str, whose: str) -> None:
     world = settled(World())
     before = len(world.talk.packets)
     plant(world)
@@ -126,7 +124,7 @@ def test_what_is_wrong_is_found_and_blamed(
 
 
 def test_paced_stores_keep_what_is_not_consumed(tmp_path: Path) -> None:
-    """P2."""
+    """Rule P2, also for several receivers."""
     for low, standing in ((5, FINE), (6, BROKEN)):
         world = World()
         world.begin(pace=core.Pace.RECEIVERS)
@@ -139,7 +137,7 @@ def test_paced_stores_keep_what_is_not_consumed(tmp_path: Path) -> None:
         assert standings(world, tmp_path)["P2"] is standing
 
 
-def test_who_is_silent_for_long_paces_nobody(tmp_path: Path) -> None:
+def test_a_receiver_that_is_silent_for_long_paces_nobody(tmp_path: Path) -> None:
     world = World()
     world.begin(pace=core.Pace.RECEIVERS)
     world.grant(Role.RECEIVER, 0, READER, 200, pace=core.Pace.RECEIVERS)
@@ -182,7 +180,7 @@ def test_receivers_that_come_back_to_the_same_port_are_the_same(tmp_path: Path) 
     [core.ConsumptionAck(LIFE, 101, 200, 5, AckFlag.EXPLICIT), core.ConsumptionAck(LIFE, 101, 200, 5, first=3)],
     ids=["explicit", "repeated"],
 )
-def test_what_the_application_acknowledges_itself_or_confirms_again_may_go_back(
+def test_explicit_acknowledgements_and_repeated_confirmations_may_go_back(
     loose: core.ConsumptionAck, tmp_path: Path
 ) -> None:
     world = settled(World())
@@ -190,7 +188,7 @@ def test_what_the_application_acknowledges_itself_or_confirms_again_may_go_back(
     assert standings(world, tmp_path)["A1"] is FINE
 
 
-def test_what_only_some_rules_call_stable_cannot_be_told(tmp_path: Path) -> None:
+def test_stability_by_only_some_rules_is_undecidable(tmp_path: Path) -> None:
     """C1, S2: two stores of three are enough for a majority, and not for all."""
     world = settled(World())
     world.send(40)
@@ -237,7 +235,7 @@ def test_an_acknowledgement_behind_the_release_may_be_of_another_place(tmp_path:
     assert standings(world, tmp_path)["C1"] is CANNOT_TELL
 
 
-def test_what_was_sent_before_the_capture_may_have_been_acknowledged_there(tmp_path: Path) -> None:
+def test_messages_before_the_capture_may_have_been_acknowledged(tmp_path: Path) -> None:
     world = settled(World())
     first = len(world.talk.packets)
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 40, 39))
@@ -245,7 +243,7 @@ def test_what_was_sent_before_the_capture_may_have_been_acknowledged_there(tmp_p
     assert BROKEN not in judged(world, tmp_path).standings.values()
 
 
-def test_what_all_have_may_go(tmp_path: Path) -> None:
+def test_messages_that_all_have_may_go(tmp_path: Path) -> None:
     world = settled(World())
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 0, 39))
     world.message("10.0.0.1:41000", STORES[1], core.LateJoinInfo(LIFE, 1, 40, 39))
@@ -275,7 +273,7 @@ def ports(packet: bytes) -> tuple[int, int]:
     return int.from_bytes(packet[20:22]), int.from_bytes(packet[22:24])
 
 
-def test_of_one_direction_nobody_can_tell(tmp_path: Path) -> None:
+def test_one_direction_alone_is_undecidable(tmp_path: Path) -> None:
     """Only what stores say to the source is captured."""
     world = settled(World())
     found = standings(without(world, lambda packet: ports(packet)[1] == 14391), tmp_path)
@@ -283,7 +281,7 @@ def test_of_one_direction_nobody_can_tell(tmp_path: Path) -> None:
 
 
 def test_a_capture_that_begins_late_learns(tmp_path: Path) -> None:
-    """Nothing but the first second is missing, and with it all that says whose stream it is."""
+    """The first second is missing, and with it the session of the stream."""
     world = settled(World())
     world.talk.packets = world.talk.packets[100:]
     for store in range(4):
@@ -339,7 +337,7 @@ def test_pieces_of_large_messages_have_numbers_of_their_own(tmp_path: Path) -> N
     assert findings.asked["D3", STREAM] == 4 * 43
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_remembered_statements_are_bounded() -> None:
     table = dict.fromkeys(range(3))
     forget_oldest(table, 3)
     forget_oldest(table, 2)

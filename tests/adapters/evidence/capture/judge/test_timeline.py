@@ -3,7 +3,7 @@
 from stablecast.evidence.capture.judge.timeline import MAX_POINTS, Timeline, TimelineLine
 
 
-def test_of_many_points_some_are_kept_and_the_newest() -> None:
+def test_a_long_line_keeps_some_points_and_the_newest() -> None:
     line = TimelineLine()
     for number in range(10 * MAX_POINTS):
         line.add(5 * number, number)

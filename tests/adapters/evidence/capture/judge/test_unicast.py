@@ -19,7 +19,7 @@ SID = (lbtru.SessionId(session_id=SESSION),)
 
 
 def spoken(*said: lbtru.Packet | int, client: int = 0, talk: Talk | None = None) -> Talk:
-    """Datagrams, and between them pauses in milliseconds."""
+    """Return datagrams with pauses in milliseconds between them."""
     talk = talk or Talk()
     for one in said:
         if isinstance(one, int):
@@ -77,7 +77,7 @@ def test_a_client_that_is_new_misses_nothing_of_what_was_before(tmp_path: Path) 
     assert set(findings.standings.values()) == {FINE}
 
 
-def test_what_one_client_asks_for_another_one_has_not_to_get(tmp_path: Path) -> None:
+def test_a_repair_goes_to_the_client_that_asked(tmp_path: Path) -> None:
     talk = spoken(data(0), data(1), data(2))
     spoken(data(0), data(2), 60, nak(1), data(1, again=True), client=1, talk=talk)
     findings = judged(talk, tmp_path)

@@ -1,4 +1,4 @@
-"""What happened is counted, and latencies are those of every message."""
+"""Analysis counts records, and latencies are those of every message."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_runs_end_in_whatever_parts(steps: list[tuple[int, int, int, bool]]) -> 
     assert sorted(fast.spans.elements()) == sorted(spans)
 
 
-def test_what_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_never_end_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_OPEN", 2)
     latency = Latency()
     for number in range(3):

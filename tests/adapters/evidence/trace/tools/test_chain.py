@@ -1,4 +1,4 @@
-"""What became of a message is told in the order of cause and effect."""
+"""The history of a message is in the order of cause and effect."""
 
 from pathlib import Path
 

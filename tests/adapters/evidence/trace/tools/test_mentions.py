@@ -1,4 +1,4 @@
-"""No frame is passed over that has something to tell of a number."""
+"""The text search skips no frame that states something about a number."""
 
 import re
 from pathlib import Path
@@ -73,12 +73,12 @@ def test_numbers_are_compared_by_their_digits(number: int, other: int) -> None:
     assert bool(re.fullmatch(mentions._at_least(number), str(other))) == (other >= number)
 
 
-def test_what_ends_before_or_begins_behind_is_not_found() -> None:
+def test_ranges_before_or_after_the_number_are_not_found() -> None:
     for text in ('"first":0,"last":41}', '"first":43,"last":99}', '"first":430,"count":9}', '"first":420,"last":421}'):
         assert not Mentions(42).ranges_in(_frame(Role.SOURCE, text))
 
 
-def test_whoever_consumed_more_consumed_it() -> None:
+def test_an_acknowledgement_of_a_higher_number_covers_it() -> None:
     ack = '"message":{"_":"ConsumptionAck","incarnation":7,"source_reg_id":1,"receiver_reg_id":2,"number":%d,"flags":0}'
     heard, said = f'{{"_":"Arrived",{ack}}}', f'{{"_":"Send","to":"store:1",{ack}}}'
     for number, consumed in ((5, [(7, "2")]), (6, [(7, "2")]), (7, [])):

@@ -1,4 +1,4 @@
-"""What is left of a trace can be verified, and is not taken for a whole one."""
+"""A pruned trace can be verified, and does not look like a whole one."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_nothing_that_matters_leaves_nothing(traces: Path, tmp_path: Path) -> No
     assert list((tmp_path / "left").iterdir()) == []
 
 
-def test_what_is_there_is_not_written_over(traces: Path, tmp_path: Path) -> None:
+def test_an_existing_directory_is_not_overwritten(traces: Path, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="is there already"):
         prune([traces], tmp_path, PruneWindow())
 

@@ -34,7 +34,7 @@ def test_every_record_of_every_trace_comes_once(traces: Path) -> None:
         (RecordFilter(number=1), False),
     ],
 )
-def test_what_is_asked_for(wanted: RecordFilter, does: bool) -> None:
+def test_a_filter_passes_the_wanted_records(wanted: RecordFilter, does: bool) -> None:
     assert (RECORD in wanted) is does
 
 

@@ -15,7 +15,7 @@ from tests.adapters.evidence.trace.traced import Frames, put_together, take_apar
 
 @pytest.fixture
 def trace(traces: Path) -> Trace:
-    """The one with the most frames."""
+    """Return the trace with the most frames."""
     path = max(traces.glob("*.sct"), key=lambda one: len(list(read_frames(one))))
     return Trace.open([path])
 
@@ -44,7 +44,7 @@ def test_a_time_is_that_of_the_last_record_before(trace: Trace) -> None:
     assert trace.at_time(-1) == trace.first
 
 
-def test_what_is_not_there_is_told(trace: Trace, tmp_path: Path) -> None:
+def test_missing_records_are_reported(trace: Trace, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="there is no record"):
         trace.record(trace.count)
     with pytest.raises(TraceError, match="no traces"):
@@ -69,7 +69,7 @@ def test_a_trace_without_records_is_none(traces: Path, tmp_path: Path) -> None:
 
 
 def long_trace(path: Path, frames: int) -> Frames:
-    """Frames of one record each."""
+    """Return a trace with frames of one record each."""
     head, line, *_, foot = next(lines for lines in take_apart(path) if len(lines) > 2)
     return [
         [head | {"frame": number, "first": number}, line | {"n": number}, foot | {"end": number, "records": 1}]

@@ -1,4 +1,4 @@
-"""What may be typed while travelling, and what is shown."""
+"""Commands of the prompt and their output."""
 
 from pathlib import Path
 
@@ -69,7 +69,9 @@ def test_quitting_ends_it(session: TravelSession, word: str) -> None:
         ("state config.topic.more", "there is no field 'more' in it; there are: none"),
     ],
 )
-def test_what_means_nothing_is_told_and_does_not_end_it(session: TravelSession, line: str, told: str) -> None:
+def test_an_unknown_command_is_reported_and_does_not_end_the_prompt(
+    session: TravelSession, line: str, told: str
+) -> None:
     heard: list[str] = []
     assert session.run([line, "traces"], heard.append) == 1
     assert told in heard[0]
