@@ -29,35 +29,13 @@ from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
 from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.trace_judge import FrameLink
 
+_TEXTS: Final = "what trace path role endpoint address life peer kind started_as ended_as rule text expected found"
+_NUMBERS: Final = "part offset frame record time first last count gap ended patience"
+
 TYPES: Final = {
-    "what": pa.string(),
-    "trace": pa.string(),
-    "path": pa.string(),
-    "part": pa.int64(),
-    "offset": pa.int64(),
-    "role": pa.string(),
-    "endpoint": pa.string(),
-    "address": pa.string(),
-    "life": pa.string(),
-    "peer": pa.string(),
-    "kind": pa.string(),
-    "frame": pa.int64(),
-    "record": pa.int64(),
-    "time": pa.int64(),
-    "first": pa.int64(),
-    "last": pa.int64(),
-    "count": pa.int64(),
-    "gap": pa.int64(),
-    "ended": pa.int64(),
-    "patience": pa.int64(),
-    "started_as": pa.string(),
-    "ended_as": pa.string(),
-    "closed": pa.bool_(),
-    "truncated": pa.bool_(),
-    "rule": pa.string(),
-    "text": pa.string(),
-    "expected": pa.string(),
-    "found": pa.string(),
+    **dict.fromkeys(_TEXTS.split(), pa.string()),
+    **dict.fromkeys(_NUMBERS.split(), pa.int64()),
+    **dict.fromkeys(("closed", "truncated"), pa.bool_()),
 }
 """Every column; a kind of row uses some. Numbers, times (ns) and offsets (bytes) have 64 bits, lives are hexadecimal.
 """

@@ -89,8 +89,8 @@ class PiecePartition(InputPartition):
         self.piece = piece
 
 
-class TraceReader(DataSourceReader):
-    """Batch reader of the traces of a query."""
+class _PieceReader:
+    """The common part of both readers: columns, piece size, and the reading of a piece."""
 
     def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
         self.paths = paths
@@ -98,6 +98,16 @@ class TraceReader(DataSourceReader):
         self.size = size
         self.on_error = on_error
         self.bounds = RowBounds()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Yield the rows of a piece as Arrow batches."""
+        assert isinstance(partition, PiecePartition)
+        garbage_collection.keep_worker()
+        return read_piece(partition.piece, self.names, self.bounds, self.on_error)
+
+
+class TraceReader(_PieceReader, DataSourceReader):
+    """Batch reader of the traces of a query."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Keep the filters that skip frames, and leave the filters on rows to Spark."""
@@ -115,21 +125,9 @@ class TraceReader(DataSourceReader):
         paths = [path for path in self.paths if self.bounds.allow("path", str(path))]
         return [PiecePartition(piece) for piece in plan(paths, self.size, whole=self.on_error == FAIL)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a piece as Arrow batches."""
-        assert isinstance(partition, PiecePartition)
-        garbage_collection.keep_worker()
-        return read_piece(partition.piece, self.names, self.bounds, self.on_error)
 
-
-class TraceStreamReader(DataSourceStreamReader):
+class TraceStreamReader(_PieceReader, DataSourceStreamReader):
     """Stream reader of existing and new traces."""
-
-    def __init__(self, paths: list[Path], names: list[str], size: int, on_error: str) -> None:
-        self.paths = paths
-        self.names = names
-        self.size = size
-        self.on_error = on_error
 
     def initialOffset(self) -> Ends:  # noqa: N802 - Spark's name
         """Return the offset before any row."""
@@ -159,12 +157,6 @@ class TraceStreamReader(DataSourceStreamReader):
             for path, stop in sorted(end.items())
             if start.get(path, 0) < stop
         ]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a piece as Arrow batches."""
-        assert isinstance(partition, PiecePartition)
-        garbage_collection.keep_worker()
-        return read_piece(partition.piece, self.names, RowBounds(), self.on_error)
 
 
 def _now(path: Path) -> list[Path]:

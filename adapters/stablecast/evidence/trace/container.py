@@ -114,18 +114,6 @@ def _write(descriptor: int, data: bytes, offset: int) -> None:
         rest, offset = rest[written:], offset + written
 
 
-def texts(path: Path) -> Iterator[bytes]:
-    """Yield the lines of each finished frame, frame by frame.
-
-    Raises:
-        TruncatedError: If the file ends in a frame that was finished.
-        TraceError: If it cannot be read, is no trace, or is damaged.
-    """
-    for _, text, finished in texts_from(path):
-        if finished:
-            yield text
-
-
 def texts_from(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes, bool]]:
     """Yield offset, lines and completeness of each frame, from the frame at `offset` on.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Union, get_args, get_origin
 
 import attrs
 from cattrs import Converter
@@ -30,7 +30,6 @@ from stablecast.core.receiver import ReceiverSession
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace.errors import SchemaError
-from stablecast.evidence.trace.schemas import fields_of
 
 Endpoint = SourceEndpoint | ReceiverSession | StoreEndpoint
 """A machine that can be traced."""
@@ -61,6 +60,24 @@ _EFFECTS: Final[dict[Role, types.UnionType]] = {
 }
 _DAMAGE: Final = (KeyError, TypeError, ValueError, AttributeError, RecursionError, ForbiddenExtraKeysError)
 """Errors of structuring a value that does not fit its schema."""
+
+
+_UNIONS: Final = (types.UnionType, Union)
+
+
+def fields_of(kind: Any) -> list[tuple[str, Any]]:
+    """Return name and type of each field of a record."""
+    return [(field.name, field.type) for field in attrs.fields(attrs.resolve_types(kind))]
+
+
+def is_union(schema: Any) -> bool:
+    """Return whether it is one of several types, None among them."""
+    return get_origin(schema) in _UNIONS
+
+
+def members_of(schema: Any) -> list[Any]:
+    """Return the types of a union, without None."""
+    return [member for member in get_args(schema) if member is not types.NoneType]
 
 
 def snapshot(machine: Endpoint) -> Json:

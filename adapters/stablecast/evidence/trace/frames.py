@@ -171,19 +171,13 @@ def last_line(frame: int, foot: Foot) -> bytes:
     return _line({"end": frame, "records": foot.records, "digest": foot.digest, "closed": foot.closed}) + b"\n"
 
 
-def read_frames(path: Path) -> Iterator[TraceFrame]:
-    """Yield the frames of a trace file.
+def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
+    """Yield the frames of a trace file from the one at byte `start` on, with their offsets.
 
     Raises:
         TruncatedError: If the file ends in a frame that was finished.
         TraceError: If it cannot be read, is no trace, or is damaged.
     """
-    for frame, _ in frames_from(path):
-        yield frame
-
-
-def frames_from(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]]:
-    """Yield the frames of a trace file from the one at byte `start` on, with their offsets. Raise as `read_frames`."""
     for frame, offset in unread_frames(path, start):
         _ = frame.head.snapshot, frame.records
         yield frame, offset
@@ -200,7 +194,7 @@ def unread_frames(path: Path, start: int = 0) -> Iterator[tuple[TraceFrame, int]
 
 
 def places(path: Path, start: int = 0) -> list[int]:
-    """Return the offsets of frames from `start` on, an unfinished last one included. Raise as `read_frames`."""
+    """Return the offsets of frames from `start` on, an unfinished last one included. Raise as above."""
     found = container.offsets(path, start)
     return found if next(unread_frames(path, found[-1]), None) else found[:-1]
 

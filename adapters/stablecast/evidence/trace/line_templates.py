@@ -11,8 +11,7 @@ from typing import Any, Final, get_args, get_origin
 
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.inputs import Input
-from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.schemas import fields_of, is_union, members_of
+from stablecast.evidence.trace.converter import TAG, fields_of, is_union, members_of
 
 Write = Callable[[Any], str]
 

@@ -16,8 +16,7 @@ import attrs
 import msgspec
 
 from stablecast.core.protocol.inputs import Input
-from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.schemas import fields_of, is_union, members_of
+from stablecast.evidence.trace.converter import TAG, fields_of, is_union, members_of
 
 Read = Callable[[Any], Any]
 """Make a record of its twin."""

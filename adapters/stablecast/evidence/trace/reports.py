@@ -39,14 +39,8 @@ class TraceViolation:
 
     def as_json(self) -> Json:
         """Return it as a JSON object."""
-        return {
-            "file": str(self.path),
-            "record": self.record,
-            "rule": self.rule,
-            "text": self.text,
-            "expected": self.expected,
-            "found": self.found,
-        }
+        names = ("record", "rule", "text", "expected", "found")
+        return {"file": str(self.path), **{name: getattr(self, name) for name in names}}
 
 
 @attrs.define
@@ -88,18 +82,9 @@ class FileReport:
 
     def as_json(self) -> Json:
         """Return it as a JSON object with the number of violations; the summary lists them."""
-        return {
-            "file": str(self.path),
-            "role": self.role,
-            "endpoint": self.endpoint,
-            "frames": self.frames,
-            "records": self.records,
-            "gaps": self.gaps,
-            "missing": self.missing,
-            "closed": self.closed,
-            "violations": len(self.violations),
-            "error": self.error,
-        }
+        names = ("role", "endpoint", "frames", "records", "gaps", "missing", "closed")
+        counts = {"violations": len(self.violations), "error": self.error}
+        return {"file": str(self.path), **{name: getattr(self, name) for name in names}, **counts}
 
 
 NOT_JUDGED: Final = {
@@ -182,15 +167,14 @@ def rows_of(summary: VerificationSummary) -> list[dict[str, Any]]:
     """Return the rows of the table of violations."""
     return [
         {
+            **{name: getattr(one, name) for name in ("record", "time", "rule", "text")},
             "path": str(one.path),
             "role": report.role,
             "endpoint": report.endpoint,
-            "record": one.record,
-            "time": one.time,
-            "rule": one.rule,
-            "text": one.text,
-            "expected": _text(one.expected),
-            "found": _text(one.found),
+            **{
+                name: None if (value := getattr(one, name)) is None else json.dumps(value)
+                for name in ("expected", "found")
+            },
         }
         for report in summary.files
         for one in report.violations
@@ -212,7 +196,3 @@ def write_table(summary: VerificationSummary, directory: Path) -> None:
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in TABLE.items()])
     directory.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pa.Table.from_pylist(rows_of(summary), schema=schema), directory / "violations.parquet")
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)

@@ -6,8 +6,7 @@ from stablecast.evidence.spark.piece_judge import judge_piece
 from stablecast.evidence.spark.piece_plan import END, TracePiece, pieces_of, plan
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.file_names import find
-from stablecast.evidence.trace.frames import read_frames
-from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
+from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames, tapping
 
 
 def test_pieces_follow_each_other_and_end_where_the_file_does(whole_world: Path) -> None:

@@ -32,7 +32,7 @@ from stablecast.evidence.spark.trace_source import (
 )
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.errors import TraceError
-from tests.adapters.evidence.trace.traced import put_together, records, take_apart
+from tests.adapters.evidence.trace.traced import put_together, records, take_apart, texts
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -89,7 +89,7 @@ def test_a_stream_reads_while_a_trace_is_written(spark: SparkSession, whole_worl
     live = tmp_path / "live"
     live.mkdir()
     first, second, *_ = sorted(whole_world.glob("store-*"))
-    frames = [text for text in container.texts(first) if text.count(b"\n") > 2]
+    frames = [text for text in texts(first) if text.count(b"\n") > 2]
     seen: list[int] = []
     stream = spark.readStream.format("stablecast").load(str(live)).select("record", "endpoint")
     query = stream.writeStream.foreachBatch(lambda rows, _: seen.append(rows.count())).start()

@@ -12,8 +12,9 @@ import pytest
 import zstandard
 
 from stablecast.evidence.trace import container
-from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts, texts_from
+from stablecast.evidence.trace.container import HEAD, MAGIC, Growing, append, offsets, texts_from
 from stablecast.evidence.trace.errors import TraceError, TruncatedError
+from tests.adapters.evidence.trace.traced import texts
 
 TEXTS = (b"one\n", b"two\n" * 5000, b"three\n")
 

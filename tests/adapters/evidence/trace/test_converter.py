@@ -33,8 +33,7 @@ from stablecast.evidence.trace.converter import (
     snapshot,
 )
 from stablecast.evidence.trace.errors import SchemaError
-from stablecast.evidence.trace.frames import read_frames
-from tests.adapters.evidence.trace.traced import TracedWorld, play
+from tests.adapters.evidence.trace.traced import TracedWorld, play, read_frames
 
 NUMBERS = st.integers(0, 2**64)
 

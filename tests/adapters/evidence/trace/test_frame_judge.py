@@ -9,8 +9,9 @@ from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace import frame_judge
 from stablecast.evidence.trace.converter import Endpoint, Json, restore
 from stablecast.evidence.trace.frame_judge import FrameJudge, KnownState
-from stablecast.evidence.trace.frames import TraceFrame, read_frames
+from stablecast.evidence.trace.frames import TraceFrame
 from stablecast.evidence.trace.reports import TraceViolation
+from tests.adapters.evidence.trace.traced import read_frames
 
 PATH = Path("somewhere.sct")
 

@@ -12,7 +12,8 @@ from stablecast.evidence.trace import frame_judge, frame_replay
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.frame_judge import FrameJudge
 from stablecast.evidence.trace.frame_replay import Step, replayed
-from stablecast.evidence.trace.frames import Foot, TraceFrame, read_frames
+from stablecast.evidence.trace.frames import Foot, TraceFrame
+from tests.adapters.evidence.trace.traced import read_frames
 
 
 def quick(frame: TraceFrame) -> list[Step] | None:

@@ -21,10 +21,9 @@ from stablecast.evidence.trace.frames import (
     digest,
     frames_from,
     parse_frame,
-    read_frames,
     write_frame,
 )
-from tests.adapters.evidence.trace.traced import Frames, put_together, take_apart
+from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart
 
 HEAD = Head(3, Role.STORE, "10.0.0.1:14567", 100, 7, 5_000, {"config": {"seed": 1}})
 RECORDS: list[Json] = [{"n": 100, "t": 6_000, "in": {"_": "Tick"}, "out": []}]

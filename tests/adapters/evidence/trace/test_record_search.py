@@ -27,7 +27,7 @@ def test_the_record_is_found_in_the_frame(whole_world: Path) -> None:
     assert hit.time == line["t"]
     assert (
         hit.text
-        == f"record {line['n']}: number {number} of life {FIRST_LIFE:#x} is delivered, which that life never sent"
+        == f"record {line['n']}: number {number} is delivered as one of life {FIRST_LIFE:#x}, which never sent it"
     )
     assert hit.found == {"kind": "sent", "life": hex(FIRST_LIFE), "peer": "", "number": number}
 

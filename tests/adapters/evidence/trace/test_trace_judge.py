@@ -14,7 +14,16 @@ from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.reports import MAX_VIOLATIONS, FileReport
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
-from tests.adapters.evidence.trace.traced import Frames, TracedWorld, play, put_together, records, take_apart, tapping
+from tests.adapters.evidence.trace.traced import (
+    Frames,
+    TracedWorld,
+    play,
+    put_together,
+    records,
+    take_apart,
+    tapping,
+    texts,
+)
 
 GROUP_STABLE = {"_": "Notify", "event": {"_": "Stable", "first": 0, "last": 4, "store_index": 0, "flags": 7}}
 TICK = {"_": "Tick"}
@@ -364,7 +373,7 @@ def test_records_that_are_not_a_line_each_cannot_be_read(traces: Path, tmp_path:
     """Although every value in them is right, and there are as many lines as records."""
     path, end = tmp_path / "lines.sct", 0
     with path.open("wb") as file:
-        for text in container.texts(next(traces.glob("store-*"))):
+        for text in texts(next(traces.glob("store-*"))):
             lines = text.split(b"\n")
             if len(lines) > 6:
                 lines[1:4] = lines[1].replace(b",", b",\n", 1), lines[2] + lines[3]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from stablecast.evidence.trace.container import Growing, offsets
 from stablecast.evidence.trace.file_names import find, part_path, traces_in
-from stablecast.evidence.trace.frames import first_line, read_frames
+from stablecast.evidence.trace.frames import first_line
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
 from stablecast.evidence.verification.traces import _sentence
-from tests.adapters.evidence.trace.traced import put_together, take_apart
+from tests.adapters.evidence.trace.traced import put_together, read_frames, take_apart
 
 
 def split(source: Path, into: Path, *ends: int) -> list[Path]:

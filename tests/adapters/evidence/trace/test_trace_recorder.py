@@ -19,7 +19,6 @@ from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import trace_recorder
 from stablecast.evidence.trace.activation import VARIABLE
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.frames import read_frames
 from stablecast.evidence.trace.trace_judge import verify_file, verify_paths
 from stablecast.evidence.trace.trace_recorder import (
     FLUSH_NS,
@@ -32,6 +31,7 @@ from stablecast.evidence.trace.trace_recorder import (
 )
 from stablecast.evidence.trace.writer import MAX_PENDING
 from stablecast.runtime.driven_machine import Driven
+from tests.adapters.evidence.trace.traced import read_frames
 
 
 class Gate:

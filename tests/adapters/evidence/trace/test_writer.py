@@ -10,7 +10,7 @@ from stablecast.core.protocol.effects import Release
 from stablecast.core.protocol.inputs import Start
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.converter import Json
-from stablecast.evidence.trace.frames import Foot, digest, read_frames, text_of
+from stablecast.evidence.trace.frames import Foot, digest, text_of
 from stablecast.evidence.trace.writer import (
     PARTS,
     ROLLING,
@@ -22,6 +22,7 @@ from stablecast.evidence.trace.writer import (
     TraceRolling,
     TraceWriter,
 )
+from tests.adapters.evidence.trace.traced import read_frames
 
 BEFORE: Json = {"before": 1}
 AFTER: Json = {"after": 2}

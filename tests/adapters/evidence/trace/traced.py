@@ -15,6 +15,7 @@ from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
 from stablecast.evidence.trace import container
 from stablecast.evidence.trace.converter import Json
+from stablecast.evidence.trace.frames import TraceFrame, frames_from
 from stablecast.evidence.trace.trace_recorder import FLUSH_NS, Recorder
 from tests.support.world import Node, ReceiverNode, SourceNode, StoreNode, World
 
@@ -195,7 +196,7 @@ def _until_all(world: TracedWorld, source: SourceNode, receiver: ReceiverNode) -
 
 def take_apart(path: Path) -> Frames:
     """Return the lines of each frame."""
-    return [[json.loads(line) for line in text.splitlines()] for text in container.texts(path)]
+    return [[json.loads(line) for line in text.splitlines()] for text in texts(path)]
 
 
 def put_together(path: Path, frames: Frames) -> Path:
@@ -213,3 +214,13 @@ def records(frames: Frames) -> Iterator[Json]:
     """Return all records of a trace."""
     for lines in frames:
         yield from lines[1:-1]
+
+
+def read_frames(path: Path) -> Iterator[TraceFrame]:
+    """Yield the frames of a trace file. Raise TraceError."""
+    return (frame for frame, _ in frames_from(path))
+
+
+def texts(path: Path) -> Iterator[bytes]:
+    """Yield the lines of each finished frame. Raise TraceError."""
+    return (text for _, text, finished in container.texts_from(path) if finished)

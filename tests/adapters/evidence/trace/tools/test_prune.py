@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.errors import TraceError
-from stablecast.evidence.trace.frames import read_frames
 from stablecast.evidence.trace.tools.prune import PruneWindow, prune
 from stablecast.evidence.trace.trace_judge import verify_paths
+from tests.adapters.evidence.trace.traced import read_frames
 
 
 def test_an_endpoint_can_be_kept(traces: Path, tmp_path: Path) -> None:

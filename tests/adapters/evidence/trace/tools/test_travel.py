@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from stablecast.evidence.trace.errors import SchemaError, TraceError
-from stablecast.evidence.trace.frames import TraceFrame, read_frames, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.tools import travel
 from stablecast.evidence.trace.tools.travel import OpenedFrame, Trace, open_all
-from tests.adapters.evidence.trace.traced import Frames, put_together, take_apart
+from tests.adapters.evidence.trace.traced import Frames, put_together, read_frames, take_apart
 
 
 @pytest.fixture
