@@ -16,7 +16,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.inputs import Arrived, Input, Tick
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace import Recorder
+from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Fault, Schedule
 from stablecast.lab.sim.setup import Setup
