@@ -51,7 +51,7 @@ class Direction:
         """Return whether a segment opens another connection between the same endpoints."""
         return segment.syn and self._half.opens_anew(segment.sequence)
 
-    def take(self, segment: TcpSegment, *frames: int) -> StreamProgress:
+    def read_segment(self, segment: TcpSegment, *frames: int) -> StreamProgress:
         """Read the next segment and settle the frames that it came in; the last one stands for all."""
         if not segment.payload and not segment.missing and not segment.syn and len(frames) == 1:
             return StreamProgress(

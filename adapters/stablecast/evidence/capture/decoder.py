@@ -99,7 +99,7 @@ def packets(
     decoder = CaptureDecoder(survey(path) if plan is None else plan, roundtrip, brief)
     try:
         for frame in frames(path, start, stop):
-            yield from decoder.take(frame)
+            yield from decoder.decode_frame(frame)
     except CutError:
         yield from decoder.close()
         raise
@@ -138,14 +138,14 @@ class CaptureDecoder:
         self._starts = plan.starts
         self._last = CaptureFrame(0, 0, 0, 0, b"", 0)
 
-    def take(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
+    def decode_frame(self, frame: CaptureFrame) -> Iterator[CapturePacket]:
         """Yield the packet of a frame, and the rest of a stream that it ends."""
         if frame.time_ns < self._now_ns - SKEW_NS:  # another capture begins, or the clock was set
             yield from self.close()
             self._now_ns, self._starts = 0, {}
         self._now_ns = max(self._now_ns, frame.time_ns)
         self._last = frame
-        carried = self._network.take(frame)
+        carried = self._network.unwrap(frame)
         if carried is None:
             yield self._packet(FrameVerdict.PART, number=frame.number)
             for whole in self._network.abandon():
@@ -233,7 +233,7 @@ class CaptureDecoder:
             if len(self._directions) > MAX_DIRECTIONS:
                 yield from self._close(next(iter(self._directions)))
         self._directions.move_to_end(ends)
-        progress = direction.take(segment, *numbers)
+        progress = direction.read_segment(segment, *numbers)
         verdict = progress.settled.pop(number, FrameVerdict.PART)
         settles = tuple(progress.settled.items())
         packet = self._packet(verdict, number=number, ends=ends, kind=kind, found=_found(progress), settles=settles)
@@ -284,7 +284,7 @@ class CaptureDecoder:
             kind=kind,
             transport=transport,
             session=self._name(kind, transport),
-            layers=self._large.take(ends, found.layers) if ends and not self._brief else found.layers,
+            layers=self._large.reassemble(ends, found.layers) if ends and not self._brief else found.layers,
             verdict=verdict,
             problems=found.problems,
             settles=settles,

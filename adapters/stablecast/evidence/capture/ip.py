@@ -240,7 +240,7 @@ class IpReassembly:
         self._held: OrderedDict[Key, _Pieces] = OrderedDict()
         self._given_up: list[WholePacket] = []
 
-    def take(self, packet: IpPacket, frame: int, time_ns: int) -> WholePacket | None:
+    def add_piece(self, packet: IpPacket, frame: int, time_ns: int) -> WholePacket | None:
         """Add a piece; return the datagram once it is complete."""
         key = (packet.source, packet.target, packet.protocol, packet.ident)
         pieces = self._held.get(key)

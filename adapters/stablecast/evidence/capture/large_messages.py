@@ -31,7 +31,7 @@ class CapturedLargeMessages:
     newest: dict[Key, int] = attrs.field(factory=dict)
     held: int = 0
 
-    def take(self, ends: tuple[Endpoint, Endpoint], layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    def reassemble(self, ends: tuple[Endpoint, Endpoint], layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
         """Return the layers of a frame, with a complete message after its last piece."""
         found: list[Layer] = []
         for layer in layers:

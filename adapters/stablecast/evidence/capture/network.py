@@ -44,7 +44,7 @@ class IpNetwork:
         self._reassembly = IpReassembly()
         self._checking = checking
 
-    def take(self, frame: CaptureFrame) -> Carried | None:
+    def unwrap(self, frame: CaptureFrame) -> Carried | None:
         """Return the contents of a frame; None while pieces of its datagram are missing."""
         octets = ipv4_packet(frame.link, frame.octets)
         packet = parse(octets, len(octets) + frame.length - len(frame.octets)) if octets else None
@@ -52,7 +52,7 @@ class IpNetwork:
             return Carried(None, (frame.number,))
         if not packet.piece:
             return self.carry(packet, (frame.number,))
-        whole = self._reassembly.take(packet, frame.number, frame.time_ns)
+        whole = self._reassembly.add_piece(packet, frame.number, frame.time_ns)
         return None if whole is None else self.carry(whole.packet, whole.frames)
 
     def carry(self, packet: IpPacket, frames: tuple[int, ...]) -> Carried:

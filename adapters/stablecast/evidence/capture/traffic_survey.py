@@ -49,7 +49,7 @@ def survey(path: Path, told: Iterable[str] = (), watch: Callable[[int], None] | 
             flow = flow_of(ipv4_packet(frame.link, frame.octets) or b"")
             if flow in settled:
                 continue
-            carried = network.take(frame)
+            carried = network.unwrap(frame)
             network.abandon()
             match carried.content if carried else None:
                 case UdpDatagram() as datagram:

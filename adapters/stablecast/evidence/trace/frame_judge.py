@@ -47,7 +47,7 @@ class KnownState:
     digest: str = ""
     machine: Endpoint | None = None
 
-    def take(self, head: Head) -> Endpoint:
+    def machine_for(self, head: Head) -> Endpoint:
         """Return the machine as a frame begins; the caller may change it. Raise SchemaError for a bad snapshot."""
         machine, self.machine = self.machine, None
         if isinstance(machine, MACHINES[head.role]) and head.digest == self.digest:
@@ -89,7 +89,7 @@ class FrameJudge:
     def _run(self, standing: list[EndpointRule] | None) -> list[EndpointRule] | None:
         head = self.frame.head
         try:
-            machine = self.known.take(head)
+            machine = self.known.machine_for(head)
         except SchemaError as error:
             self.violate(head.first, "schema", f"the snapshot before record {head.first} is {error}")
             return None

@@ -90,7 +90,7 @@ class TraceJudge:
     witness: Witness | None = None
     known: KnownState = attrs.field(factory=KnownState)
 
-    def read(self, path: Path, progress: Progress | None = None) -> FileReport:
+    def judge_file(self, path: Path, progress: Progress | None = None) -> FileReport:
         """Judge one file as far as it can be read."""
         report = FileReport(path)
         if self.reports:
@@ -141,7 +141,7 @@ def verify_file(path: Path, progress: Progress | None = None) -> FileReport:
         path: The trace.
         progress: Told after each frame how many records it had.
     """
-    return TraceJudge().read(path, progress)
+    return TraceJudge().judge_file(path, progress)
 
 
 def verify_paths(paths: Iterable[Path], progress: Progress | None = None) -> VerificationSummary:
@@ -155,7 +155,7 @@ def judge_paths(paths: Iterable[Path], progress: Progress | None = None) -> list
     for parts in traces_of(paths):
         judge = TraceJudge()
         for path in parts:
-            judge.read(path, progress)
+            judge.judge_file(path, progress)
         judges.append(judge)
     return judges
 

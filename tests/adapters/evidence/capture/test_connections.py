@@ -18,62 +18,62 @@ def segment(sequence: int, payload: bytes, flags: int = 0x18, missing: int = 0) 
 
 def opened() -> Direction:
     direction = Direction(TrafficKind.LBTTCP, roundtrip=True)
-    assert direction.take(segment(99, b"", TcpSegment.SYN), 1).settled == {1: FrameVerdict.DECODED}
+    assert direction.read_segment(segment(99, b"", TcpSegment.SYN), 1).settled == {1: FrameVerdict.DECODED}
     return direction
 
 
 def test_a_message_in_pieces_settles_its_frames() -> None:
     direction = opened()
-    assert direction.take(segment(100, ONE[:5]), 2).settled == {}
-    progress = direction.take(segment(105, ONE[5:] + TWO[:5]), 3)
+    assert direction.read_segment(segment(100, ONE[:5]), 2).settled == {}
+    progress = direction.read_segment(segment(105, ONE[5:] + TWO[:5]), 3)
     assert progress.settled == {2: FrameVerdict.DECODED}
     assert len(progress.layers) == 1
-    progress = direction.take(segment(100 + len(ONE) + 5, TWO[5:]), 4)
+    progress = direction.read_segment(segment(100 + len(ONE) + 5, TWO[5:]), 4)
     assert progress.settled == {3: FrameVerdict.DECODED, 4: FrameVerdict.DECODED}
     assert direction.close().settled == {}
 
 
 def test_a_frame_has_the_gravest_verdict_of_its_messages() -> None:
     direction = opened()
-    assert direction.take(segment(100, BAD + TWO[:5]), 2).settled == {}
-    progress = direction.take(segment(100 + len(BAD) + 5, TWO[5:]), 3)
+    assert direction.read_segment(segment(100, BAD + TWO[:5]), 2).settled == {}
+    progress = direction.read_segment(segment(100 + len(BAD) + 5, TWO[5:]), 3)
     assert progress.settled == {2: FrameVerdict.MALFORMED, 3: FrameVerdict.DECODED}
 
 
 def test_out_of_order_and_again() -> None:
     direction = opened()
-    assert direction.take(segment(100 + len(ONE), TWO), 2).settled == {}
-    progress = direction.take(segment(100, ONE), 3)
+    assert direction.read_segment(segment(100 + len(ONE), TWO), 2).settled == {}
+    progress = direction.read_segment(segment(100, ONE), 3)
     assert (len(progress.layers), progress.settled) == (2, {2: FrameVerdict.DECODED, 3: FrameVerdict.DECODED})
-    assert direction.take(segment(100, ONE), 4).settled == {4: FrameVerdict.DECODED}
+    assert direction.read_segment(segment(100, ONE), 4).settled == {4: FrameVerdict.DECODED}
 
 
 def test_bytes_behind_a_gap_are_read_at_the_end() -> None:
     direction = opened()
-    direction.take(segment(100, ONE), 2)
-    direction.take(segment(200, TWO), 3)
+    direction.read_segment(segment(100, ONE), 2)
+    direction.read_segment(segment(200, TWO), 3)
     progress = direction.close()
     assert (len(progress.layers), progress.settled) == (1, {3: FrameVerdict.DECODED})
 
 
 def test_a_segment_that_was_cut_costs_its_message() -> None:
     direction = opened()
-    direction.take(segment(100, ONE[:5], missing=len(ONE) - 5), 2)
-    progress = direction.take(segment(100 + len(ONE), TWO), 3)
+    direction.read_segment(segment(100, ONE[:5], missing=len(ONE) - 5), 2)
+    progress = direction.read_segment(segment(100 + len(ONE), TWO), 3)
     assert progress.settled == {2: FrameVerdict.INCOMPLETE, 3: FrameVerdict.DECODED}
 
 
 def test_a_segment_that_was_cut_to_nothing_is_no_message() -> None:
     direction = opened()
-    progress = direction.take(segment(100, b"", missing=9), 2)
+    progress = direction.read_segment(segment(100, b"", missing=9), 2)
     assert progress.settled == {2: FrameVerdict.INCOMPLETE}
     assert progress.problems[0].text == "9 bytes of the segment were not captured"
 
 
 def test_a_segment_in_pieces_stands_for_all_its_frames() -> None:
     direction = opened()
-    assert direction.take(segment(100, ONE[:5]), 2, 3).settled == {}
-    assert direction.take(segment(105, ONE[5:]), 4).settled == dict.fromkeys((2, 3, 4), FrameVerdict.DECODED)
+    assert direction.read_segment(segment(100, ONE[:5]), 2, 3).settled == {}
+    assert direction.read_segment(segment(105, ONE[5:]), 4).settled == dict.fromkeys((2, 3, 4), FrameVerdict.DECODED)
 
 
 def test_an_empty_direction_ends_without_a_word() -> None:
@@ -90,4 +90,4 @@ def test_another_connection_between_the_same_endpoints() -> None:
 def test_resolution_has_frames() -> None:
     direction = Direction(TrafficKind.SRS, roundtrip=True)
     octets = rsocket.encode(rsocket.Frame(rsocket.FrameKind.KEEPALIVE))
-    assert [layer.type for layer in direction.take(segment(1, octets), 1).layers] == ["RSOCKET KEEPALIVE"]
+    assert [layer.type for layer in direction.read_segment(segment(1, octets), 1).layers] == ["RSOCKET KEEPALIVE"]

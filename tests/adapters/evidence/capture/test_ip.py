@@ -88,7 +88,7 @@ def test_malformed_datagrams_and_segments_are_none() -> None:
 def test_pieces_in_any_order_make_the_datagram() -> None:
     for order in permutations(enumerate(pieces(UDP, 8), 1)):
         reassembly = IpReassembly()
-        *first, last = [reassembly.take(parsed(piece), number, 0) for number, piece in order]
+        *first, last = [reassembly.add_piece(parsed(piece), number, 0) for number, piece in order]
         assert first == [None] * len(first)
         assert last is not None
         assert (last.packet.payload, last.packet.piece) == (UDP[20:], False)
@@ -103,7 +103,7 @@ def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
     seen: set[int] = set()
     for number in numbers:
         seen.add(number)
-        whole = reassembly.take(parsed(parts[number]), number, 0)
+        whole = reassembly.add_piece(parsed(parts[number]), number, 0)
         assert (whole is not None) == (len(seen) == len(parts))
         if whole is not None:
             seen.clear()
@@ -112,8 +112,8 @@ def test_a_datagram_needs_all_its_pieces(numbers: list[int]) -> None:
 def test_the_first_piece_tells_whose_a_lost_datagram_is() -> None:
     first, second, *_ = (parsed(piece) for piece in pieces(UDP, 8))
     reassembly = IpReassembly()
-    reassembly.take(second, 1, 0)
-    reassembly.take(first, 2, 0)
+    reassembly.add_piece(second, 1, 0)
+    reassembly.add_piece(first, 2, 0)
     assert reassembly.abandon(MAX_HELD) == []
     assert reassembly.abandon(0) == [WholePacket(first, (1, 2))]
 
@@ -131,8 +131,8 @@ def test_a_number_that_comes_again_is_of_another_datagram(earlier: list[int], la
     before, after = ([attrs.evolve(parsed(piece), ident=7) for piece in pieces(octets, 8)] for octets in (UDP, later))
     reassembly = IpReassembly()
     for place in earlier:
-        assert reassembly.take(before[place], place, 0) is None
-    found = [reassembly.take(piece, 10 + place, apart_ns) for place, piece in enumerate(after)]
+        assert reassembly.add_piece(before[place], place, 0) is None
+    found = [reassembly.add_piece(piece, 10 + place, apart_ns) for place, piece in enumerate(after)]
     assert found[:-1] == [None] * (len(after) - 1)
     assert found[-1] is not None
     assert found[-1].packet.payload == later[20:]
@@ -144,5 +144,5 @@ def test_incomplete_datagrams_are_bounded() -> None:
     piece = parsed(pieces(UDP, 8)[0])
     reassembly = IpReassembly()
     for number in range(MAX_HELD + 2):
-        reassembly.take(attrs.evolve(piece, ident=number), number, 0)
+        reassembly.add_piece(attrs.evolve(piece, ident=number), number, 0)
     assert [whole.frames for whole in reassembly.abandon(MAX_HELD)] == [(0,), (1,)]

@@ -29,7 +29,7 @@ def layers(octets: bytes) -> tuple[Layer, ...]:
 def completed(found: CapturedLargeMessages, octets: bytes) -> list[Layer]:
     """Return the messages that a piece completes."""
     before = layers(octets)
-    after = found.take(ENDS, before)
+    after = found.reassemble(ENDS, before)
     assert after[: len(before)] == before
     return list(after[len(before) :])
 

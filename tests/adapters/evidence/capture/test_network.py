@@ -16,9 +16,9 @@ def frame(number: int, octets: bytes, link: int = RAW, cut: int = 0) -> CaptureF
 
 def test_a_datagram_and_a_segment() -> None:
     network = IpNetwork()
-    found = network.take(frame(1, framed(ETHERNET, UDP), ETHERNET))
+    found = network.unwrap(frame(1, framed(ETHERNET, UDP), ETHERNET))
     assert found == Carried(UdpDatagram(A, B, b"payload", 0), (1,))
-    found = network.take(frame(2, segment(A, B, 7, b"bytes")))
+    found = network.unwrap(frame(2, segment(A, B, 7, b"bytes")))
     assert found == Carried(TcpSegment(A, B, 7, 0x18, b"bytes", 0), (2,))
 
 
@@ -26,21 +26,21 @@ def test_other_protocols_have_no_content() -> None:
     network = IpNetwork()
     icmp = UDP[:9] + b"\x01" + UDP[10:]
     for octets in (b"", b"\x60", b"\x45", icmp):
-        assert network.take(frame(1, octets)) == Carried(None, (1,))
+        assert network.unwrap(frame(1, octets)) == Carried(None, (1,))
 
 
 def test_pieces_are_awaited() -> None:
     network = IpNetwork()
     first, second = pieces(UDP, 8)
-    assert network.take(frame(1, first)) is None
-    assert network.take(frame(2, second)) == Carried(UdpDatagram(A, B, b"payload", 0), (1, 2))
-    network.take(frame(3, first))
+    assert network.unwrap(frame(1, first)) is None
+    assert network.unwrap(frame(2, second)) == Carried(UdpDatagram(A, B, b"payload", 0), (1, 2))
+    network.unwrap(frame(3, first))
     assert network.abandon() == []
     assert [whole.frames for whole in network.close()] == [(3,)]
 
 
 def test_a_frame_that_was_cut_has_missing_bytes() -> None:
-    assert IpNetwork().take(frame(1, UDP, cut=3)) == Carried(UdpDatagram(A, B, b"payl", 3, 3), (1,))
+    assert IpNetwork().unwrap(frame(1, UDP, cut=3)) == Carried(UdpDatagram(A, B, b"payl", 3, 3), (1,))
 
 
 def test_only_a_wrong_checksum_is_damage() -> None:
@@ -66,6 +66,6 @@ def test_only_a_wrong_checksum_is_damage() -> None:
 def test_damage_is_looked_for_where_there_are_checksums() -> None:
     damaged = frame(1, UDP[:-1] + b"?")
     for network, expected in ((IpNetwork(), False), (IpNetwork({A[0]}), True), (IpNetwork({B[0]}), False)):
-        carried = network.take(damaged)
+        carried = network.unwrap(damaged)
         assert carried is not None
         assert carried.damaged is expected

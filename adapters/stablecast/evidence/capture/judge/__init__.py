@@ -53,7 +53,7 @@ def judge(path: Path, told: Iterable[str] = (), watch: Watch | None = None) -> C
     plan, judges = survey(path, told, watches[0]), _Judges(CaptureFindings())
     try:
         for packet in watched(packets(path, plan, brief=True), watches[1]):
-            judges.take(packet)
+            judges.judge_packet(packet)
     except CutError as error:
         judges.findings.cut = str(error)
     judges.close()
@@ -78,7 +78,7 @@ class _Judges:
         self._reader, self._now_ns = StatementReader(), 0
         self._persistence, self._multicast = Persistence(self.findings), Multicast(self.findings)
 
-    def take(self, packet: CapturePacket) -> None:
+    def judge_packet(self, packet: CapturePacket) -> None:
         """Judge the next packet by all rules."""
         self._back += packet.time_ns < self._last_ns
         self._forth += packet.time_ns > self._last_ns
@@ -91,15 +91,15 @@ class _Judges:
         self.findings.now_ns = self._now_ns = max(self._now_ns, packet.time_ns)
         if not (packet.layers or packet.problems or packet.lost or packet.anew):
             return
-        self._forms.take(packet)
-        for statement in self._reader.read(packet):
+        self._forms.judge_packet(packet)
+        for statement in self._reader.statements_of(packet):
             if isinstance(statement, StatedDatagram):
-                self._multicast.take(statement)
+                self._multicast.judge_datagram(statement)
                 continue
             if isinstance(statement, MissingBytes) and packet.kind in DATAGRAMS:
                 self._multicast.miss(statement.at.ends)
             if not isinstance(statement, MissingBytes) or packet.kind is not TrafficKind.LBTRM:
-                self._persistence.take(statement)
+                self._persistence.judge_statement(statement)
 
     def close(self) -> None:
         """Settle everything at the end of the capture."""

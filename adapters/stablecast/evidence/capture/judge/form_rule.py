@@ -39,7 +39,7 @@ class FormRule:
     findings: CaptureFindings
     senders: dict[Ends, PacketSender] = attrs.field(factory=dict)
 
-    def take(self, packet: CapturePacket) -> None:
+    def judge_packet(self, packet: CapturePacket) -> None:
         """Judge the next packet of the capture."""
         if packet.source is None or packet.target is None or not packet.number:
             return

@@ -100,7 +100,7 @@ class DatagramSession:
     beats: int | None = None
     accused: list[tuple[str, int | None, int, int, str]] = attrs.field(factory=list)
 
-    def take(self, at: At, packet: Reliable) -> None:
+    def judge_datagram(self, at: At, packet: Reliable) -> None:
         """Judge the next datagram of the session."""
         match packet:
             case lbtrm.Data() | lbtru.Data():
@@ -317,7 +317,7 @@ class Multicast:
     now_ns: int = 0
     recent: dict[tuple[Ends, Reliable], int] = attrs.field(factory=dict)
 
-    def take(self, datagram: StatedDatagram) -> None:
+    def judge_datagram(self, datagram: StatedDatagram) -> None:
         """Judge the next datagram of any session."""
         if self._copied(datagram):
             return
@@ -327,7 +327,7 @@ class Multicast:
             if len(self.sessions) >= MAX_SESSIONS:
                 self.sessions.pop(next(iter(self.sessions))).close(self.now_ns)
             self.sessions[key] = DatagramSession(_name(*key), self.findings)
-        self.sessions[key].take(datagram.at, datagram.packet)
+        self.sessions[key].judge_datagram(datagram.at, datagram.packet)
 
     def _resume(self, now_ns: int) -> None:
         """Settle all sessions after a long pause: sessions never rest, so the capture stopped or the clock was set."""

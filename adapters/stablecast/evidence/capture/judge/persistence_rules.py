@@ -106,7 +106,7 @@ class Persistence:
         default=attrs.Factory(lambda self: RegIdHolders(self.findings), takes_self=True)
     )
 
-    def take(self, statement: Statement) -> None:
+    def judge_statement(self, statement: Statement) -> None:
         """Judge the next statement."""
         match statement:
             case SentRun():
@@ -276,7 +276,7 @@ class Persistence:
         life = self._life(info.incarnation)
         low = life.extended(info.low)
         if life.first is not None and low > life.first:
-            self.releases.take(CopyRelease(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
+            self.releases.judge_release(CopyRelease(endpoint_text(at.ends[0]), at, life, life.first, low, life.payload))
 
     def _claim(self, rule: str, whose: str, at: At, life: CapturedLife, number: int) -> None:
         if life.newest is not None and number <= life.newest:

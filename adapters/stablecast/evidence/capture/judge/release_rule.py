@@ -40,7 +40,7 @@ class Releases:
     late: list[CopyRelease] = attrs.field(factory=list)
     early: list[CopyRelease] = attrs.field(factory=list)
 
-    def take(self, release: CopyRelease) -> None:
+    def judge_release(self, release: CopyRelease) -> None:
         """Judge a release, or keep it for later."""
         if release.life.stable(release.first, release.stop) is RuleStanding.FINE:
             self.findings.fine("C1", release.whose)

@@ -111,7 +111,7 @@ class StatementReader:
 
     sessions: dict[Ends, int] = attrs.field(factory=dict)
 
-    def read(self, packet: CapturePacket) -> Iterator[Statement]:
+    def statements_of(self, packet: CapturePacket) -> Iterator[Statement]:
         """Yield the statements of a packet."""
         if packet.source is None or packet.target is None:
             return

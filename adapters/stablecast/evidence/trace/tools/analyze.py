@@ -13,7 +13,7 @@ import attrs
 
 from stablecast.core.machine.units import MICROSECOND, SECOND
 from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.tools.records import TraceRecord, read
+from stablecast.evidence.trace.tools.records import TraceRecord, read_records
 from stablecast.text import plural
 
 STABLE: Final = 1
@@ -91,7 +91,7 @@ class Analysis:
     latencies: dict[str, Latency] = attrs.field(factory=dict)
     tickets: dict[int, tuple[int, int]] = attrs.field(factory=dict)
 
-    def take(self, record: TraceRecord) -> None:
+    def count_record(self, record: TraceRecord) -> None:
         """Count a record with its effects."""
         if not self.records:
             self.began = record.time
@@ -165,12 +165,12 @@ class Analysis:
 
 def analyze(paths: Iterable[Path]) -> Iterator[Analysis]:
     """Yield the analysis of each trace. Raise TraceError."""
-    for records in read(paths):
+    for records in read_records(paths):
         analysis = None
         for record in records:
             if analysis is None:
                 analysis = Analysis(record.role, record.endpoint)
-            analysis.take(record)
+            analysis.count_record(record)
         if analysis is not None:
             yield analysis
 

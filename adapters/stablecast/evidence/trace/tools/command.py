@@ -7,7 +7,7 @@ from pathlib import Path
 from stablecast.evidence.trace.tools import prune as pruning
 from stablecast.evidence.trace.tools.analyze import analyze
 from stablecast.evidence.trace.tools.diff import diff
-from stablecast.evidence.trace.tools.records import RecordFilter, TraceRecord, read, sentence
+from stablecast.evidence.trace.tools.records import RecordFilter, TraceRecord, read_records, sentence
 from stablecast.evidence.trace.tools.travel_prompt import TravelSession, story
 from stablecast.text import plural
 
@@ -20,7 +20,7 @@ PROMPT = "> "
 
 def run_dump(paths: list[Path], wanted: RecordFilter, as_json: bool, say: Say) -> int:
     """Print records. Return 0. Raise TraceError."""
-    for records in read(paths):
+    for records in read_records(paths):
         for record in records:
             if record in wanted:
                 _print(record, as_json, say)

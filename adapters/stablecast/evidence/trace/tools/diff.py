@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from stablecast.evidence.trace.tools.records import TraceRecord, read
+from stablecast.evidence.trace.tools.records import TraceRecord, read_records
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ def diff(left: Path, right: Path, *, times: bool = False) -> list[TraceDifferenc
 def _by_role(path: Path) -> dict[str, list[list[TraceRecord]]]:
     """Return the traces below a path by role, in the order of their names."""
     traces: dict[str, list[list[TraceRecord]]] = defaultdict(list)
-    for records in read([path]):
+    for records in read_records([path]):
         trace = list(records)
         if trace:
             traces[trace[0].role].append(trace)

@@ -102,7 +102,7 @@ def names(value: Any, number: int) -> bool:
     return value.get("number") == number or any(names(inner, number) for inner in value.values())
 
 
-def read(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
+def read_records(paths: Iterable[Path]) -> Iterator[Iterator[TraceRecord]]:
     """Yield the records of each trace, a trace at a time. Raise TraceError."""
     for parts in traces_of(find(paths)):
         yield (

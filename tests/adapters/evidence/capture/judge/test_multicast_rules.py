@@ -192,7 +192,7 @@ def test_a_number_that_was_ignored_at_once_is_not_awaited(tmp_path: Path) -> Non
 def test_remembered_datagrams_are_bounded() -> None:
     one = DatagramSession("a", CaptureFindings())
     for sqn in range(MAX_NUMBERS + 10):
-        one.take(At(1, sqn, (NAKS, ASKER)), data(sqn))
+        one.judge_datagram(At(1, sqn, (NAKS, ASKER)), data(sqn))
     assert len(one.shots) == MAX_NUMBERS
-    one.take(At(1, 1 << 40, (NAKS, ASKER)), data(3, again=True))
+    one.judge_datagram(At(1, 1 << 40, (NAKS, ASKER)), data(3, again=True))
     assert len(one.shots) == MAX_NUMBERS
