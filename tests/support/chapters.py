@@ -51,7 +51,7 @@ from stablecast.transports.reliable.source_session import SESSION, SessionState
 from stablecast.transports.resolution.srs.client import CLIENT, ClientState
 from stablecast.transports.resolution.srs.service_link import LINK, LinkState
 from stablecast.transports.resolution.udp.phases import PHASES, Phase
-from tests.adapters.evidence.trace.lies import LIES
+from tests.adapters.evidence.trace.planted_faults import LIES
 
 CHARTS: Mapping[str, tuple[Any, Any]] = {
     "registration": (REGISTRATION, RegistrationState.IDLE),

@@ -17,7 +17,7 @@ from stablecast.transports.codec import lbttcp
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.lbmc import Message, MessageKind
-from tests.adapters.evidence.capture.judge.talk import LIFE, SESSION, TOPIC, World, settled
+from tests.adapters.evidence.capture.judge.wire_session import LIFE, SESSION, TOPIC, World, settled
 
 PLAIN = lbttcp.build(TOPIC, 0xFFFF_FFF0, [b"x" * 20] * 40)
 MIXED = lbttcp.build(TOPIC, 5, [b"x" * size for size in range(9)])

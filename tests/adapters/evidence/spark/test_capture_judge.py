@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from stablecast.evidence.capture.judge import judged
 from stablecast.evidence.spark import judge_on
-from tests.adapters.evidence.capture.judge.talk import World, settled
+from tests.adapters.evidence.capture.judge.wire_session import World, settled
 from tests.support.program import outcome
 
 

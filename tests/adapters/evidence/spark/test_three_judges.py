@@ -1,5 +1,5 @@
 """The simulator's checkers, the judge in process and Spark agree: on clean worlds, on worlds in which one endpoint lies
-(`tests.adapters.evidence.trace.lies`), and on worlds of a faulty core.
+(`tests.adapters.evidence.trace.planted_faults`), and on worlds of a faulty core.
 
 The checkers see the disks, the judges have the traces and the core without the fault.
 """
@@ -16,8 +16,8 @@ from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.lab.sim.runner import run as run_world
 from stablecast.lab.sim.schedule import Act, Fault, Schedule, draw
 from tests.adapters.evidence.spark.test_verification_job import seen
-from tests.adapters.evidence.trace.lies import LIES
-from tests.adapters.evidence.trace.lying import tell
+from tests.adapters.evidence.trace.fault_injection import tell
+from tests.adapters.evidence.trace.planted_faults import LIES
 from tests.mutants.mutant import FOUND, Mutant, Worlds, run
 from tests.mutants.table import MUTANTS
 

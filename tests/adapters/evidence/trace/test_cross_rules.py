@@ -12,7 +12,7 @@ from stablecast.evidence.trace.cross_rules import LOSSES, CrossFinding, Told, Wi
 from stablecast.evidence.trace.facts import Fact
 from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.trace_judge import verify_paths
-from tests.adapters.evidence.trace.crossfaults import CROSS_FAULTS, Found, World, put_world_together, take_world_apart
+from tests.adapters.evidence.trace.cross_faults import CROSS_FAULTS, Found, World, put_world_together, take_world_apart
 
 
 def test_a_world_bears_itself_out_as_far_as_it_is_known(traces: Path) -> None:

@@ -48,7 +48,7 @@ from stablecast.core.store.retention_terms import Terms
 from stablecast.core.store.sync_tickets import Waiting
 from stablecast.evidence.trace import endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 from tests.core.drivers import StoreDriver
 from tests.core.samples import register
 

@@ -10,7 +10,7 @@ from stablecast.core.protocol.inputs import Sent, Tick
 from stablecast.core.protocol.settings import FlightBehavior
 from stablecast.core.source import SourceEndpoint
 from stablecast.evidence.trace.flight_rule import FlightKept
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 from tests.adapters.evidence.trace.test_endpoint_rules import source
 
 TOO_MANY = "11 messages are in flight, the flight size is 10"

@@ -31,7 +31,7 @@ from stablecast.evidence.trace.progress_rule import GoesOn
 from stablecast.evidence.trace.quorums import Acknowledged
 from stablecast.evidence.trace.trace_judge import verify_paths
 from stablecast.runtime.reliable_stream import ReliableStream
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 from tests.adapters.evidence.trace.test_endpoint_rules import LIFE, source
 from tests.support.network import Network, network, until
 

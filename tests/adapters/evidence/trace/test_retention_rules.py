@@ -17,7 +17,7 @@ from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
 from stablecast.evidence.trace import endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint
-from tests.adapters.evidence.trace.asking import ask
+from tests.adapters.evidence.trace.rule_probe import ask
 
 LIFE = 7
 BEGUN = Notify(RegistrationComplete(0, RegistrationFlag.NONE))

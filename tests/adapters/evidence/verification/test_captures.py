@@ -8,7 +8,7 @@ import pytest
 
 from stablecast.evidence.capture.judge import judge
 from stablecast.evidence.rules.judges import CAPTURES
-from tests.adapters.evidence.capture.judge.talk import STORES, World, settled
+from tests.adapters.evidence.capture.judge.wire_session import STORES, World, settled
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 from tests.support import captures
 from tests.support.program import outcome

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.evidence.trace.tools.analyze import percentiles
+from stablecast.evidence.trace.tools.analysis import percentiles
 from stablecast.evidence.whatif import command
 from stablecast.evidence.whatif.recording import WhatIfError
 from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stablecast.evidence.trace.tools import prune as pruning
-from stablecast.evidence.trace.tools.analyze import analyze
+from stablecast.evidence.trace.tools.analysis import analyze
 from stablecast.evidence.trace.tools.diff import diff
 from stablecast.evidence.trace.tools.records import RecordFilter, TraceRecord, read_records, sentence
 from stablecast.evidence.trace.tools.travel_prompt import TravelSession, story

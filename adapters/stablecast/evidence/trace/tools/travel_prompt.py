@@ -11,7 +11,7 @@ from stablecast.core.machine.units import SECOND
 from stablecast.evidence.trace.converter import Json
 from stablecast.evidence.trace.errors import TraceError
 from stablecast.evidence.trace.frames import ROLES
-from stablecast.evidence.trace.tools.chain import why
+from stablecast.evidence.trace.tools.message_history import why
 from stablecast.evidence.trace.tools.records import RecordFilter, kinds, sentence, shown
 from stablecast.evidence.trace.tools.travel import Trace, open_all, prepare
 

@@ -10,7 +10,7 @@ from stablecast.core.protocol import messages as core
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports import codec
-from tests.adapters.evidence.capture.judge.talk import (
+from tests.adapters.evidence.capture.judge.wire_session import (
     LIFE,
     READER,
     REQUEST,

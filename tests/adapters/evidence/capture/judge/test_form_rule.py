@@ -7,7 +7,7 @@ import pytest
 
 from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, judge
 from stablecast.transports.wire import lbmc
-from tests.adapters.evidence.capture.judge.talk import STORES, STREAM, TOPIC, Talk, World, settled, stream
+from tests.adapters.evidence.capture.judge.wire_session import STORES, STREAM, TOPIC, Talk, World, settled, stream
 from tests.support import captures
 from tests.support.captures import checked, datagram
 from tests.support.program import outcome

@@ -13,7 +13,7 @@ from stablecast.evidence.capture.judge.statements import At
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbmc, lbtrm
 from stablecast.transports.wire.reliable_packets import Reason
-from tests.adapters.evidence.capture.judge.talk import ASKER, NAKS, SESSION, Talk
+from tests.adapters.evidence.capture.judge.wire_session import ASKER, NAKS, SESSION, Talk
 from tests.transports.reliable import network as played
 
 FINE, CANNOT_TELL, BROKEN = RuleStanding

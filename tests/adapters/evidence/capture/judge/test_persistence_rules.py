@@ -14,7 +14,7 @@ from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, jud
 from stablecast.evidence.capture.judge.persistence_rules import forget_oldest
 from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
-from tests.adapters.evidence.capture.judge.talk import (
+from tests.adapters.evidence.capture.judge.wire_session import (
     LIFE,
     READER,
     REQUEST,

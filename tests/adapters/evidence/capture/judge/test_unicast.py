@@ -8,7 +8,7 @@ from stablecast.evidence.capture.judge import CaptureFindings, RuleStanding, jud
 from stablecast.transports.reliable.settings import SourceSettings
 from stablecast.transports.wire import lbtru
 from stablecast.transports.wire.reliable_packets import Reason
-from tests.adapters.evidence.capture.judge.talk import SESSION, Talk
+from tests.adapters.evidence.capture.judge.wire_session import SESSION, Talk
 from tests.support.captures import datagram
 from tests.transports.reliable import network as played
 

@@ -12,7 +12,7 @@ import pytest
 from stablecast.evidence.capture.errors import CaptureError
 from stablecast.evidence.capture.judge import RuleStanding, judge
 from stablecast.evidence.capture.link import ETHERNET, IPV4, LINUX_COOKED, LINUX_COOKED_2, LOOP, NULL, RAW_IP
-from tests.adapters.evidence.capture.judge.talk import World, settled
+from tests.adapters.evidence.capture.judge.wire_session import World, settled
 from tests.support.captures import datagram, segment
 
 FRAMES = [(at * 1_000_000, packet) for at, packet in settled(World()).talk.packets]

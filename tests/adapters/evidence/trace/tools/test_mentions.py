@@ -11,8 +11,8 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.messages import Role
 from stablecast.evidence.trace.frames import Foot, Head, TraceFrame
 from stablecast.evidence.trace.tools import mentions
-from stablecast.evidence.trace.tools.chain import why
 from stablecast.evidence.trace.tools.mentions import Mentions
+from stablecast.evidence.trace.tools.message_history import why
 
 NUMBERS = st.one_of(
     st.integers(0, 200),

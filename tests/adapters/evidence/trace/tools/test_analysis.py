@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stablecast.evidence.trace.tools import analyze as module
-from stablecast.evidence.trace.tools.analyze import Latency, analyze, percentiles
+from stablecast.evidence.trace.tools import analysis as module
+from stablecast.evidence.trace.tools.analysis import Latency, analyze, percentiles
 
 
 def test_a_run_is_counted(traces: Path) -> None:

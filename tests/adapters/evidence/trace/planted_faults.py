@@ -1,4 +1,4 @@
-"""The faults that are planted (`lying`): who does what, and what the three judges call it."""
+"""The planted faults (`fault_injection`): the endpoint, its fault, and the rules that the judges report."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,7 +15,7 @@ from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, Setup
-from tests.adapters.evidence.trace.lying import Lie, after, at, busy, extended, hearing, shift
+from tests.adapters.evidence.trace.fault_injection import Lie, after, at, busy, extended, hearing, shift
 
 STABLE: Final = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 AWAY: Final = Fault(1500, Act.CRASH, SOURCE, "", 60, True)

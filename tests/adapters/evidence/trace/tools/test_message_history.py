@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stablecast.evidence.trace.tools.chain import STEPS, why
+from stablecast.evidence.trace.tools.message_history import STEPS, why
 from tests.adapters.evidence.trace.traced import FIRST_LIFE
 
 
