@@ -135,7 +135,7 @@ def test_a_block_is_rendered_and_the_rest_left_alone() -> None:
         "before\n<!-- bounds: store.deadline_queue -->\n\n"
         "| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
-    assert set(RENDERERS) == {"chart", "bounds", "options", "planted"}
+    assert set(RENDERERS) == {"chart", "bounds", "options", "planted", "rules", "catalogue", "properties"}
 
 
 def test_a_different_table_is_detected() -> None:
