@@ -134,9 +134,10 @@ def _rules(names: list[str]) -> str:
 def _catalogue(_: list[str]) -> str:
     lines = []
     for rule in RULES.values():
-        judges = "; ".join(f"{judge.name} ({judge.checks[rule.id]})" for judge in judges_of(rule.id))
         lines += [f"### {rule.title}", "", rule.statement, "", f"* Evidence needed: {rule.needs}"]
-        lines += [f"* Broken by: {rule.breaks}", f"* When it is broken: {rule.remedy}", f"* Judged by: {judges}", ""]
+        lines += [f"* Broken by: {rule.breaks}", f"* When it is broken: {rule.remedy}", "* Judged by:"]
+        lines += [f"    * {judge.name}: {judge.checks[rule.id]}" for judge in judges_of(rule.id)]
+        lines.append("")
     return "\n".join(lines)
 
 
