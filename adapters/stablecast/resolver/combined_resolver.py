@@ -118,7 +118,7 @@ class Combined(Resolution):
         return Wait(topic, waited / SECOND, self.why(topic))
 
     def _wake(self) -> None:
-        waits = [self._wait(topic, waited) for topic, waited in self._waiting.take(time.monotonic_ns()).items()]
+        waits = [self._wait(topic, waited) for topic, waited in self._waiting.due_reports(time.monotonic_ns()).items()]
         self._alarm.set(self._waiting.next())
         if waits:
             self._on_wait(waits)

@@ -36,7 +36,7 @@ class Where:
     @classmethod
     def parse(cls, text: str) -> "Where":
         """Parse a source string and ignore a topic index at its end. Raises AddressError."""
-        match places.read(text):
+        match places.from_source_string(text):
             case LbtrmTransport(host, group, session_id, port, nak_port):
                 return cls(host, nak_port, session_id, join(group, port))
             case LbtruTransport(host, int(session_id), port):
