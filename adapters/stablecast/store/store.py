@@ -126,7 +126,7 @@ class Store:
             RecordError: A state record of the journal is not one of ours.
             PortError: The port is in use.
             TraceError: No trace can be written.
-            ResolverError: The relays cannot be reached from this host's address.
+            PortError: The relays cannot be reached from this host's address.
         """
         self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
         self.started_at = time.monotonic_ns()
