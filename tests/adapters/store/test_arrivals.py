@@ -54,7 +54,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(arrivals, "Joiner", Joiner)
+    monkeypatch.setattr(arrivals, "StreamJoiner", Joiner)
     return Bench()
 
 
