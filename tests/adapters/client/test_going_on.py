@@ -134,7 +134,7 @@ def test_handed_over_at_once_or_fed(steps: list[tuple[str, int, int, bytes]]) ->
     asyncio.run(both(steps))
 
 
-async def test_what_goes_on_is_no_input_but_where_it_is_recorded(tmp_path: Path) -> None:
+async def test_a_continuing_run_is_an_input_only_where_it_is_recorded(tmp_path: Path) -> None:
     """Who records sees every run; else the machine is fed the first, for a stream may begin anywhere."""
     for trace, fed in ((None, 1), (tmp_path, 3)):
         side = Side()

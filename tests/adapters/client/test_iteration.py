@@ -59,7 +59,7 @@ async def test_it_makes_none_while_there_is_time(monkeypatch: pytest.MonkeyPatch
     assert await turns_of(reading, 100) == 1
 
 
-async def test_who_kept_the_loop_for_long_is_acknowledged_before_the_next_message() -> None:
+async def test_an_application_that_kept_the_loop_is_acknowledged_before_the_next_message() -> None:
     told = Told()
     _, reading = reader_of(batch_of(3, told=told), patience=-1.0)
     for _ in range(3):

@@ -15,7 +15,7 @@ from tests.support.network import Events, Network, drop, until
 from tests.support.traffic import send, source_of, take
 
 
-async def test_what_is_in_hand_comes_again_what_came_before_does_not(net: Network) -> None:
+async def test_the_message_in_hand_comes_again_and_earlier_ones_do_not(net: Network) -> None:
     _, source = await source_of(net, "a")
     await send(source, 10)
     context = await net.context(session_id=1)
