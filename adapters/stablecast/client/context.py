@@ -31,7 +31,7 @@ from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, ports
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.stream import Item
@@ -110,12 +110,12 @@ class Context:
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> "Context":
-        """Open the request port and start resolution. Raises PortError, ResolverError, MisuseError if open already."""
+        """Open the request port and start resolution. Raises PortError, InterfaceError, MisuseError if open already."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
         listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
-        self.pool = Pool(
+        self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         async with AsyncExitStack() as stack:
@@ -347,7 +347,7 @@ class Context:
             receiver.found(record.address, record.session_id, record.request_address)
 
     def _on_left(self, peer: Peer) -> None:
-        """Tell sources that the receivers behind a connection are gone (P-338)."""
+        """Notify sources that the receivers behind a connection are gone (P-338)."""
         for context in peer.contexts:
             for source in list(self._sources.values()):
                 source.receive(Departed(context))

@@ -38,12 +38,12 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
@@ -88,7 +88,7 @@ class ReceiverContext(Protocol):
     """The services of a context that a receiver uses."""
 
     request_address: str
-    pool: Pool
+    pool: ConnectionPool
     trace: Path | None
     oddities: Counter[str]
     transports: Transports
@@ -171,7 +171,7 @@ class Receiver:
         self.transport = TransportConfig()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
-        self._joiners: dict[str, Joiner | ReliableJoiner] = {}
+        self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
         self._early = EarlyRuns()
         self._sessions: dict[int, ClientSession] = {}
         self._finished: list[ClientSession] = []
@@ -481,7 +481,7 @@ class Receiver:
             session.on_recovered(messages)
 
     def on_broken(self, event: Reset | Gone) -> None:
-        """Tell all sessions that a store's connection broke."""
+        """Notify all sessions that a store's connection broke."""
         for session in (*self._sessions.values(), *self._finished):
             session.receive(event)
 

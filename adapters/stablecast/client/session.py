@@ -20,7 +20,7 @@ from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe
@@ -68,7 +68,7 @@ class ClientSession:
     """
 
     def __init__(
-        self, receiver: SessionOwner, config: ReceiverConfig, pool: Pool, trace: Path | None, transport: str
+        self, receiver: SessionOwner, config: ReceiverConfig, pool: ConnectionPool, trace: Path | None, transport: str
     ) -> None:
         """Make a session that has not started. Raises TraceError."""
         self.config = config
@@ -372,7 +372,7 @@ class ClientSession:
         """Deliver the messages that a run of pieces completes."""
         self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_where_stores_said
-        wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
+        wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._drop_useless()
         if not self._plain:
             wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]

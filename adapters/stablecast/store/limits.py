@@ -5,7 +5,7 @@ A registered client may always register again. A limit refuses new clients only.
 
 import attrs
 
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.messages import Refusal, Refused, Register, Role
 from stablecast.core.store import StoreEndpoint
 from stablecast.runtime.source_strings import is_source_string
@@ -22,7 +22,7 @@ class OverLimit:
 
 
 def refusal(
-    request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool
+    request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool
 ) -> OverLimit | None:
     """Return the refusal of a registration beyond a limit, None if it is within the limits."""
     why = _why(request, machine, limits, disk_bytes, draining)
@@ -39,7 +39,7 @@ def refusal(
     return OverLimit(why, answer)
 
 
-def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool) -> str:
+def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool) -> str:
     if machine.knows(request):
         return ""
     if draining:

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 MAX_PID_BYTES = 32
 """Bytes read from a pidfile at most."""
@@ -18,7 +19,7 @@ RESERVED_DESCRIPTORS = 128
 
 
 class ProcessError(StablecastError):
-    """The process cannot do what the configuration asks for. The text says what to change."""
+    """The process cannot do what the configuration asks for. The text names the option to change."""
 
 
 @attrs.frozen
@@ -90,7 +91,7 @@ def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
             os.setuid(uid)
     except OSError as error:
         raise ProcessError(
-            f"cannot become user {uid} and group {gid}: {error.strerror}; correct uid and gid"
+            f"cannot become user {uid} and group {gid}: {refusal(error)}; correct uid and gid"
         ) from error
     for place in (Path(os.__file__), Path(__file__)):
         if not os.access(place, os.R_OK):

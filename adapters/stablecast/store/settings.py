@@ -8,7 +8,7 @@ import attrs
 
 from stablecast.config.disk_options import DiskConfig
 from stablecast.config.option_kinds import Value
-from stablecast.config.plan import Limits, Plan, StorePlan
+from stablecast.config.plan import Plan, StoreLimits, StorePlan
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.protocol.settings import RepositoryConfig, RepositoryType, StoreConfig
 from stablecast.runtime import address
@@ -70,7 +70,7 @@ class StoreSettings:
     context_name: str = ""
     state_directory: Path | None = None
     reads: int = 10_000
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
     log: Write = unheard
     proxy_options: Callable[[str], Mapping[str, Value]] = no_options
     transports: TransportConfig = TransportConfig()

@@ -45,6 +45,7 @@ from stablecast.store.journal.segments import (
     segment_path,
 )
 from stablecast.store.journal.writer import JournalWriter, Syncs
+from stablecast.text import refusal
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
@@ -150,7 +151,7 @@ class Journal:
             lock = DirectoryLock(directory)
         except OSError as error:
             raise JournalError(
-                f"cannot write to the journal directory {directory}: {error.strerror}; give this user access to it"
+                f"cannot write to the journal directory {directory}: {refusal(error)}; give this user access to it"
             ) from error
         try:
             return cls(directory, lock, recover(directory, disk), disk)
@@ -446,7 +447,7 @@ class Journal:
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return
         self._life = _Life.FAILED
-        why = (error.strerror if isinstance(error, OSError) else None) or error
+        why = refusal(error)
         self._failure = JournalError(
             f"the journal in {self._directory} cannot be written: {why}; make room or replace the disk, then restart"
         )
