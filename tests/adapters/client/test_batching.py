@@ -158,7 +158,7 @@ async def test_a_batch_of_the_applications_leaves_when_it_ends(net: Network) -> 
 
 
 async def test_a_batch_that_fails_leaves_all_the_same(net: Network) -> None:
-    """What was sent has numbers: it cannot be taken back."""
+    """Sent messages have numbers and cannot be withdrawn."""
     source, left = await watched(net)
     with pytest.raises(TypeError), source.batch():  # noqa: PT012  # the first succeeds
         source.try_send(MESSAGE)

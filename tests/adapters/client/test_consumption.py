@@ -1,4 +1,4 @@
-"""What the application consumed in one run, as its sessions report it."""
+"""The messages that the application consumed in one run, as its sessions report them."""
 
 import pytest
 

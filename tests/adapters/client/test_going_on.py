@@ -41,7 +41,7 @@ STEP = st.one_of(
 
 @attrs.define
 class Side:
-    """What stands around a session: an application that acknowledges or closes, and a pool that notes what is said."""
+    """The owner of a session: an application that acknowledges or closes, and a pool that records the messages."""
 
     told: list[object] = attrs.field(factory=list)
     session: ClientSession = attrs.field(init=False)
@@ -135,7 +135,7 @@ def test_handed_over_at_once_or_fed(steps: list[tuple[str, int, int, bytes]]) ->
 
 
 async def test_a_continuing_run_is_an_input_only_where_it_is_recorded(tmp_path: Path) -> None:
-    """Who records sees every run; else the machine is fed the first, for a stream may begin anywhere."""
+    """A recorder sees every run. Without one the machine is fed the first, because a stream may begin anywhere."""
     for trace, fed in ((None, 1), (tmp_path, 3)):
         side = Side()
         session = session_of(side, trace)

@@ -132,7 +132,7 @@ def test_clearing_drops_what_was_not_handed_over() -> None:
 
 
 def everything(inbox: Inbox[Batch]) -> list[tuple[int, int]]:
-    """What is not consumed."""
+    """The messages that are not consumed."""
     return [(first, stop) for _, first, stop in inbox.unconsumed()]
 
 

@@ -1,4 +1,4 @@
-"""Who may read a receiver, and what the event loop gets between two messages."""
+"""The right to read a receiver, and the turns of the event loop between two messages."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ def reader_of(*batches: Batch, patience: float = 3600.0) -> tuple[InboxReader, M
 
 
 async def turns_of(numbers: AsyncIterator[Any], count: int) -> int:
-    """How many turns the event loop makes while so many are read without a wait."""
+    """The turns that the event loop makes while `count` messages are read without a wait."""
     handles: list[asyncio.Handle] = []
     loop = asyncio.get_running_loop()
 

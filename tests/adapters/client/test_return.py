@@ -94,7 +94,7 @@ async def test_a_source_crashes_and_returns_at_another_port(net: Network) -> Non
 async def test_a_new_life_waits_until_the_old_one_s_messages_are_consumed(
     net: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is in hand when the source restarts is delivered once."""
+    """A message in hand when the source restarts is delivered once."""
     monkeypatch.setattr(module, "DRAIN_SECONDS", 3600.0)
     context, source = await source_of(net, "a")
     receiver = (await net.context(session_id=1)).receiver("orders")

@@ -1,4 +1,4 @@
-"""Who waits for which message to be stable."""
+"""Callers that wait for a message to be stable."""
 
 import asyncio
 

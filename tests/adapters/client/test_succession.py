@@ -41,7 +41,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @attrs.define
 class Log:
-    """What an application was handed, as number and life."""
+    """Messages that an application was handed, as number and life."""
 
     got: list[tuple[int, int]] = attrs.field(factory=list)
 

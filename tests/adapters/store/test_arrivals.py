@@ -1,4 +1,4 @@
-"""What arrives at a store: fed, counted, paused, and nothing twice."""
+"""Arrivals at a store are fed once, counted and paused."""
 
 from collections import Counter
 from collections.abc import Callable

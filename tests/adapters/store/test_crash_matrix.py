@@ -34,7 +34,7 @@ CELLS = [(kind, step) for kind in KINDS for step in STEPS]
 
 @attrs.define
 class Seen:
-    """What clients were told: stable up to there, and how much the reader acknowledged."""
+    """The reports to clients: the stable number, and the reader's acknowledged one."""
 
     stable: int = -1
     sent: int = 0

@@ -1,4 +1,4 @@
-"""What a store keeps in memory, writes, and lets go of."""
+"""The messages that a store keeps in memory, writes, and forgets."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a daemon does to its process: pidfile, another user, no terminal."""
+"""The process of a daemon: pidfile, another user, no terminal."""
 
 import errno
 import os
@@ -145,7 +145,7 @@ print("nobody reads this")
 
 
 def detached(told: Path, how: str) -> "subprocess.CompletedProcess[str]":
-    """What the process says and how it ends that detaches a daemon."""
+    """The output and exit status of the process that detaches a daemon."""
     command = [sys.executable, "-c", DETACHED, str(told), how]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 

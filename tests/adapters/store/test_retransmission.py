@@ -57,7 +57,7 @@ class Bench:
         done([self.owner.journal._reader.block(record) for record in records])
 
     def payloads(self) -> list[bytes]:
-        """What was sent, in order."""
+        """The sent messages, in order."""
         items = [item for stored in self.sent for item in StreamDecoder().feed(stored)]
         return [codec.decode_recovered(item).payload for item in items if not isinstance(item, Run)]
 
@@ -114,7 +114,7 @@ async def test_messages_in_memory_are_sent_at_once_and_do_not_wait_for_the_disk(
 
 
 async def test_an_answer_has_so_many_bytes_at_most_or_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What may wait for a peer that does not read is bounded: it asks again for the rest."""
+    """The queue for a peer that does not read is bounded. The peer asks again for the rest."""
     bench = Bench(tmp_path, (100, 1 << 20))
     await bench.write(4)
     monkeypatch.setattr(retransmission, "MAX_ANSWER_BYTES", 100)

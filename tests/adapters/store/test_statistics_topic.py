@@ -1,4 +1,4 @@
-"""What is published, and how often."""
+"""The published statistics and their intervals."""
 
 from collections.abc import Mapping
 from pathlib import Path

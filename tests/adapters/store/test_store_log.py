@@ -1,4 +1,4 @@
-"""What a store says in its log."""
+"""The log of a store."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""How a disk is used: sizes of writes, room that is reserved, files that are none of ours, blocks verified when."""
+"""The use of a disk: sizes of writes, reserved room, foreign files, and the time at which blocks are verified."""
 
 import asyncio
 import errno

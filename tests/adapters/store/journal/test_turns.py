@@ -1,4 +1,4 @@
-"""Who flushes: the loop's thread where flushes are short and little is to be written, else the writer's."""
+"""The loop's thread flushes few bytes where flushes are short; else the writer's thread does."""
 
 import os
 import queue
