@@ -1,4 +1,4 @@
-"""What those get who ask a source for messages that it has sent before."""
+"""Retransmission: the answers of a source to requests for messages that it has sent before."""
 
 import pytest
 
