@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.serial import wire
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
@@ -32,7 +32,7 @@ class Settings:
     name: str
     directory: str
     state_directory: str | None = None
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
 
 
 class Staged:
