@@ -373,7 +373,7 @@ class Session:
     def _assemble(self, run: Run, effect: fx.Deliver, sender: int) -> None:
         """Deliver what a run completes."""
         self._pieces.floor = self._machine.start_number
-        self._pieces.owed = self._machine.begins_where_stores_said
+        self._pieces.owed = self._machine.begins_at_proposal
         wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()
         if not self._plain:

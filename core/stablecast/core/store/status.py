@@ -184,7 +184,7 @@ class StoreStatus:
 
     @property
     def waiting(self) -> tuple[PendingSync, ...]:
-        """What waits for the disk, oldest first."""
+        """The answers and confirmations that wait for the disk, oldest first."""
         return tuple(self._registry.tickets.waiting)
 
     @property
@@ -194,7 +194,7 @@ class StoreStatus:
 
     @property
     def repository_due(self) -> int | None:
-        """When a repository needs attention (ns)."""
+        """The time at which a repository needs attention (ns), or None."""
         return self._registry.agenda.next()
 
     @property
