@@ -170,7 +170,7 @@ MUTANTS: dict[str, tuple[str, Patch]] = {
         "graph_small",
         changed(Acknowledger, "acknowledge", lambda self, counting, *words: REAL_ACKNOWLEDGE(self, counting[:1], *words)),
     ),
-    "no store is told": ("graph_small", changed(Acknowledger, "tell_store", lambda self, *words: None)),
+    "no store is told": ("graph_small", changed(Acknowledger, "acknowledge_to_store", lambda self, *words: None)),
     "batches do not wait": ("graph_ordered", changed(Acknowledger, "plan", lambda self, now: True)),
     "nothing is acknowledged by itself": ("graph_small", changed(Acknowledger, "plan", lambda self, now: False)),
     "who ends says nothing": ("graph_maximum", changed(ReceiverSession, "_acknowledge", lambda self, now: None)),
