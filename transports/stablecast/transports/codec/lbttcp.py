@@ -182,7 +182,7 @@ class StreamDecoder:
 def _split(
     data: bytes, other: Callable[[bytes, int], tuple[Run | Message | None, int]]
 ) -> tuple[list[Run | Message], int]:
-    """Return the whole messages of `data`, and the start of the incomplete one; `other` decodes unplain messages."""
+    """Return the whole messages of `data`, and the start of the incomplete one; `other` decodes the rest."""
     found: list[Run | Message] = []
     position, size = 0, len(data)
     while size - position >= PREFIX.size:

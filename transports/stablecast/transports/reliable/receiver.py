@@ -133,10 +133,6 @@ class ReceiverMachine(ABC):
         effects, self.session.out = self.session.out, []
         return effects
 
-    def abstract(self) -> tuple[str, int | None, tuple[int, ...]]:
-        """Return state, newest known number, and missing numbers."""
-        return (self.state.name, self.session.gaps.high, tuple(self.session.gaps.missing))
-
     def send(self, *datagrams: bytes) -> None:
         """Send datagrams to the source."""
         self.session.out.append(SendDatagrams(0, self.source, datagrams))
