@@ -30,15 +30,12 @@ class Phase(IntEnum):
 class Plain(ReceiverMachine):
     """The simplest protocol: `D5` is the datagram 5, `S7` states that 7 is the newest, `N5` refuses 5."""
 
+    FINAL = Phase.GONE
     settings: ReceiverSettings = SETTINGS
     state: Phase = Phase.HERE
     due: int | None = None
     woken: list[int] = attrs.field(factory=list)
     signs: list[int] = attrs.field(factory=list)
-
-    @property
-    def over(self) -> bool:
-        return self.state is Phase.GONE
 
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
         if octets in ASIDES:

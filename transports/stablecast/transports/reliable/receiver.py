@@ -7,7 +7,7 @@ datagrams, encodes NAKs, and begins and ends a session in its own way, which is 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 import attrs
 
@@ -40,6 +40,8 @@ class ReceiverMachine(ABC):
         heard_at: Arrival of the last datagram of the source (ns).
     """
 
+    FINAL: ClassVar[IntEnum]
+    """The last state of the chart."""
     source: str
     session_id: int
     seed: int
@@ -54,11 +56,6 @@ class ReceiverMachine(ABC):
         self.session = SessionReception.of(self.settings, self.seed)
 
     # The part of each transport.
-
-    @property
-    @abstractmethod
-    def over(self) -> bool:
-        """Return whether the session has ended."""
 
     @abstractmethod
     def parse(self, octets: bytes) -> SourcePacket | OtherDatagram:
@@ -96,6 +93,11 @@ class ReceiverMachine(ABC):
         """Return when `on_time` is due, in nanoseconds."""
 
     # The common part.
+
+    @property
+    def over(self) -> bool:
+        """True if the session has ended."""
+        return self.state is self.FINAL
 
     @property
     def statistics(self) -> ReceiverStatistics:
