@@ -124,7 +124,7 @@ RESOLUTION: Final = (
     ),
     fault(
         "what-is-put-forward-stays-where-it-was",
-        "srs/deadlines",
+        "deadlines",
         "if present is None or due < present:",
         "if present is None:",
         Graph("SrsLifetime/graph_silence"),
