@@ -15,7 +15,7 @@ from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import Point, points_of, render
 from stablecast.evidence.trace.reports import FileReport, VerificationSummary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
-from stablecast.text import plural
+from stablecast.text import plural, refusal
 from stablecast.text.console import spinning
 
 CLEAN: Final = 0
@@ -72,7 +72,7 @@ def publish(paper: Paper, wanted: VerificationRequest) -> int:
         return UNREADABLE
     except OSError as error:
         what = error.filename or wanted.report or wanted.parquet
-        typer.echo(f"stablecast: {what} cannot be written: {error.strerror}; name another place", err=True)
+        typer.echo(f"stablecast: {what} cannot be written: {refusal(error)}; name another place", err=True)
         return UNREADABLE
     return CLEAN
 
