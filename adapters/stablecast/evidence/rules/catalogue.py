@@ -81,7 +81,7 @@ _RULES: Final = (
         "A store that receivers pace lets go of a message only when every registered receiver that blocks has "
         "consumed it.",
         "Clients of a store and their acknowledgements, and what the store reclaims or offers.",
-        "The fastest receiver sets the pace; a receiver that nobody knows yet is not counted.",
+        "The fastest receiver sets the pace; a receiver that is not registered yet is not counted.",
         KEEP_TRACES + " The receivers that are named may miss messages.",
     ),
     _of_model(
@@ -119,7 +119,7 @@ _RULES: Final = (
         "passes "
         "over, and begins behind, only what was consumed before or is reported lost.",
         "Deliveries and losses of a receiver; for the life the trace of the source.",
-        "A session that begins at the newest number; a gap that nobody reports; a restart that forgets what was "
+        "A session that begins at the newest number; a gap that is not reported; a restart that forgets what was "
         "consumed.",
         KEEP_TRACES + " The application may have missed or repeated messages.",
     ),
@@ -207,7 +207,7 @@ _RULES: Final = (
         "After the last fault everything that was sent becomes stable, and every receiver gets it or a report of its "
         "loss.",
         "The run from its last fault until nothing happens any more.",
-        "A request that is not repeated; a registration that nobody renews.",
+        "A request that is not repeated; a registration that is not renewed.",
         "Replay the schedule, or read the lasso of the model: the endpoint that waits last has lost its timer.",
     ),
     InvariantRule(
@@ -280,7 +280,7 @@ _RULES: Final = (
         "source "
         "that is there.",
         "All processes, after the last fault.",
-        "A proxy that goes on when its source is back; an election that nobody wins.",
+        "A proxy that goes on when its source is back; an election without a winner.",
         "Replay the schedule and read the elections of the stores in their traces.",
     ),
     # Resolution.
@@ -363,9 +363,9 @@ _RULES: Final = (
     InvariantRule(
         "X1",
         "NoDefect",
-        "No machine and no driver raises an exception that nobody handles.",
+        "No machine and no driver raises an unhandled exception.",
         "The process itself, or its standard error.",
-        "A state that nobody thought of.",
+        "A state or an input that the code does not expect.",
         "Read the traceback. Report a defect with the schedule, or with the directory of the run.",
     ),
     InvariantRule(

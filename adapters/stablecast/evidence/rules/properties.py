@@ -49,7 +49,7 @@ PROPERTIES: Final = (
     ModelProperty("Recovery.Served", "L1", "A receiver that returns gets everything, or a report of its loss.",
         "retries"),
     ModelProperty("Stability.StableByQuorum", "S1",
-        "Messages that a life was told are stable are on the disks of a quorum.",
+        "Messages that are stable for a life are on the disks of a quorum.",
         "quorums, acknowledgements by content"),
     ModelProperty("Stability.NumbersUnique", "S2",
         "No number was stable for two lives, also where a life that was cut off comes back.",
@@ -59,13 +59,13 @@ PROPERTIES: Final = (
     ModelProperty("Rpp.NoReuse", "S2", "At the receivers' pace no life uses a number again that was stable.",
         "messages that went unwritten are synced before they are acknowledged (formal design, 7.8)"),
     ModelProperty("Stability.NoStableLost", "S3", "Every message that was ever stable is on the disks of a quorum.",
-        "histories, of which the newest can be told: a quorum knows the term of a life before it sends (formal "
+        "histories, of which the newest can be recognized: a quorum knows the term of a life before it sends (formal "
         "design, 7.3), and a newer one before it goes on (7.6)"),
     ModelProperty("Stability.NoDeadServed", "S3",
         "A store that knows where the present life begins serves no dead message in place of a stable one.",
         "histories, in which forgotten lives never count as agreement (formal design, 7.3)"),
     ModelProperty("Stability.SyncedFirst", "P1",
-        "Messages that a store acknowledged are on its disk, of this life, unless the store was told of another life "
+        "Messages that a store acknowledged are on its disk, of this life, unless another life registered there "
         "since.",
         "sync before the acknowledgement"),
     ModelProperty("Rpp.SyncedFirst", "P1",
@@ -83,7 +83,7 @@ PROPERTIES: Final = (
     ModelProperty("Rpp.Progress", "P5", "While receivers consume, everything that is sent is settled in the end.",
         "looked at again whenever something goes"),
     ModelProperty("SrsLifetime.Kept", "N1",
-        "A service that was told everything has what the context has, and nothing else.",
+        "A service that received everything has what the context has, and nothing else.",
         "records are marked with the connection that announced them (formal design, 7.10)"),
     ModelProperty("SrsLifetime.OneConnection", "N2", "A context is registered on one connection.",
         "hellos are numbered (formal design, 7.10)"),
