@@ -243,8 +243,6 @@ ROOMS: Mapping[str, str] = {
 `core`, `transports`, `evidence`, `lab` and `ops` on the right permit all of their rooms.
 """
 KNOWN_CYCLES = [
-    ["client.context", "client.receiver", "client.session"],
-    ["client.sender", "client.sent_message"],
     ["lab.sim.network", "lab.sim.process"],
     ["lab.sim.receiver", "lab.sim.session"],
 ]
