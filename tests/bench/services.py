@@ -139,7 +139,7 @@ async def rounds(size: Size) -> list[Round]:
         command = ("srs", config, "--interface", LOCAL, "--port", str(port), "--json")
         with ExitStack() as first:
             service = first.enter_context(running(*command))
-            service.said()
+            service.json_line()
             idle = processes.peak(service.process.pid)
 
             async def measured(name: str, began: float, cpu: float) -> None:
@@ -158,7 +158,7 @@ async def rounds(size: Size) -> list[Round]:
             service.process.kill()
         began = time.monotonic()
         service = stack.enter_context(running(*command))
-        service.said()
+        service.json_line()
         await measured("all come back to a new service", began, 0)
     return found
 

@@ -1,15 +1,15 @@
-"""What the chapters of `spec/` take from the code: blocks that are rendered, and tables that are compared.
+"""Blocks of the chapters of `spec/` that are rendered from the code, and tables that are compared with it.
 
-A block stands between markers and is made from the code; `STABLECAST_REWRITE=1 pytest tests/test_chapters.py` makes all
-of them anew. Its first line says what is in it:
+A block stands between markers. `STABLECAST_REWRITE=1 pytest tests/test_chapters.py` renders all blocks again. The first
+marker names the contents:
 
     <!-- chart: registration -->                        diagram and table of a chart
-    <!-- bounds: registration requests -->              the named constants of modules of the core, or `transports.` ...
+    <!-- bounds: registration requests -->              the named constants of modules of the core, or `transports.X`
     <!-- options: source ume_flight_size ... -->        some options of a scope, or all, with their defaults
     ...
     <!-- end -->
 
-A table that a person writes is compared where the line before it says with what, by its first two cells:
+A person writes the other tables. A comment on the line before a table makes the tests compare its first two columns:
 
     <!-- members: core.protocol.messages.Refusal -->    name and value of each member of an enum or a mapping
     <!-- fields: core.protocol.events.SourceEvent -->   name and fields of each class of a union
@@ -61,7 +61,7 @@ CHARTS: Mapping[str, tuple[Any, Any]] = {
     "listening": (LISTENING, ListeningState.WAITING),
     "connection": (CONNECTION, ConnectionState.CONNECTING),
 }
-"""Each chart that chapters show, and the state in which it starts."""
+"""Each chart that chapters show, with its initial state."""
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = {
     "source": SOURCE_OPTIONS,
@@ -75,17 +75,17 @@ TABLE = re.compile(r"<!-- (members|fields): ([\w.]+) -->\n\n?((?:\|.*\n)+)")
 
 
 def rendered(chapter: str) -> str:
-    """The chapter with every block as the code has it."""
+    """Return the chapter with every block rendered from the code."""
     return BLOCK.sub(lambda block: f"{block[1]}\n{RENDERERS[block[2]](block[3].split())}\n{block[4]}", chapter)
 
 
 def blocks(chapter: str, kind: str) -> list[str]:
-    """What the blocks of a kind are of."""
+    """Return the names in the markers of all blocks of a kind."""
     return [names for _, found, names, _ in BLOCK.findall(chapter) if found == kind]
 
 
 def tables(chapter: str) -> Iterator[tuple[str, list[tuple[str, str]], list[tuple[str, str]]]]:
-    """Of each compared table: what it is of, its first two cells row by row, and what they should be."""
+    """Yield each compared table: the compared object, the first two cells of each row, and the expected cells."""
     for kind, path, lines in TABLE.findall(chapter):
         rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in lines.splitlines()[2:]]
         yield path, [(name, second) for name, second in rows], list(EXPECTED[kind](_found(path)))
@@ -127,7 +127,7 @@ RENDERERS: Mapping[str, Callable[[list[str]], str]] = {
 
 
 def constants(module: ModuleType) -> Iterator[tuple[str, str, str]]:
-    """Name, value and docstring of each documented number among the constants of a module."""
+    """Yield the name, value and docstring of each documented number among the constants of a module."""
     body = ast.parse(getsource(module)).body
     for statement, after in pairwise(body):
         match statement, after:
