@@ -21,9 +21,6 @@ from stablecast.core.protocol.messages import Deregister, Message, Register, Rol
 from stablecast.core.protocol.repairs import Repair
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.clients import Clients
-from stablecast.core.store.repository import Repository
-from stablecast.core.store.retransmission import Serving
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, ports
 from stablecast.runtime.connection_pool import Pool
@@ -174,7 +171,7 @@ class Store:
         """Counters for people and tests."""
         return {
             "address": self.address,
-            "clients": len(self._machine.clients.records),
+            "clients": len(self._machine.status.clients),
             "oddities": dict(self.oddities),
             "events": dict(self.events),
             "sessions": self.sessions,
@@ -194,21 +191,6 @@ class Store:
     def config(self) -> StoreConfig:
         """What the machine was told."""
         return self._machine.config
-
-    @property
-    def clients(self) -> Clients:
-        """Who is registered."""
-        return self._machine.clients
-
-    @property
-    def repositories(self) -> dict[int, Repository]:
-        """What is kept, by source RegID."""
-        return self._machine.repositories
-
-    @property
-    def serving(self) -> Serving:
-        """The retransmission service."""
-        return self._machine.serving
 
     @property
     def traffic(self) -> dict[int, Traffic]:
@@ -232,10 +214,10 @@ class Store:
 
     def evict(self, reg_id: int) -> bool:
         """Forget a client because an operator asks for it; False: it is not here."""
-        record = self.clients.records.get(reg_id)
-        if record is None:
+        known = self._machine.status.clients.get(reg_id)
+        if known is None:
             return False
-        client = record.client
+        client = known.client
         who = f"{client.role.name.lower()} {reg_id} of topic {client.topic!r}"
         self._teller.say(Severity.WARNING, "evicted", f"{who}: an operator has it forgotten")
         self.tell(
@@ -325,7 +307,7 @@ class Store:
             )
         machine.recover(clients.values(), extents, trails, time.monotonic_ns(), memory=memory)
         born = memory and not journal.whole and self.settings.state_directory is not None
-        return machine.tickets.draw() if born else 0
+        return machine.draw_ticket() if born else 0
 
     # What is to be done.
 

@@ -14,7 +14,7 @@ from stablecast.core.protocol.inputs import Gone, Lost, Reset
 from stablecast.core.protocol.messages import Deregistered, Message, Refused, Registered, Role, SourceInfo
 from stablecast.core.protocol.settings import AckMode, ReceiverConfig
 from stablecast.core.receiver import ReceiverSession
-from stablecast.core.registration.store_registration import Registration
+from stablecast.core.registration.status import RegistrationStatus
 from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.application import Application, payloads_of
 from stablecast.lab.sim.coded_messages import NO_MESSAGE, Item
@@ -119,9 +119,9 @@ class ReceiverProcess(Process):
         """Those whose stream goes on, and those that wait for the application."""
         return [*self.sessions.values(), *self._finished]
 
-    def registrations(self) -> Iterable[Registration]:
+    def registrations(self) -> Iterable[RegistrationStatus]:
         """Those of all sessions."""
-        return [held for session in self.every_session() for held in session.machine.enrollment.registrations.values()]
+        return [held for session in self.every_session() for held in session.machine.status.registrations.values()]
 
     def withdraw(self) -> None:
         """Deregister everywhere; what comes is taken, no source is looked for any more."""

@@ -16,7 +16,7 @@ from stablecast.lab.sim.coded_messages import encode
 from stablecast.lab.sim.process import Driver
 from stablecast.lab.sim.source import HESITATE_NS
 from stablecast.runtime.driven_machine import Driven
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ClientDriver(Driver[ReceiverInput, fx.ReceiverEffect]):
         super()._tick()
 
 
-class Watched(Reassembly):
+class Watched(FragmentReassembly):
     """Puts pieces together as the client does, and tells which of them no message will come of."""
 
     def __init__(self, on_passed: Callable[[list[tuple[int, int]], list[tuple[int, int]]], None]) -> None:
@@ -93,7 +93,7 @@ class Watched(Reassembly):
         self._on_passed = on_passed
 
     def take_passed(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """As `Reassembly` does."""
+        """As `FragmentReassembly` does."""
         self.check_invariants()
         passed, lost = super().take_passed()
         self._on_passed(passed, lost)

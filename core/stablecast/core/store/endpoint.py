@@ -54,6 +54,7 @@ from stablecast.core.store.proxy_elections import Elections
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.status import StoreStatus
 from stablecast.core.store.sync_tickets import Tickets
 
 
@@ -107,6 +108,23 @@ class StoreEndpoint:
         if not memory:
             self.registry.mute(now)
         self._arm(now)
+
+    @property
+    def status(self) -> StoreStatus:
+        """Read-only questions to this store."""
+        return StoreStatus(self.registry, self.serving)
+
+    def knows(self, request: Register) -> bool:
+        """Return whether a client holds the RegID or the session that this registration asks for."""
+        return self.clients.holder(request) is not None
+
+    def draw_ticket(self) -> int:
+        """Return a ticket for a write of the driver's own; feed `Persisted` for it like for any other."""
+        return self.tickets.draw()
+
+    def reset_rates(self, now: int) -> None:
+        """Count retransmissions anew from `now` (ns) on."""
+        self.serving.reset(now)
 
     @property
     def clients(self) -> Clients:

@@ -13,7 +13,7 @@ from stablecast.lab.sim.resolution import Found
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import RECEIVERS, SOURCE, Setup
 from stablecast.transports import codec
-from stablecast.transports.codec.fragments import Reassembly
+from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import Run
 from tests.adapters.lab.sim.setups import KINDS, lively, world
 
@@ -177,5 +177,5 @@ def test_pieces_that_are_given_up_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     report = world("large and streaming")
     assert report.violations == ()
     assert report.counts["pieces given up"] > 0
-    monkeypatch.setattr(Reassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
+    monkeypatch.setattr(FragmentReassembly, "_pass", lambda self, first, stop: self.passed.add(first, stop))
     assert {violation.rule for violation in world("large and streaming").violations} == {"D1"}
