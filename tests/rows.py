@@ -1,9 +1,9 @@
-"""Who shows what: the rows of `spec/rows.md` and the tests that cite them.
+"""Traceability of rules: the rows of `spec/rows.md` and the tests that cite them.
 
-    python -m tests.rows          the rows of the core that no test cites; fails if there are any
-    python -m tests.rows --all    every row with its room and the tests that cite it
+    python -m tests.rows          print the rows of the core that no test cites; fail if there are any
+    python -m tests.rows --all    print every row with its room and the tests that cite it
 
-A test cites a row by its id anywhere in its file, in a range as well: `P-319..P-321`.
+A test cites a row by its id anywhere in its file. It may cite a range: `P-319..P-321`.
 """
 
 import io
@@ -31,7 +31,7 @@ ROOMS = frozenset(
     }
 )
 THESE = frozenset({"tests/rows.py", "tests/test_rows.py"})
-"""What speaks of citations does not cite."""
+"""Files whose ids are examples, and no citations."""
 
 _ROW = re.compile(r"^\| (P-\d{3}|T\d+|U\d+|C-\d{2}) \| .*? \|(?: ([^|]+) \|)?$", re.MULTILINE)
 _CITED = re.compile(r"\bP-(\d{3})(?:\.\.(?:P-)?(\d{3}))?\b")
@@ -39,7 +39,7 @@ _RULE = re.compile(r"\b(?:P-\d{3}|T\d{1,2}|U\d{1,2}|C-\d{2})\b")
 
 
 def rows(chapter: str) -> dict[str, str]:
-    """The third cell of each row of a chapter by id: the room of a P row.
+    """Return the third cell of each row of a chapter by id. For a P row it is the room.
 
     Raises:
         ValueError: If an id occurs twice.
@@ -53,7 +53,7 @@ def rows(chapter: str) -> dict[str, str]:
 
 
 def cited(text: str, known: Iterable[str]) -> set[str]:
-    """The P rows that a text cites: both ends of a range, known or not, and what is `known` between them."""
+    """Return the P rows that a text cites. A range cites both ends, and the `known` rows between them."""
     found: set[str] = set()
     numbers = {int(row[2:]) for row in known if row.startswith("P-")}
     for first, last in _CITED.findall(text):
@@ -65,14 +65,14 @@ def cited(text: str, known: Iterable[str]) -> set[str]:
 
 
 def rules(source: str) -> set[str]:
-    """The ids in comments and strings of a module's source, of whatever kind."""
+    """Return the ids of every kind in comments and strings of a module's source."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     texts = (token.string for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING))
     return {rule for text in texts for rule in _RULE.findall(text)}
 
 
 def citations(files: Iterable[Path], known: Iterable[str]) -> dict[str, list[str]]:
-    """By row, the files that cite it."""
+    """Return the files that cite each row."""
     known = list(known)
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in files:
@@ -82,24 +82,24 @@ def citations(files: Iterable[Path], known: Iterable[str]) -> dict[str, list[str
 
 
 def test_files() -> list[Path]:
-    """The files whose citations count."""
+    """Return the files whose citations count."""
     return [path for path in python_files("tests") if name(path) not in THESE]
 
 
 def missing(rooms: dict[str, str], by_row: dict[str, list[str]]) -> list[str]:
-    """The rows of the core that nobody cites."""
+    """Return the rows of the core that no test cites."""
     return [row for row, room in rooms.items() if room == "core" and row not in by_row]
 
 
 def lines(rooms: dict[str, str], by_row: dict[str, list[str]]) -> Iterator[str]:
-    """Every P row with its room and who cites it."""
+    """Yield a line for every P row, with its room and its citations."""
     for row, room in rooms.items():
         if row.startswith("P-"):
             yield f"{row}  {room:13}  {' '.join(by_row.get(row, ['-']))}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; returns its exit status."""
+    """Run the command; return the exit status."""
     rooms = rows(CHAPTER.read_text(encoding="utf-8"))
     by_row = citations(test_files(), rooms)
     uncited = missing(rooms, by_row)

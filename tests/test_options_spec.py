@@ -1,4 +1,4 @@
-"""The option chapter of the specification says what the option table says."""
+"""The option chapter of the specification is rendered from the option table."""
 
 import os
 from collections.abc import Iterable
@@ -26,20 +26,25 @@ SECTIONS: dict[str, tuple[str, tuple[Option, ...]]] = {
 
 INTRODUCTION = """# Options
 
-Documented names, as `options={"name": value}` in Python and `--option name=value` on the command line. A flag is 0 or
-1. A list takes several entries in one value, with blanks or commas between them, and appends them. Later options win
-over earlier ones. What is documented for a context is an option of its sources or receivers here.
+This chapter lists every option with its type, its default in each profile, and its meaning. Set options by their
+documented names: as `options={"name": value}` in Python, and as `--option name=value` on the command line. A flag is 0
+or 1. A list takes several entries in one value, with blanks or commas between them, and appends them to earlier
+entries. Other options replace earlier values. Documented options of a context are options of sources or receivers here.
 
-There are three sets of defaults. `safe` is what everything starts with: the documented values of release 5.3, except
-where a model or a trap refutes them (see the end). `5.3` is the guide of that release to the letter and `6.17` the
-later documentation, both without the [repairs](decisions.md); `stablecast.config.profiles.profile(name)` gives them.
-The options of *topic* and *disk* may be set for a store as well: then they are for all topics that have none of their
-own. Those of *disk* are documented for topics, and count for the one journal of a store: of what its topics ask for the
-largest buffer, the most reads, and a yes of one is a yes for all. Those of *transport* may be given to sources and to
-receivers; each follows what concerns it ([transports](transports.md#options-and-timers)).
+There are three profiles of defaults; `stablecast.config.profiles.profile(name)` returns one.
 
-This chapter is made from the option table; `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py` writes it again.
-Which test shows what an option of a store does is in [the chapter of the daemon](store_daemon.md#options-and-tests).
+* `safe` is the default. It has the documented values of release 5.3, except where a model or a trap refutes them. The
+  end of this chapter lists the differences.
+* `5.3` follows the guide of that release exactly, without the [repairs](decisions.md).
+* `6.17` follows the later documentation, without the repairs.
+
+Options of *topic* and *disk* may be set for a store as well. They then apply to all topics that do not set them.
+Options of *disk* are documented for topics, but apply to the one journal of a store. The journal uses the largest
+buffer and the most reads of all topics, and a flag is on if one topic sets it. Options of *transport* may be set for
+sources and for receivers. Each uses those that apply to it ([transports](transports.md#options-and-timers)).
+
+The chapter is rendered from the option table: `STABLECAST_REWRITE=1 pytest tests/test_options_spec.py`.
+[The chapter of the daemon](store_daemon.md#options-and-tests) names the test of each option of a store.
 """
 ELSEWHERE = """## Not options here
 
@@ -54,17 +59,17 @@ ELSEWHERE = """## Not options here
 
 
 def row(cells: Iterable[str]) -> str:
-    """A line of a table."""
+    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def table(*head: str) -> list[str]:
-    """The first lines of a table."""
+    """Return the first lines of a table."""
     return [row(head), "|" + "---|" * len(head)]
 
 
 def section(title: str) -> list[str]:
-    """The options of a scope, and what they have to do with others."""
+    """Return the table of a scope's options, and their relations to other options."""
     scope, options = SECTIONS[title]
     lines = [f"## {title}\n", *table("option", "type", "unit", "values", *PROFILES, "meaning")]
     for option in options:
@@ -76,26 +81,26 @@ def section(title: str) -> list[str]:
 
 
 def render() -> str:
-    """The chapter."""
+    """Return the chapter."""
     lines = [INTRODUCTION]
     for title in SECTIONS:
         lines += section(title)
-    lines += ["## Old names\n", "Taken, with a notice.\n", *table("scope", "old name", "name")]
+    lines += ["## Old names\n", "Old names are accepted with a notice.\n", *table("scope", "old name", "name")]
     lines += [row([scope, old, new]) for scope, names in ALIASES.items() for old, new in names.items()]
-    lines += ["", ELSEWHERE, "## Where safe is not 5.3, and why\n", *table("scope", "option", "reason")]
+    lines += ["", ELSEWHERE, "## Differences between safe and 5.3\n", *table("scope", "option", "reason")]
     lines += [row([*place, reason]) for place, reason in REASONS.items()]
     return "\n".join(lines) + "\n"
 
 
-def test_the_chapter_is_the_table() -> None:
-    """P-853."""
+def test_the_chapter_is_rendered_from_the_table() -> None:
+    """P-853: the chapter lists every option of the table."""
     if os.environ.get("STABLECAST_REWRITE") == "1":
         CHAPTER.write_text(render(), encoding="utf-8")
     assert CHAPTER.read_text(encoding="utf-8") == render()
 
 
 def test_every_default_is_shown() -> None:
-    """An option with an effect has a default in every profile; lists start empty."""
+    """An option with an effect has a default in every profile, except that lists start empty."""
     for scope, options in SECTIONS.values():
         for option in options:
             shown = {name: option.show(getattr(found, scope)) for name, found in PROFILES.items()}

@@ -1,4 +1,4 @@
-"""The rows of the specification are those the tests cite, and every one of the core is shown by a test."""
+"""Tests cite existing rows of the specification only, and every row of the core is cited by a test."""
 
 import re
 
@@ -13,8 +13,8 @@ LAST_CORE_TRAP = 24
 
 
 def test_every_row_has_a_room() -> None:
-    strange = {row: room for row, room in ROWS.items() if row.startswith("P-") and room not in rows.ROOMS}
-    assert not strange
+    unknown = {row: room for row, room in ROWS.items() if row.startswith("P-") and room not in rows.ROOMS}
+    assert not unknown
 
 
 def test_every_cited_row_exists() -> None:
@@ -65,7 +65,7 @@ def test_an_id_that_occurs_twice_is_an_error() -> None:
         rows.rows("| P-001 | one | core |\n| P-001 | two | docs |\n")
 
 
-def test_the_command_prints_what_is_missing_or_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_missing_rows_or_all_rows(capsys: pytest.CaptureFixture[str]) -> None:
     missing = rows.missing(ROWS, BY_ROW)
     assert rows.main([]) == bool(missing)
     assert capsys.readouterr().out.split() == missing
@@ -74,6 +74,6 @@ def test_the_command_prints_what_is_missing_or_everything(capsys: pytest.Capture
     assert [line.split()[0] for line in printed] == [row for row in ROWS if row.startswith("P-")]
 
 
-def test_the_traps_and_the_points_to_decide_are_all_there() -> None:
+def test_the_chapter_has_all_rows_of_each_kind() -> None:
     counts = {kind: sum(row.startswith(kind) for row in ROWS) for kind in ("P-", "T", "U", "C-")}
     assert counts == {"P-": 474, "T": 30, "U": 22, "C-": 40}
