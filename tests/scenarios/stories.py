@@ -31,7 +31,7 @@ from stablecast.core.protocol import inputs
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
-from tests.scenarios.transcript import effect_line
+from tests.scenarios.story_lines import effect_line
 from tests.support.cluster import Cluster
 from tests.support.world import Node
 

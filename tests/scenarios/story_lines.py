@@ -1,4 +1,4 @@
-"""The transcript of a story: one short line for each message, effect and event."""
+"""One short line for each message, effect and event of a story."""
 
 from enum import IntEnum, IntFlag
 from typing import Any
