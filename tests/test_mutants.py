@@ -20,8 +20,8 @@ MOST_WORLDS: Final = 40
 """Number of worlds for one mutant: a test is the better killer of a fault that needs more of them."""
 
 VOCABULARY: Final = {
-    "__init__", "effects", "errors", "events", "inputs", "lazy_mapping", "messages", "records", "repairs", "settings",
-    "status", "units",
+    "__init__", "effects", "errors", "events", "inputs", "messages", "records", "repairs", "settings", "status",
+    "units",
 }  # fmt: skip
 """Modules of the core without rules of their own."""
 

@@ -1,6 +1,7 @@
 """The torture command: its messages where it cannot run, its summary and its exit status."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import until
 from tests.support.tree import PYTHON_PATH
 from tests.torture import __main__ as tool
 from tests.torture.__main__ import Outcome, main, obstacle, summary
 from tests.torture.kinds import KINDS
 from tests.torture.plants import PLANTS
+from tests.torture.processes import motionless
 
 
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,3 +83,18 @@ def test_a_plant_has_something_to_revert(plant: str) -> None:
         env={**os.environ, "PYTHONPATH": PYTHON_PATH}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_frozen_program_does_not_run() -> None:
+    """A power cut freezes the store before its disk stops, so that it acknowledges nothing afterwards."""
+    busy = subprocess.Popen(
+        [sys.executable, "-c", "import threading\nthreading.Thread(target=lambda: 1).start()\nwhile True: 1"]
+    )
+    try:
+        busy.send_signal(signal.SIGSTOP)
+        assert until(lambda: motionless(busy.pid), 10)
+        busy.send_signal(signal.SIGCONT)
+        assert until(lambda: not motionless(busy.pid), 10)
+    finally:
+        busy.kill()
+        busy.wait()

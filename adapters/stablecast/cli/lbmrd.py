@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 
 from stablecast.resolver import RelayDaemon
-from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, interface_of, load
+from stablecast.resolver.lbmrd.config import DTD, LbmrdConfig, load
 from stablecast.runtime import address
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import ConsoleLog, Log, PlainLog, Rolling
+from stablecast.runtime.interfaces import address_of
+from stablecast.runtime.logs import ConsoleLog, LineLog, PlainLog, RollingPolicy
 from stablecast.text.console import note, say
 
 
@@ -55,7 +56,7 @@ def run(job: LbmrdJob) -> int:
 
 
 def configured(job: LbmrdJob) -> LbmrdConfig:
-    """The file, and what the command line says otherwise. Raises XmlConfigError, AddressError, ResolverError."""
+    """The file, and what the command line says otherwise. Raises ConfigFileError, AddressError, InterfaceError."""
     settings = LbmrdConfig() if job.config is None else load(job.config)
     given: dict[str, Any] = {
         "port": job.port,
@@ -64,7 +65,7 @@ def configured(job: LbmrdJob) -> LbmrdConfig:
         "log": job.log,
         "receive_buffer": job.receive_buffer,
         "send_buffer": job.send_buffer,
-        "interface": None if job.interface is None else interface_of(job.interface),
+        "interface": None if job.interface is None else address_of(job.interface),
     }
     if job.listen is not None:
         given["interface"], given["port"] = address.parse(job.listen)
@@ -73,7 +74,7 @@ def configured(job: LbmrdJob) -> LbmrdConfig:
 
 async def serve(settings: LbmrdConfig, statistics: float, as_json: bool) -> int:
     """Serve until interrupted; returns the exit status. Raises like `RelayDaemon.start`, and OSError for the log."""
-    log: Log = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, Rolling())
+    log: LineLog = ConsoleLog(sys.stderr) if settings.log is None else PlainLog(settings.log, RollingPolicy())
     interrupted = asyncio.create_task(until_interrupted())
     await asyncio.sleep(0)  # Signals are heard before anybody knows that we are ready.
     try:

@@ -10,7 +10,7 @@ import attrs
 from stablecast.resolver.srs import SrsConfig, SrsDaemon, load
 from stablecast.resolver.srs.xml_config import XSD, load_xml
 from stablecast.runtime.event_loop import run_service, until_interrupted
-from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, Log, PlainLog
+from stablecast.runtime.logs import Compression, ConsoleLog, Frequency, LineLog, PlainLog
 from stablecast.text.console import say
 
 
@@ -33,7 +33,7 @@ def run(
 
 
 def read(config: Path) -> SrsConfig:
-    """A file in either form: XML where it is called so, else TOML. Raises SrsConfigError, XmlConfigError."""
+    """A file in either form: XML where it is called so, else TOML. Raises ConfigFileError."""
     return load_xml(config) if config.suffix.lower() == ".xml" else load(config)
 
 
@@ -58,7 +58,7 @@ async def serve(settings: SrsConfig, as_json: bool) -> int:
     """Serve until interrupted; returns the exit status. Raises like `SrsDaemon.start`, and OSError for the log."""
     name = settings.log.name
     console = ConsoleLog(sys.stderr if as_json else sys.stdout)
-    log: Log = console if name is None else PlainLog(name, settings.log.rolling())
+    log: LineLog = console if name is None else PlainLog(name, settings.log.rolling())
     interrupted = asyncio.create_task(until_interrupted())  # Signals are heard before anybody knows that we are ready.
     try:
         daemon = await SrsDaemon.start(settings, log.write)

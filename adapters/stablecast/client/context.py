@@ -34,7 +34,7 @@ from stablecast.core.protocol.settings import SourceConfig, StoreSpec
 from stablecast.evidence.trace import TraceError
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.runtime import address, ports
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.request_port import Peer, RequestPort
 from stablecast.runtime.source_strings import ports_of
 from stablecast.runtime.stream import Item
@@ -102,12 +102,12 @@ class Context:
         self._closing = AsyncExitStack()
 
     async def __aenter__(self) -> "Context":
-        """Open the request port and meet the resolver. Raises PortError, ResolverError."""
+        """Open the request port and meet the resolver. Raises PortError, InterfaceError."""
         if self._open:
             raise MisuseError("the context is open already: make another Context")
         listening = ports.listen_in_range(self.interface, ports.REQUEST_PORTS)
         self.request_address = address.join(self.interface, listening.getsockname()[1])
-        self.pool = Pool(
+        self.pool = ConnectionPool(
             lambda peer: self._on_broken(Reset(peer)), lambda peer: self._on_broken(Gone(peer)), self.interface
         )
         async with AsyncExitStack() as stack:

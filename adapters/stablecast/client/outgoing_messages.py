@@ -54,7 +54,7 @@ class Outgoing:
 
     def cut(self, payload: bytes, properties: int, room: int) -> int:
         """Collect a message that is not plain, in pieces of up to `room` bytes; returns the number of its last."""
-        pieces = fragments.cut(self.topic_index, self.next, payload, room, properties)
+        pieces = fragments.encode_pieces(self.topic_index, self.next, payload, room, properties)
         if len(pieces) > 1:
             self.large.append((self.next, self.next + len(pieces) - 1))
         self.next += len(pieces)

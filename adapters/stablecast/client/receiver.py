@@ -46,7 +46,7 @@ from stablecast.runtime.effect_execution import report
 from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.source_strings import is_source_string, source_string
 from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.codec.identity import TOPIC_BITS
 from stablecast.transports.codec.lbttcp import Run
@@ -99,7 +99,7 @@ class Receiver:
         self.transport = TransportConfig()
         self._static: str | None = None
         self._rejoin: asyncio.TimerHandle | None = None
-        self._joiners: dict[str, Joiner | ReliableJoiner] = {}
+        self._joiners: dict[str, StreamJoiner | ReliableJoiner] = {}
         self._early = Early()
         self._sessions: dict[int, Session] = {}
         self._finished: list[Session] = []

@@ -41,7 +41,7 @@ from stablecast.core.protocol.messages import Message, Role, SourceInfo
 from stablecast.core.protocol.settings import ReceiverConfig
 from stablecast.core.receiver import ReceiverSession, ReceiverState
 from stablecast.evidence.trace import recorder
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe
@@ -64,7 +64,7 @@ class Session:
     """Drives one `ReceiverSession`; what it delivers goes to the receiver's queue."""
 
     def __init__(
-        self, receiver: "Receiver", config: ReceiverConfig, pool: Pool, trace: Path | None, transport: str
+        self, receiver: "Receiver", config: ReceiverConfig, pool: ConnectionPool, trace: Path | None, transport: str
     ) -> None:
         """A session that has not started."""
         self.config = config
@@ -374,7 +374,7 @@ class Session:
         """Deliver what a run completes."""
         self._pieces.floor = self._machine.start_number
         self._pieces.owed = self._machine.begins_where_stores_said
-        wholes = self._pieces.take(run.block, effect.skip, effect.count, effect.first, effect.recovered)
+        wholes = self._pieces.add_run(run.block, effect.skip, effect.count, effect.first, effect.recovered)
         self._pass()
         if not self._plain:
             wholes = [whole for whole in wholes if self._fresh(sender, whole.first, whole.last + 1)]

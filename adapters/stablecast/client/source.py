@@ -28,7 +28,7 @@ from stablecast.core.protocol.inputs import SourceInput, Start, Withdraw
 from stablecast.core.protocol.messages import SourceInfo
 from stablecast.core.protocol.settings import SourceConfig
 from stablecast.core.source import SourceState
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.effect_execution import describe, report
 from stablecast.runtime.reliable_stream import ReliableStream
 from stablecast.runtime.stream import StreamServer
@@ -42,7 +42,7 @@ class Source(Sender):
     """Made by `Context.source`; use it inside `async with`, or call `close`."""
 
     def __init__(
-        self, config: SourceConfig, pool: Pool, on_event: Callable[[Event], None] | None, trace: Path | None
+        self, config: SourceConfig, pool: ConnectionPool, on_event: Callable[[Event], None] | None, trace: Path | None
     ) -> None:
         """A source that has not started."""
         super().__init__(config, on_event, trace)

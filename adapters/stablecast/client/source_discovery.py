@@ -17,7 +17,7 @@ from stablecast.resolver import Listeners, Resolver
 from stablecast.resolver.combined_resolver import Combined, Wait
 from stablecast.resolver.srs_resolver import OnRecord, SrsResolver
 from stablecast.runtime import address
-from stablecast.runtime.service_addresses import parse_services
+from stablecast.runtime.address import parse_services
 from stablecast.transports import codec
 from stablecast.transports.resolution.udp.inputs import AddSource
 from stablecast.transports.resolution.udp.settings import AdvertiseOptions

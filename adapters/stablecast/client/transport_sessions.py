@@ -19,10 +19,10 @@ from stablecast.runtime.reliable_joiner import ReliableJoiner
 from stablecast.runtime.reliable_receivers import ReliableReceivers
 from stablecast.runtime.reliable_sources import ReliableSources
 from stablecast.runtime.reliable_stream import ReliableStream
-from stablecast.runtime.session_choice import Berths
+from stablecast.runtime.session_pool import SessionPool
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item, StreamServer
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.transports import codec
 from stablecast.transports.reliable import high_water_marks
 from stablecast.transports.reliable.lbtrm import LbtrmSources
@@ -56,10 +56,10 @@ class Transports:
     def __init__(self, interface: str) -> None:
         """Nothing is open yet."""
         self._interface = interface
-        self._sources: dict[Transport, tuple[ReliableSources, Berths]] = {}
+        self._sources: dict[Transport, tuple[ReliableSources, SessionPool]] = {}
         self._receivers: ReliableReceivers | None = None
         self._servers: WeakValueDictionary[str, StreamServer] = WeakValueDictionary()
-        self._joiners: WeakValueDictionary[str, Joiner] = WeakValueDictionary()
+        self._joiners: WeakValueDictionary[str, StreamJoiner] = WeakValueDictionary()
         self.unusable = 0
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Transports:
         def make(number: int) -> int:
             return sources.open(settings=settings, **place(transport, number))
 
-        session = berths.take(transport.named, transport.pool, make)
+        session = berths.choose(transport.named, transport.pool, make)
         where = sources.where(session)
         if sources.settings(session) != settings:
             log.warning("source '%s' shares the session %s: its first source has set the options", config.topic, where)
@@ -124,12 +124,12 @@ class Transports:
 
         return Berth(config, make_stream, leave, transport)
 
-    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, Berths]:
+    def _of(self, transport: TransportConfig) -> tuple[ReliableSources, SessionPool]:
         """The sessions of a kind; the first source of the kind sets the rate limits."""
         kind, rates = transport.kind, transport.chosen.rates
         if kind not in self._sources:
             machine = LbtrmSources(rates) if kind is Transport.LBTRM else LbtruSources(rates)
-            self._sources[kind] = (ReliableSources(machine, self._interface), Berths())
+            self._sources[kind] = (ReliableSources(machine, self._interface), SessionPool())
         return self._sources[kind]
 
     def joiner(
@@ -140,10 +140,10 @@ class Transports:
         on_items: Callable[[int, list[Item]], None],
         on_lost: Callable[[Lost], None],
         on_end: Callable[[bool], None],
-    ) -> Joiner | ReliableJoiner:
+    ) -> StreamJoiner | ReliableJoiner:
         """Joins what a source writes to: `ip:port`, or a source string. Raises PortError, AddressError."""
         if not is_source_string(transport):
-            joiner = self._joiners[transport] = Joiner(transport, session_id, on_items, on_end)
+            joiner = self._joiners[transport] = StreamJoiner(transport, session_id, on_items, on_end)
             return joiner
         if self._receivers is None:
             self._receivers = ReliableReceivers(self._interface)

@@ -15,7 +15,7 @@ from stablecast.runtime.kept_runs import Continuity, Tokens
 from stablecast.runtime.request_port import Peer
 from stablecast.runtime.source_strings import Where, is_source_string
 from stablecast.runtime.stream import Item
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.store.shared_sessions import Hearing, Seat, Sessions
 from stablecast.store.store_views import Traffic
 from stablecast.transports import codec
@@ -41,7 +41,7 @@ class Inlet:
         self._oddities = oddities
         self.tokens = Tokens()
         self.traffic: dict[int, Traffic] = {}
-        self.joiners: dict[int, Joiner | Seat] = {}
+        self.joiners: dict[int, StreamJoiner | Seat] = {}
         hearing = Hearing(self._on_run, self._on_announcement, self._on_lost, lambda life: feed(Ended(life)))
         self._sessions = Sessions(interface, hearing)
         self._transports = transports or TransportConfig()
@@ -98,10 +98,10 @@ class Inlet:
         if self._paused:
             joiner.pause()
 
-    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> Joiner | Seat:
+    def _joiner(self, effect: Join, ended: Callable[[bool], None]) -> StreamJoiner | Seat:
         """What joins the transport that the source has told. Raises PortError."""
         if not is_source_string(effect.transport):
-            return Joiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
+            return StreamJoiner(effect.transport, codec.split(effect.incarnation)[0], self.on_stream, ended)
         where = Where.parse(effect.transport)
         settings = (self._transports.lbtrm if where.group else self._transports.lbtru).receiver
         return self._sessions.join(where, effect.incarnation, settings)

@@ -5,7 +5,7 @@ Whoever is registered may register again: a limit keeps newcomers out and never 
 
 import attrs
 
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.messages import Refusal, Refused, Register, Role
 from stablecast.core.store import StoreEndpoint
 from stablecast.runtime.source_strings import is_source_string
@@ -22,7 +22,7 @@ class OverLimit:
 
 
 def refusal(
-    request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool
+    request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool
 ) -> OverLimit | None:
     """Why this registration is one too many; None: it is not."""
     why = _why(request, machine, limits, disk_bytes, draining)
@@ -39,7 +39,7 @@ def refusal(
     return OverLimit(why, answer)
 
 
-def _why(request: Register, machine: StoreEndpoint, limits: Limits, disk_bytes: int, draining: bool) -> str:
+def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool) -> str:
     if machine.knows(request):
         return ""
     if draining:

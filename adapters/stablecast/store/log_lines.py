@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from stablecast.config.plan import LogConfig
-from stablecast.runtime.logs import Rolling, RollingFile, utc_now
+from stablecast.runtime.logs import RollingFile, RollingPolicy, utc_now
 
 MIB = 1 << 20
 """The unit of a log's size, in bytes (U5)."""
@@ -59,7 +59,7 @@ class FileLog:
 
     def __init__(self, path: Path, config: LogConfig, clock: Callable[[], datetime] = utc_now) -> None:
         """Appends to `path`. Raises OSError if that is not possible."""
-        self._file = RollingFile(path, Rolling(config.frequency, config.size * MIB), _complaint, clock)
+        self._file = RollingFile(path, RollingPolicy(config.frequency, config.size * MIB), _complaint, clock)
 
     def write(self, severity: Severity, who: str, code: str, text: str) -> None:
         """One line, on disk or on its way there when this returns."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.core.errors import StablecastError
+from stablecast.text import refusal
 
 MAX_PID_BYTES = 32
 """Bound on what is read from a pidfile, in bytes."""
@@ -91,7 +92,7 @@ def become(uid: int | None, gid: int | None, files: list[Path]) -> None:
             os.setuid(uid)
     except OSError as error:
         raise ProcessError(
-            f"cannot become user {uid} and group {gid}: {error.strerror}; correct uid and gid"
+            f"cannot become user {uid} and group {gid}: {refusal(error)}; correct uid and gid"
         ) from error
     for place in (Path(os.__file__), Path(__file__)):
         if not os.access(place, os.R_OK):

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 
 from stablecast.config.option_kinds import Value
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.config.transport_options import TransportConfig
 from stablecast.core.protocol.settings import StoreConfig
 from stablecast.store.journal import DISK, Disk
@@ -58,7 +58,7 @@ class StoreSettings:
     context_name: str = ""
     state_directory: Path | None = None
     reads: int = 10_000
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
     log: Write = unheard
     proxy_options: Callable[[str], Mapping[str, Value]] = no_options
     transports: TransportConfig = TransportConfig()

@@ -13,7 +13,6 @@ from typing import assert_never
 
 import attrs
 
-from stablecast.config.interfaces import announced
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event
 from stablecast.core.protocol.inputs import Arrived, Damaged, Gone, Persisted, Reset, Start, StoreInput
@@ -23,10 +22,11 @@ from stablecast.core.protocol.settings import StoreConfig
 from stablecast.core.store import StoreEndpoint
 from stablecast.evidence.trace import recorder
 from stablecast.runtime import address, ports
-from stablecast.runtime.connection_pool import Pool
+from stablecast.runtime.connection_pool import ConnectionPool
 from stablecast.runtime.driven_machine import Driven
 from stablecast.runtime.driver import Driver
 from stablecast.runtime.effect_execution import describe, report
+from stablecast.runtime.interfaces import announced
 from stablecast.runtime.request_port import RequestPort
 from stablecast.store import directory_identity
 from stablecast.store.arrivals import Inlet
@@ -83,7 +83,7 @@ class Store:
             RecordError: a state record of the journal is not one of ours.
             PortError: the port is in use.
             TraceError: no trace can be written.
-            ResolverError: the relays cannot be reached from this host's address.
+            PortError: the relays cannot be reached from this host's address.
         """
         self.failed: asyncio.Future[JournalError] = asyncio.get_running_loop().create_future()
         self.started_at = time.monotonic_ns()
@@ -134,7 +134,7 @@ class Store:
         recording = recorder(Role.STORE, self.address, machine, settings.trace)
         driven: Driven[StoreInput, fx.StoreEffect] = Driven(machine, recording)
         self._driver = Driver(driven, self._perform, self._on_effect_failed)
-        self._pool = Pool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
+        self._pool = ConnectionPool(lambda peer: self._feed(Reset(peer)), lambda peer: self._feed(Gone(peer)), host)
         limits = (settings.reads, settings.disk.buffer_bytes)
         self._retrieval = Retrieval(self._shelf, journal, limits, self._send_stored, self._on_damaged, self.oddities)
         journal.set_checkpoint(lambda: [client_record(client) for client in machine.checkpoint()])

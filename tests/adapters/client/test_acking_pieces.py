@@ -15,7 +15,7 @@ from stablecast.transports.codec.lbttcp import Run, build
 from tests.adapters.client.test_going_on import ACKING, START, TOPIC_INDEX, Side, session_of
 
 LARGE = b"abc" * 100
-PIECES = fragments.cut(TOPIC_INDEX, START, LARGE, fragments.FRAGMENT_BYTES + len(LARGE) // 3)
+PIECES = fragments.encode_pieces(TOPIC_INDEX, START, LARGE, fragments.FRAGMENT_BYTES + len(LARGE) // 3)
 """A message of three."""
 
 BEHIND = START + len(PIECES)

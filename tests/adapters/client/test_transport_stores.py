@@ -130,5 +130,5 @@ async def test_a_source_may_name_its_port_and_one_that_is_taken_is_refused(net: 
     assert context.ports()["lbtru"] == [port]
     await context.source("trades", options=OPTIONS["lbtrm"])
     assert 14400 in context.ports()["lbtrm"]
-    with pytest.raises(PortError, match="choose others"):
+    with pytest.raises(PortError, match="in use: stop the program that holds it"):
         await other.source("orders", options={"transport": "lbtru", "transport_lbtru_port": port})

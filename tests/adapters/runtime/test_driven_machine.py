@@ -1,4 +1,4 @@
-"""Driving a machine: everything it is fed is in the trace, and nothing that it refused."""
+"""A driven machine: the trace has every input that it accepted."""
 
 from pathlib import Path
 

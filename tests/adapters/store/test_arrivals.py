@@ -19,6 +19,7 @@ from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.headers import UnknownHeader
 from stablecast.transports.wire.lbmc import MessageKind
 from tests.adapters.runtime.peers import data
+from tests.support.retransmissions import encode_recovered
 
 SESSION, TOPIC_INDEX = 5, 7
 LIFE = codec.join(SESSION, TOPIC_INDEX)
@@ -117,7 +118,7 @@ async def test_while_it_is_paused_nothing_is_read_not_even_of_a_new_stream(bench
 
 async def test_messages_on_the_port_are_told_and_retransmissions_fed(bench: Bench) -> None:
     recovered = codec.Recovered(LIFE, LIFE, 4, b"x")
-    items = [item for stored in (codec.encode_recovered(recovered),) for item in decoded(stored)]
+    items = [item for stored in (encode_recovered(recovered),) for item in decoded(stored)]
     asks = decoded(codec.encode(SourceInfoRequest(LIFE)))
     bench.inlet.on_items([*asks, *items, run(0, 1), NONSENSE], None)  # type: ignore[arg-type]
     assert bench.told == [SourceInfoRequest(LIFE)]

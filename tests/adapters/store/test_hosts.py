@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from stablecast.client import Context
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.protocol.settings import PatternType, StoreConfig, TopicPattern
 from stablecast.store import failed_stores
 from stablecast.store import hosts as hosting
@@ -154,7 +154,7 @@ async def test_a_store_that_found_no_room_returns_when_there_is_some(
     monkeypatch.setattr(hosting, "free_bytes", lambda _: free[0])
     monkeypatch.setattr(hosting, "ROOM_SECONDS", 0.01)
     monkeypatch.setattr(failed_stores, "FIRST_WAIT_SECONDS", 0.01)
-    async with tended(tmp_path, limits=Limits(room_bytes=1 << 20)) as (hosts, disks, said):
+    async with tended(tmp_path, limits=StoreLimits(room_bytes=1 << 20)) as (hosts, disks, said):
         await until(lambda: hosts.hosts[0].store.room.free > 0)
         free[0] = 1 << 19
         await until(lambda: any("WARNING a room-low" in line for line in said))

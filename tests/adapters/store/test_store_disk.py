@@ -14,7 +14,7 @@ from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol.effects import SendStored
 from stablecast.core.protocol.inputs import Ended
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
-from stablecast.runtime.stream_joiner import Joiner
+from stablecast.runtime.stream_joiner import StreamJoiner
 from stablecast.store.journal import Disk, Journal, JournalError
 from stablecast.store.journal.segments import Place
 from stablecast.store.log_lines import Severity
@@ -93,7 +93,7 @@ async def test_streams_stay_paused_while_too_much_waits(tmp_path: Path, monkeypa
         await context.source(TOPIC, stores=[store.address])
         await until(lambda: store._inlet.joiners)
         (joiner,) = store._inlet.joiners.values()
-        assert isinstance(joiner, Joiner)
+        assert isinstance(joiner, StreamJoiner)
         with monkeypatch.context() as patch:
             patch.setattr(Journal, "pressure", property(lambda _: True))
             store._feed(Ended(0))

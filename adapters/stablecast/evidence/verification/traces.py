@@ -16,7 +16,7 @@ from stablecast.evidence.trace.file_names import find
 from stablecast.evidence.trace.report_page import Point, points_of, render
 from stablecast.evidence.trace.reports import FileReport, Summary, write_table
 from stablecast.evidence.trace.trace_judge import judge_paths, summarize
-from stablecast.text import plural
+from stablecast.text import plural, refusal
 
 CLEAN: Final = 0
 VIOLATED: Final = 1
@@ -69,7 +69,7 @@ def publish(paper: Paper, wanted: Wanted) -> int:
         return UNREADABLE
     except OSError as error:
         what = error.filename or wanted.report or wanted.parquet
-        typer.echo(f"stablecast: {what} cannot be written: {error.strerror}; name another place", err=True)
+        typer.echo(f"stablecast: {what} cannot be written: {refusal(error)}; name another place", err=True)
         return UNREADABLE
     return CLEAN
 

@@ -176,7 +176,7 @@ def _run(
         for number, payload in enumerate(payloads(block, low - record.first, high - low), low):
             yield Row(*who, number, came_at, payload, number)
         return
-    for whole in incomplete.take(block, low - record.first, high - low, low):
+    for whole in incomplete.add_run(block, low - record.first, high - low, low):
         yield Row(*who, whole.last, came_at, whole.payload, whole.first, _json(whole.properties))
     incomplete.take_passed()
 

@@ -36,6 +36,7 @@ from stablecast.store.journal.record_reader import Reading
 from stablecast.store.journal.recovery import Recovered, recover
 from stablecast.store.journal.segments import Place, Position, Record, Segment, segment_path
 from stablecast.store.journal.writer import Syncs, Writer
+from stablecast.text import refusal
 
 MAX_QUEUED_BYTES = 64 << 20
 """Bytes appended and not yet synced above which `Journal.pressure` asks the owner to stop reading."""
@@ -112,7 +113,7 @@ class Journal(Reading):
             lock = DirectoryLock(directory)
         except OSError as error:
             raise JournalError(
-                f"cannot write to the journal directory {directory}: {error.strerror}; give this user access to it"
+                f"cannot write to the journal directory {directory}: {refusal(error)}; give this user access to it"
             ) from error
         try:
             return cls(directory, lock, recover(directory, disk), disk)
@@ -349,7 +350,7 @@ class Journal(Reading):
         if self._life not in (_Life.RUNNING, _Life.CLOSING):
             return
         self._life = _Life.FAILED
-        why = (error.strerror if isinstance(error, OSError) else None) or error
+        why = refusal(error)
         self._failure = JournalError(
             f"the journal in {self._directory} cannot be written: {why}; make room or replace the disk, then restart"
         )

@@ -24,6 +24,7 @@ from stablecast.store.journal.record_format import (
     messages_head,
 )
 from stablecast.store.journal.summary import Summary, summary_path
+from stablecast.text import refusal
 
 PIECE_BYTES = 1 << 20
 """Of a file that is looked through, in bytes."""
@@ -235,7 +236,7 @@ class SegmentReader:
         try:
             return os.pread(self._fd(segment), size, offset)
         except OSError as error:
-            raise JournalError(f"cannot read {segment.path}: {error.strerror}; check the disk") from error
+            raise JournalError(f"cannot read {segment.path}: {refusal(error)}; check the disk") from error
 
     def _fd(self, segment: Segment) -> int:
         fd = self._open.get(segment.number)

@@ -18,10 +18,11 @@ from stablecast.transports.wire import headers as h
 from stablecast.transports.wire import lbmc
 from stablecast.transports.wire.lbmc import Message, MessageKind
 from tests.adapters.evidence.capture.judge.talk import LIFE, SESSION, TOPIC, World, settled
+from tests.support.retransmissions import encode_recovered
 
 PLAIN = lbttcp.build(TOPIC, 0xFFFF_FFF0, [b"x" * 20] * 40)
 MIXED = lbttcp.build(TOPIC, 5, [b"x" * size for size in range(9)])
-AGAIN = b"".join(codec.encode_recovered(codec.Recovered(LIFE + 1, LIFE, number, b"again")) for number in range(7, 20))
+AGAIN = b"".join(encode_recovered(codec.Recovered(LIFE + 1, LIFE, number, b"again")) for number in range(7, 20))
 ACK = codec.encode(core.StableAck(1, LIFE, 3, 9))
 CONSUMED = codec.encode(core.ConsumptionAck(LIFE, 100, 200, 9))
 GREETING = codec.greeting(SESSION)

@@ -45,7 +45,7 @@ from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retention_terms import Terms
-from stablecast.core.store.sync_tickets import Waiting
+from stablecast.core.store.sync_tickets import PendingSync
 from stablecast.evidence.trace import endpoint_rules
 from stablecast.evidence.trace.converter import Endpoint
 from tests.adapters.evidence.trace.asking import ask
@@ -367,7 +367,7 @@ def test_p1_may_begin_anywhere() -> None:
     repository = Repository.create(machine.config, 1, 0, "a:1", LIFE)
     repository.restore(0, 5, 5)
     machine.repositories[1] = repository
-    machine.tickets.wait(Waiting(4, 1, LIFE, first=5, stop=10))
+    machine.tickets.wait(PendingSync(4, 1, LIFE, first=5, stop=10))
     assert judged(machine, held(0, 4)) == []
     assert judged(machine, held(0, 9)) == [("P1", "number 5 is acknowledged and was never synced")]
     assert judged(machine, Persisted(4), held(0, 9)) == []

@@ -31,7 +31,7 @@ from stablecast.core.protocol.settings import RepositoryConfig, StoreBehavior, S
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.store import StoreEndpoint
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.sync_tickets import Waiting
+from stablecast.core.store.sync_tickets import PendingSync
 from stablecast.evidence.trace.converter import Endpoint
 from stablecast.evidence.trace.facts import ALL_GROUPS, PATIENCE, Book, gatherer, identity
 from stablecast.evidence.trace.watch import Watch, unjudged
@@ -156,7 +156,7 @@ def kept(trail: int, lives: list[tuple[int, int]]) -> StoreEndpoint:
     repository.window.synced.add(10, 20)
     repository.life.lives = lives
     machine.registry.repositories[5] = repository
-    machine.tickets.wait(Waiting(3, 5, LIFE, first=20, stop=25))
+    machine.tickets.wait(PendingSync(3, 5, LIFE, first=20, stop=25))
     return machine
 
 

@@ -12,7 +12,7 @@ import pytest
 from stablecast.core.source import SourceEndpoint
 from stablecast.core.source.lineage import Lineage
 from stablecast.core.store import clients
-from stablecast.core.store.source_history import Lifeline
+from stablecast.core.store.source_history import SourceHistory
 from stablecast.lab.prove import story
 from stablecast.lab.prove.bounds import Fault
 from stablecast.lab.prove.instance import Bounds
@@ -25,10 +25,10 @@ RIVAL = Bounds(1, faults=(Fault.RIVAL,))
 ALL = (0, 1, 2)
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-_RESUME = Lifeline.resume
+_RESUME = SourceHistory.resume
 
 
-def _at_the_resume_point(self: Lifeline, number: int, info: Any, newest: int) -> tuple[int, bool]:
+def _at_the_resume_point(self: SourceHistory, number: int, info: Any, newest: int) -> tuple[int, bool]:
     """The cut of a store that does not ask whether it was told of the returning life before."""
     newest_here = self.lives[-1:] == [(self.incarnation, number)]
     cut, forgotten = _RESUME(self, number, info, newest)
@@ -37,7 +37,7 @@ def _at_the_resume_point(self: Lifeline, number: int, info: Any, newest: int) ->
 
 FAULTS: dict[str, tuple[Patch, Verdict, Kind | None]] = {
     "a store cuts a returning life back to where that began": (
-        lambda patch: patch.setattr(Lifeline, "resume", _at_the_resume_point),
+        lambda patch: patch.setattr(SourceHistory, "resume", _at_the_resume_point),
         *(Verdict.LOSS, Kind.UNRECOVERABLE),
     ),
     "a life that comes back does not see that another followed": (
@@ -49,7 +49,7 @@ FAULTS: dict[str, tuple[Patch, Verdict, Kind | None]] = {
         *(Verdict.LOSS, Kind.REUSED),
     ),
     "a store does not note the newer term of a life that it knows": (
-        lambda patch: patch.setattr(Lifeline, "affirm", lambda self, term: None),
+        lambda patch: patch.setattr(SourceHistory, "affirm", lambda self, term: None),
         *(Verdict.STALL, None),
     ),
 }

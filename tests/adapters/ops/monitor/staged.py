@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from stablecast.config.plan import Limits
+from stablecast.config.plan import StoreLimits
 from stablecast.core.machine.serial import wire
 from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol import effects as fx
@@ -14,10 +14,10 @@ from stablecast.core.protocol.inputs import Arrived, Data, Persisted, StoreInput
 from stablecast.core.protocol.messages import ConsumptionAck, Deregister, Message, Pace, Role
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
 from stablecast.core.store import StoreEndpoint
-from stablecast.core.store.clients import Clients
+from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
-from stablecast.core.store.retransmission import Serving
+from stablecast.core.store.retransmission import RetransmissionService
 from stablecast.store.free_space import Room
 from stablecast.store.observatory import JournalView, Traffic, Watched
 from tests.core.samples import info, register
@@ -32,7 +32,7 @@ class Settings:
     name: str
     directory: str
     state_directory: str | None = None
-    limits: Limits = Limits()
+    limits: StoreLimits = StoreLimits()
 
 
 class Staged:
@@ -57,8 +57,8 @@ class Staged:
 
     config = property(lambda self: self.machine.config)
     registry: Registry = property(lambda self: self.machine.registry)  # type: ignore[assignment]
-    serving: Serving = property(lambda self: self.machine.serving)  # type: ignore[assignment]
-    clients: Clients = property(lambda self: self.machine.clients)  # type: ignore[assignment]
+    serving: RetransmissionService = property(lambda self: self.machine.serving)  # type: ignore[assignment]
+    clients: ClientTable = property(lambda self: self.machine.clients)  # type: ignore[assignment]
     repositories: dict[int, Repository] = property(lambda self: self.machine.repositories)  # type: ignore[assignment]
 
     def reads_of(self, _: int) -> int:

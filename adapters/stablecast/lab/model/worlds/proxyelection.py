@@ -1,7 +1,7 @@
 """The world of `tla/ProxyElection`: stores that elect who stands in for a source, by the core's own machines.
 
 Each store is an `Election` beside the record of the source, as the store endpoint keeps them; registrations pass
-`Clients.find` or `Election.admits` first. There is no time: a wait may end whenever it runs, and the token's value,
+`ClientTable.find` or `Election.admits` first. There is no time: a wait may end whenever it runs, and the token's value,
 which is random, is a free choice. Who lives may register at any time, so only registrations of the dead are under way.
 """
 
@@ -14,7 +14,7 @@ from stablecast.core.machine.seeded import Seeded
 from stablecast.core.protocol.effects import Effect, StartProxy, StopProxy, StoreEffect
 from stablecast.core.protocol.messages import ElectionToken, Refusal, Register, Role, StoreEntry
 from stablecast.core.protocol.settings import RepositoryConfig, StoreConfig
-from stablecast.core.store.clients import ClientRecord, Clients
+from stablecast.core.store.clients import ClientRecord, ClientTable
 from stablecast.core.store.proxy_election import Election, ElectionState, ElectionTimer
 from stablecast.lab.model.canonical import Fn, Value, record
 from stablecast.lab.model.explorer import Action, Invariant, State
@@ -58,7 +58,7 @@ class Station:
     """One store: the election, the records of its clients; its own proxy while it runs, and who let that in."""
 
     election: Election
-    clients: Clients
+    clients: ClientTable
     index: int
     proxy: ElectionToken | None = None
     granted: set[int] = attrs.field(factory=set)
@@ -250,7 +250,7 @@ def _source(life: int) -> Fn:
 
 def _station(index: int, known: Constants) -> Station:
     kept = RepositoryConfig(source_lifetime_ns=0)
-    clients = Clients(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
+    clients = ClientTable(StoreConfig(f"store:{index}", 1, repository=kept), Seeded(1))
     client = clients.add(_request(index, 1, None), NOW)
     stores = (StoreEntry(index, 0, f"store:{index}", REG_ID, 1),)
     client.client = attrs.evolve(client.client, stores=stores, group_sizes=(1,))

@@ -1,6 +1,7 @@
 """The world of `tla/Registration`: sources that want one registration ID at one store, by the core's own machines.
 
-Each client is an `Enrollment` of one `Registration`, the store a whole `StoreEndpoint`. The world adds what the core
+Each client is a `RegistrationSet` of one `Registration`, the store a whole `StoreEndpoint`. The world adds what the
+core
 leaves to its drivers: a connection for each client (two queues, that may break, openly or not), the store's disk
 (synced and unsynced part, a crash drops the latter), time in ticks, and processes that end.
 
@@ -19,7 +20,7 @@ from stablecast.core.protocol.inputs import Arrived, Gone, Persisted, Reset
 from stablecast.core.protocol.messages import Keepalive, Message, Refused, Register, Registered, Role
 from stablecast.core.protocol.quorum import GroupRules, Quorums
 from stablecast.core.protocol.settings import RegistrationTimes, RepositoryConfig, StoreConfig
-from stablecast.core.registration.registration_set import Enrollment
+from stablecast.core.registration.registration_set import RegistrationSet
 from stablecast.core.registration.store_registration import (
     LEASE_MARGIN,
     Registration,
@@ -64,7 +65,7 @@ class Constants:
 class Process:
     """A client: its machine, and the queues of its connection."""
 
-    enrollment: Enrollment
+    enrollment: RegistrationSet
     alive: bool = True
     to_store: list[Message] = attrs.field(factory=list)
     from_store: list[Message] = attrs.field(factory=list)
@@ -323,7 +324,7 @@ def _number(client: Client | None) -> int:
     return 0 if client is None else client.incarnation
 
 
-def _enrollment(constants: Constants, number: int) -> Enrollment:
+def _enrollment(constants: Constants, number: int) -> RegistrationSet:
     shared = number in constants.Shared
     request = Register(
         role=Role.SOURCE,
@@ -341,7 +342,7 @@ def _enrollment(constants: Constants, number: int) -> Enrollment:
         context=CONTEXT if shared else 0,
     )
     times = RegistrationTimes(constants.Interval * TICK_NS, constants.Probe * TICK_NS, constants.Silence * TICK_NS)
-    return Enrollment(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
+    return RegistrationSet(Quorums.of(GroupRules((1,)), [0]), {0: Registration(request, STORE, times)})
 
 
 def _store_config(constants: Constants) -> StoreConfig:

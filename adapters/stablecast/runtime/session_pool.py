@@ -1,7 +1,7 @@
-"""Which session of a context a new source gets (documented).
+"""The sessions of a context, and the choice of one for a new source (documented).
 
-A source that names its place shares the session there with all that name the same. The others share a pool: as long as
-it has room each opens a session, then they take the sessions of the pool in turn. A session ends with its last source.
+Sources that name the same address share one session. The other sources share a pool: each opens a session until the
+pool is full, then they use the sessions of the pool in turn. A session ends with its last source.
 """
 
 from collections import Counter
@@ -11,24 +11,25 @@ import attrs
 
 
 @attrs.define
-class Berths:
-    """Sessions by their number; `named` by what names their place, `pool` by their place in it."""
+class SessionPool:
+    """Session numbers: `named` by the address that sources name, `pool` by their place in the pool."""
 
     named: dict[str, int] = attrs.field(factory=dict)
     pool: dict[int, int] = attrs.field(factory=dict)
     sources: Counter[int] = attrs.field(factory=Counter)
     turn: int = 0
 
-    def take(self, name: str, size: int, make: Callable[[int], int]) -> int:
-        """The session of one more source; `name` is empty for one of a pool of `size`.
+    def choose(self, name: str, size: int, make: Callable[[int], int]) -> int:
+        """Return the session of one more source; an empty `name` selects from a pool of `size` sessions.
 
-        `make` opens a session at a place of the pool, or at the named one (0), and may raise.
+        `make` opens a session at a place of the pool, or at the named address (place 0), and may raise.
         """
         if name:
             number = self.named.get(name)
             if number is None:
                 number = self.named[name] = make(0)
         elif len(self.pool) < size:
+            # The first free place, because a session that ended has freed its group or port.
             place = next(place for place in range(size) if place not in self.pool)
             number = self.pool[place] = make(place)
         else:
@@ -39,7 +40,7 @@ class Berths:
         return number
 
     def leave(self, number: int) -> bool:
-        """One of its sources is gone; returns whether it was the last, which ends the session."""
+        """Remove one source of a session; return whether it was the last, which ends the session."""
         self.sources[number] -= 1
         if self.sources[number]:
             return False

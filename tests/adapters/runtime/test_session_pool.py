@@ -1,9 +1,9 @@
-"""Which session a new source gets."""
+"""The session of a new source."""
 
 import pytest
 
 from stablecast.runtime.ports import PortError
-from stablecast.runtime.session_choice import Berths
+from stablecast.runtime.session_pool import SessionPool
 
 
 class Opened:
@@ -18,37 +18,37 @@ class Opened:
 
 
 def test_the_pool_is_filled_first_and_then_taken_in_turn() -> None:
-    berths, opened = Berths(), Opened()
-    taken = [berths.take("", 3, opened) for _ in range(8)]
+    pool, opened = SessionPool(), Opened()
+    taken = [pool.choose("", 3, opened) for _ in range(8)]
     assert taken == [101, 102, 103, 101, 102, 103, 101, 102]
     assert opened.places == [0, 1, 2]
 
 
-def test_who_names_the_same_place_shares_a_session_that_is_not_of_the_pool() -> None:
-    berths, opened = Berths(), Opened()
-    taken = [berths.take(name, 2, opened) for name in ("a", "b", "a", "", "")]
+def test_sources_of_one_address_share_a_session_outside_the_pool() -> None:
+    pool, opened = SessionPool(), Opened()
+    taken = [pool.choose(name, 2, opened) for name in ("a", "b", "a", "", "")]
     assert taken == [101, 102, 101, 103, 104]
 
 
 def test_a_session_ends_with_its_last_source_and_its_place_is_free() -> None:
-    berths, opened = Berths(), Opened()
+    pool, opened = SessionPool(), Opened()
     for name in ("", "", "a", ""):
-        berths.take(name, 2, opened)
-    assert not berths.leave(101)
-    assert berths.leave(101)
-    assert berths.leave(103)
-    assert berths.take("", 2, opened) == 104
-    assert berths.take("a", 2, opened) == 105
+        pool.choose(name, 2, opened)
+    assert not pool.leave(101)
+    assert pool.leave(101)
+    assert pool.leave(103)
+    assert pool.choose("", 2, opened) == 104
+    assert pool.choose("a", 2, opened) == 105
     assert opened.places == [0, 1, 0, 0, 0]
 
 
 def test_a_session_that_cannot_be_opened_leaves_nothing() -> None:
-    berths = Berths()
+    pool = SessionPool()
 
     def fails(_: int) -> int:
         raise PortError("no port")
 
     for name in ("", "a"):
         with pytest.raises(PortError):
-            berths.take(name, 2, fails)
-    assert (berths.named, berths.pool, berths.sources) == ({}, {}, {})
+            pool.choose(name, 2, fails)
+    assert (pool.named, pool.pool, pool.sources) == ({}, {}, {})

@@ -1,4 +1,4 @@
-"""Logs that roll, by a clock of the test's own."""
+"""Logs that roll, by a clock that the test controls."""
 
 import errno
 import gzip
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stablecast.runtime.logs import Compression, Frequency, PlainLog, Rolling, RollingFile
+from stablecast.runtime.logs import Compression, Frequency, PlainLog, RollingFile, RollingPolicy
 
 MILLION = 1_000_000
 
@@ -38,7 +38,7 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
     """T-502: restarts do not overwrite."""
     path = tmp_path / "srs.log"
     for line in ("first", "second", "third"):
-        log = PlainLog(path, Rolling())
+        log = PlainLog(path, RollingPolicy())
         log.write(line)
         log.close()
     assert [line[20:] for line in path.read_text().splitlines()] == ["first", "second", "third"]
@@ -48,7 +48,7 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
 def test_the_worked_example(tmp_path: Path) -> None:
     """T-503, T-504, T-506: a million bytes an hour; rolls at 23:00 by size, and again at midnight by frequency."""
     path, clock = tmp_path / "srs.log", Clock()
-    log = PlainLog(path, Rolling(Frequency.DAILY, 23 * MILLION), clock)
+    log = PlainLog(path, RollingPolicy(Frequency.DAILY, 23 * MILLION), clock)
     for hour in range(24):
         clock.now = MIDNIGHT + timedelta(hours=hour)
         before = rolled(tmp_path)
@@ -64,12 +64,12 @@ def test_the_worked_example(tmp_path: Path) -> None:
 def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
     """T-505: an hour without a line makes no file; an empty file does not roll."""
     path, clock = tmp_path / "srs.log", Clock()
-    log = PlainLog(path, Rolling(Frequency.HOURLY), clock)
+    log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
     clock.now += timedelta(hours=5)
     log.write("one")
     assert rolled(tmp_path) == set()
     log.close()
-    log = PlainLog(path, Rolling(Frequency.HOURLY), clock)
+    log = PlainLog(path, RollingPolicy(Frequency.HOURLY), clock)
     clock.now += timedelta(minutes=59)
     log.write("two")
     clock.now += timedelta(hours=2)
@@ -82,16 +82,16 @@ def test_it_rolls_with_the_next_line_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "left"),
     [
-        (Rolling(size=MILLION, max_history=2), 2),
-        (Rolling(size=MILLION, total_size=3 * MILLION), 2),
-        (Rolling(size=MILLION), 5),
-        (Rolling(size=MILLION, max_history=4, total_size=5 * MILLION), 4),
-        (Rolling(size=MILLION, total_size=MILLION), 0),
-        (Rolling(size=MILLION, max_history=3, total_size=MILLION, compression=Compression.GZIP), 3),
-        (Rolling(size=MILLION, max_history=1, compression=Compression.ZIP), 1),
+        (RollingPolicy(size=MILLION, max_history=2), 2),
+        (RollingPolicy(size=MILLION, total_size=3 * MILLION), 2),
+        (RollingPolicy(size=MILLION), 5),
+        (RollingPolicy(size=MILLION, max_history=4, total_size=5 * MILLION), 4),
+        (RollingPolicy(size=MILLION, total_size=MILLION), 0),
+        (RollingPolicy(size=MILLION, max_history=3, total_size=MILLION, compression=Compression.GZIP), 3),
+        (RollingPolicy(size=MILLION, max_history=1, compression=Compression.ZIP), 1),
     ],
 )
-def test_the_oldest_are_deleted(tmp_path: Path, limits: Rolling, left: int) -> None:
+def test_the_oldest_are_deleted(tmp_path: Path, limits: RollingPolicy, left: int) -> None:
     """T-507: by count and by total size, until neither applies. Other files of such names stay."""
     other = tmp_path / "srs.log_backup.2017-08-20.1"
     other.touch()
@@ -120,7 +120,7 @@ def unpacked(path: Path) -> bytes:
 @pytest.mark.parametrize("compression", [Compression.ZIP, Compression.GZIP])
 def test_rolled_files_are_compressed_and_nothing_of_them_is_lost(tmp_path: Path, compression: Compression) -> None:
     """tr.md, daemon/log: none, zip, gzip. Numbers count on where compressed files are."""
-    log = PlainLog(tmp_path / "srs.log", Rolling(size=60, compression=compression), Clock())
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=60, compression=compression), Clock())
     for number in range(7):
         log.write(f"{number} {'x' * 30}")
     log.close()
@@ -149,19 +149,19 @@ class Full:
 
 def test_a_full_disk_loses_lines_and_says_how_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nobody who writes one is disturbed."""
-    log = RollingFile(tmp_path / "srs.log", Rolling(), lambda _, text: f"complaint: {text}", Clock())
+    log = RollingFile(tmp_path / "srs.log", RollingPolicy(), lambda _, text: f"complaint: {text}", Clock())
     disk = Full(False, True, True, False, False)
     with monkeypatch.context() as patch:
         patch.setattr(log, "_file", disk)
         for number in range(5):
             log.write(lambda _, number=number: f"line {number}")  # type: ignore[misc]  # its number, not the last one
     log.close()
-    missing = "complaint: 2 lines are missing here: the disk did not take them"
+    missing = "complaint: 2 lines are missing here: the disk refused them"
     assert disk.taken == ["line 0", missing, "line 3", "line 4"]
 
 
 def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = PlainLog(tmp_path / "srs.log", Rolling(size=10), Clock())
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=10), Clock())
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
@@ -180,8 +180,8 @@ def test_a_file_that_cannot_roll_grows_on_and_says_so_once(tmp_path: Path, monke
     log.close()
 
 
-def test_what_cannot_be_tidied_up_stays_and_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = PlainLog(tmp_path / "srs.log", Rolling(size=10, max_history=1), Clock())
+def test_a_file_that_cannot_be_tidied_up_stays_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(size=10, max_history=1), Clock())
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))

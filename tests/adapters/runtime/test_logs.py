@@ -4,7 +4,7 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 
-from stablecast.runtime.logs import ConsoleLog, PlainLog, Rolling
+from stablecast.runtime.logs import ConsoleLog, PlainLog, RollingPolicy
 
 
 def test_the_console() -> None:
@@ -18,7 +18,7 @@ def test_the_console() -> None:
 
 def test_a_file_has_the_instant_of_each_line(tmp_path: Path) -> None:
     """T-501."""
-    log = PlainLog(tmp_path / "srs.log", Rolling(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
+    log = PlainLog(tmp_path / "srs.log", RollingPolicy(), lambda: datetime(2017, 8, 20, 23, 5, tzinfo=UTC))
     log.write("one")
     log.close()
     assert (tmp_path / "srs.log").read_text() == "2017-08-20 23:05:00 one\n"

@@ -1,4 +1,4 @@
-"""Whatever happens to sources, a receiver that stays is told exactly what there is."""
+"""Whatever happens to sources, a receiver that stays learns exactly the live sources."""
 
 import attrs
 from hypothesis import given, settings
@@ -18,8 +18,8 @@ STEPS = st.tuples(
 
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=100, deadline=None)
-def test_a_receiver_that_stays_is_told_exactly_what_there_is(steps: list[tuple[str, int, int]]) -> None:
-    """T-403, T-409, T-412, T-415: after whatever others did, it has heard of every source that the service has."""
+def test_a_receiver_that_stays_learns_exactly_the_live_sources(steps: list[tuple[str, int, int]]) -> None:
+    """T-403, T-409, T-412, T-415: after any actions of others, it knows every source of the service."""
     played = Played(attrs.evolve(CONFIG, max_clients=9))
     heard: dict[bytes, srs.SourceInfo] = {}
     connection, online = 10, dict[int, int]()
