@@ -136,7 +136,7 @@ def test_rendering_changes_blocks_only() -> None:
         "before\n<!-- bounds: store.deadline_queue -->\n\n"
         "| constant | value | meaning |\n|---|---|---|\n\n<!-- end -->\nafter\n"
     )
-    assert set(RENDERERS) == {"chart", "bounds", "options", "planted"}
+    assert set(RENDERERS) == {"chart", "bounds", "options", "planted", "rules", "catalogue", "properties"}
 
 
 def test_a_wrong_table_is_detected() -> None:

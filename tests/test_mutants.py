@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 import pytest
 
-from stablecast.lab.sim.rules import RULES
+from stablecast.evidence.rules.judges import SIMULATOR
 from tests.mutants.__main__ import main
 from tests.mutants.mutant import CORE, Mutant, Test, Worlds
 from tests.mutants.table import MUTANTS
@@ -60,7 +60,7 @@ def test_every_module_with_rules_has_a_mutant() -> None:
 
 def test_every_rule_of_the_simulator_has_a_mutant_that_breaks_it() -> None:
     worlds = [mutant.killer for mutant in MUTANTS if isinstance(mutant.killer, Worlds)]
-    assert {killer.rule for killer in worlds} == set(RULES)
+    assert {killer.rule for killer in worlds} == set(SIMULATOR.checks)
     assert max(killer.count for killer in worlds) <= MOST_WORLDS
 
 

@@ -273,7 +273,7 @@ SHARED: Final = (
         "store/proxy_election",
         'states.SERVING.to(states.WATCHING, on=["stop", "settle"])',
         'states.SERVING.to(states.WATCHING, on="settle")',
-        Worlds("E1"),
+        Worlds("E8"),
     ),
     Mutant(
         "a-store-takes-its-own-token-for-another",

@@ -107,7 +107,7 @@ STORES: Final = (
         "        )\n",
         "        due = (self.tickets.last, record.client.reg_id, request.incarnation, request.generation, old)\n"
         "        self.answer(PendingSync(*due), 0, out)\n",
-        Worlds("P1"),
+        Worlds("R2"),
     ),
     Mutant(
         "a-sync-counts-for-the-next-write-too",

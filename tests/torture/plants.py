@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stablecast.client import context
-from stablecast.client.session import Session
+from stablecast.client.session import ClientSession
 from stablecast.core.store import clients
 from stablecast.runtime import connection_pool, tls
 from stablecast.runtime.address import parse
@@ -36,14 +36,14 @@ def owners() -> None:
 
 def backlog() -> None:
     """Let a session with a new life of a source ignore the messages that wait in the inbox."""
-    start = Session.start
+    start = ClientSession.start
 
-    def forgetful(self: Session, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
+    def forgetful(self: ClientSession, history: dict[int, list[tuple[int, int]]], earlier: Any = ()) -> None:
         for session in earlier:
             session.stop()
         start(self, history)
 
-    _replace(Session, "start", forgetful)
+    _replace(ClientSession, "start", forgetful)
 
 
 def dialling() -> None:

@@ -15,7 +15,7 @@ from stablecast.config.option_names import MAX_SESSION_ID, PROFILES, SAFE
 ORDER = (
     *("demo", "up", "send", "receive"),
     *("store", "check", "top", "lbmrd", "srs", "strategies"),
-    *("verify", "trace", "whatif", "capture"),
+    *("verify", "rules", "trace", "whatif", "capture"),
     *("sim", "prove", "model"),
 )
 """The commands as help lists them: to try, to run, to look into what happened, to be sure."""
@@ -295,6 +295,17 @@ def verify_command(
     from stablecast.cli import verify
 
     raise typer.Exit(verify.run(paths, as_json, master, report, parquet, port or []))
+
+
+@app.command("rules")
+def rules_command(
+    rule: Annotated[str | None, typer.Argument(help="Id or name of one rule; default: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the rules that verify, sim and the models judge by, who judges each, and what to do when one is broken."""
+    from stablecast.cli import rules
+
+    raise typer.Exit(rules.run(rule, as_json))
 
 
 def run() -> int:

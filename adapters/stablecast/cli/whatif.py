@@ -25,5 +25,5 @@ def whatif_command(
     from stablecast.text.console import say
 
     swept = {name: str(values).split(",") for name, values in parse_options(sweep or []).items()}
-    job = command.Job(paths, parse_options(options or []), swept, master)
+    job = command.WhatIfJob(paths, parse_options(options or []), swept, master)
     raise typer.Exit(command.run(job, as_json, say))

@@ -1,6 +1,6 @@
-"""What a store's limits say to a registration, before its machine is asked.
+"""The limits of a store on registrations, which are checked before its machine gets them.
 
-Whoever is registered may register again: a limit keeps newcomers out and never strands those who are in.
+A registered client may always register again. A limit refuses new clients only.
 """
 
 import attrs
@@ -15,7 +15,7 @@ from stablecast.text import plural
 
 @attrs.frozen
 class OverLimit:
-    """Why, for the log, and what the client is told."""
+    """A refusal because of a limit: the reason for the log, and the answer to the client."""
 
     text: str
     answer: Refused
@@ -24,7 +24,7 @@ class OverLimit:
 def refusal(
     request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_bytes: int, draining: bool
 ) -> OverLimit | None:
-    """Why this registration is one too many; None: it is not."""
+    """Return the refusal of a registration beyond a limit, None if it is within the limits."""
     why = _why(request, machine, limits, disk_bytes, draining)
     if not why:
         return None
@@ -58,6 +58,9 @@ def _why(request: Register, machine: StoreEndpoint, limits: StoreLimits, disk_by
 
 
 def _full(shown: str, most: int, limit: str) -> str:
-    """State outlives its client, so it is the operator who makes room: nothing stable goes for a newcomer."""
+    """Return the reason of a full limit.
+
+    The operator must make room, because the state of an absent client outlives it and stable messages depend on it.
+    """
     there = f"there {'is' if most == 1 else 'are'} {shown} already, those that are away included"
-    return f"{there}: evict who will not come back, or raise the limit {limit}"
+    return f"{there}: evict those that will not come back, or raise the limit {limit}"

@@ -197,7 +197,7 @@ async def test_a_store_that_cannot_perform_an_effect_fails_and_acknowledges_noth
     store = net.stores.pop("store")
     source = await (await net.context()).source("orders", stores=[address])
     await (await source.send(b"one")).stable()
-    store._shelf.persist = failing(store._shelf.persist, once())  # type: ignore[method-assign]
+    store._messages.persist = failing(store._messages.persist, once())  # type: ignore[method-assign]
     sent = await source.send(b"two")
     failure = await store.failed
     assert "the effect 'PersistMessages' failed: PlantedError: planted" in str(failure)

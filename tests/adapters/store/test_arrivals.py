@@ -12,7 +12,7 @@ from stablecast.core.protocol.messages import Message as ControlMessage
 from stablecast.core.protocol.messages import SourceInfoRequest
 from stablecast.runtime.ports import PortError
 from stablecast.store import arrivals, shared_sessions
-from stablecast.store.arrivals import Inlet
+from stablecast.store.arrivals import StoreArrivals
 from stablecast.transports import codec
 from stablecast.transports.codec.lbttcp import Run, StreamDecoder
 from stablecast.transports.wire import lbmc
@@ -46,7 +46,7 @@ class Bench:
         self.fed: list[StoreInput] = []
         self.told: list[ControlMessage] = []
         self.oddities: Counter[str] = Counter()
-        self.inlet = Inlet(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
+        self.inlet = StoreArrivals(self.fed.append, self.told.append, self.oddities, "127.0.0.1")
 
     def joiner(self) -> Any:
         return self.inlet.joiners[LIFE]

@@ -18,7 +18,7 @@ from stablecast.store import failed_stores
 from stablecast.store import hosts as hosting
 from stablecast.store.hosts import Hosts
 from stablecast.store.journal import Disk, JournalError
-from stablecast.store.observatory import Observatory, Watched
+from stablecast.store.observatory import Observatory, WatchedStore
 from stablecast.store.settings import StoreSettings
 from stablecast.store.store import Store
 from tests.support.network import KEPT, LOCAL
@@ -189,10 +189,10 @@ async def test_without_stores_there_is_nothing_to_tend() -> None:
 
 
 def test_patience_grows_while_a_store_does_not_last() -> None:
-    patience = failed_stores.Patience()
-    assert [patience.after(1) for _ in range(3)] == [2.0, 4.0, 8.0]
-    assert max(patience.after(1) for _ in range(50)) == 2.0 * (1 << (failed_stores.MAX_DOUBLINGS - 1))
-    assert patience.after(failed_stores.STEADY_SECONDS + 1) == 2.0
+    backoff = failed_stores.RestartBackoff()
+    assert [backoff.after(1) for _ in range(3)] == [2.0, 4.0, 8.0]
+    assert max(backoff.after(1) for _ in range(50)) == 2.0 * (1 << (failed_stores.MAX_DOUBLINGS - 1))
+    assert backoff.after(failed_stores.STEADY_SECONDS + 1) == 2.0
 
 
 async def test_every_item_of_the_monitor_is_seen(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ async def test_what_is_seen_is_at_most_a_second_old_and_asked_for_once(tmp_path:
 async def test_a_store_is_seen_from_its_own_loop(tmp_path: Path) -> None:
     store = Store(settings(tmp_path / "a", "a"))
     await store.start()
-    view = await Observatory([Watched(store, asyncio.get_running_loop(), 0)]).store(0)
+    view = await Observatory([WatchedStore(store, asyncio.get_running_loop(), 0)]).store(0)
     await store.stop()
     assert view.connections == 0
     assert view.proxies == 0

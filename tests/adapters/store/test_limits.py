@@ -15,14 +15,8 @@ from tests.support.network import Events
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (
-            StoreLimits(sources=1),
-            "there is 1 source already, those that are away included: evict who will not come back",
-        ),
-        (
-            StoreLimits(clients=1),
-            "there is 1 client already, those that are away included: evict who will not come back",
-        ),
+        (StoreLimits(sources=1), "there is 1 source already, those that are away included: evict those"),
+        (StoreLimits(clients=1), "there is 1 client already, those that are away included: evict those"),
         (StoreLimits(disk_bytes=1), "bytes, and 1 are allowed"),
     ],
 )

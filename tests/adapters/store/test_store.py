@@ -264,7 +264,7 @@ async def test_wrong_messages_on_the_request_port_are_counted_and_hurt_nobody(tm
         source = await context.source(TOPIC, stores=[store.address])
         await (await source.send(b"one")).stable()
         writer.close()
-        store._inlet.on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
+        store._arrivals.on_stream(1, [lbmc.Message(MessageKind.CONTROL, headers=(UnknownHeader(200, b"xx"),))])
         assert store.statistics()["oddities"] == store.oddities
         assert store.oddities["data-on-request-port"] == store.oddities["malformed-on-request-port"] == 1
         assert store.oddities["malformed-on-stream"] == 1
@@ -278,7 +278,7 @@ async def test_a_store_whose_disk_is_slow_reads_no_more_for_a_while(
     gate.open.set()
     async with serving(tmp_path, disk=Disk(sync=gate, short_ns=-1)) as store, Context(session_id=1) as context:
         source = await context.source(TOPIC, stores=[store.address], options={"ume_flight_size": 10_000})
-        (joiner,) = store._inlet.joiners.values()
+        (joiner,) = store._arrivals.joiners.values()
         assert isinstance(joiner, StreamJoiner)
         gate.open.clear()
         for _ in range(1_000):

@@ -7,6 +7,7 @@ import attrs
 from stablecast.client.consumption import Consumption
 from stablecast.client.message import Batch
 from stablecast.client.precedence import PassedOver
+from stablecast.client.source_identity import SourceIdentity
 from stablecast.core.machine.units import MILLISECOND
 from stablecast.core.protocol import effects as fx
 from stablecast.core.protocol.events import Event, UnrecoverableLoss
@@ -106,6 +107,7 @@ class ReceiverProcess(Process):
         self._passed_over: PassedOver[Found] = PassedOver()
         self._finished: list[Session] = []
         self._consumption = Consumption()
+        self._identity = SourceIdentity()
         explicit = config.ack_mode is AckMode.EXPLICIT
         self._application = Application(self, receiver, checkers, setup.habit, config.context, explicit=explicit)
         self.inbox = self._application.inbox
@@ -160,7 +162,7 @@ class ReceiverProcess(Process):
     def _join(self, where: Found) -> None:
         del self._plans[where.transport]
         if where.transport in self._joiners:
-            for info, place in self._passed_over.take(where.transport):
+            for info, place in self._passed_over.remove(where.transport):
                 self._on_info(info, place)
             return
 
@@ -178,7 +180,7 @@ class ReceiverProcess(Process):
     def _gone(self, transport: str) -> None:
         """The life that listened there is over; what it delivered may still be consumed and acknowledged."""
         self._joiners.pop(transport, None)
-        if self._passed_over.take(transport):
+        if self._passed_over.remove(transport):
             self._plans.pop(transport, None)
         for session in [session for session in self.sessions.values() if session.transport == transport]:
             del self.sessions[session.incarnation]
@@ -238,11 +240,13 @@ class ReceiverProcess(Process):
             others = list(dict.fromkeys((*owners, *self._finished, *self.sessions.values())))
             for other in others:
                 self._remember(other)
+            self._identity.begin(info, self.sessions)
             self.sessions[info.incarnation] = session
             if self.resolving is not None:
                 self.resolving.feed(Resolved(self.config.topic))
             heirless = [other for other in others if other.succession.heir is None]
-            session.start(self._consumption.history(), [other for other in heirless if other.shares_source(info)])
+            earlier = [other for other in heirless if self._identity.same(other.incarnation, info.incarnation)]
+            session.start(self._consumption.history(), earlier)
             if self.leaving:
                 session.withdraw()
         return session
@@ -277,4 +281,6 @@ class ReceiverProcess(Process):
 
     def _remember(self, session: Session) -> None:
         """What the application consumed is not delivered to it again in a later session."""
-        self._consumption.add(session.history())
+        history = session.history()
+        self._identity.learn(session.info, history)
+        self._consumption.add(history)

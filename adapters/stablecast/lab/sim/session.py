@@ -100,7 +100,7 @@ class Watched(FragmentReassembly):
         return passed, lost
 
 
-class Session(client.Session):
+class Session(client.ClientSession):
     """A session with one life of the source."""
 
     def __init__(self, process: "ReceiverProcess", config: ReceiverConfig, transport: str) -> None:

@@ -79,7 +79,7 @@ class Keeping:
         """A store grants a registration, of a source or of one of its receivers: it knows the source's life."""
         self.facts.granted.setdefault(life, set()).add(store)
         if self.facts.disks[store].clients.get(reg_id) != life:
-            self.facts.report("P1", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
+            self.facts.report("R2", f"{store} grants RegID {reg_id} to life {life:#x}, which is not synced")
 
     def on_acknowledged(self, store: str, life: int, first: int, stop: int) -> None:
         """A store acknowledges messages as synced."""

@@ -3,7 +3,7 @@
 import attrs
 
 from stablecast.core.store.status import RepositoryStatus
-from stablecast.store.observatory import Watched
+from stablecast.store.observatory import WatchedStore
 
 MAX_SPANS = 64
 """Holes and losses that are named, the oldest first; all of them are counted."""
@@ -26,7 +26,7 @@ class Spans:
     lost: tuple[Span, ...]
 
 
-async def spans(watched: Watched, reg_id: int) -> Spans | None:
+async def spans(watched: WatchedStore, reg_id: int) -> Spans | None:
     """The spans of one source, now; None: it is not there."""
 
     async def look() -> Spans | None:

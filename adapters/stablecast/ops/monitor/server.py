@@ -19,7 +19,7 @@ from stablecast.ops.monitor.settings import MonitorSettings
 from stablecast.ops.monitor.site import Site
 from stablecast.runtime import address, ports
 from stablecast.store.log_lines import Write, unheard
-from stablecast.store.observatory import Watched
+from stablecast.store.observatory import WatchedStore
 
 SHUTDOWN_SECONDS = 1.0
 """How long open answers may take to end."""
@@ -28,7 +28,7 @@ SHUTDOWN_SECONDS = 1.0
 class Monitor:
     """Serves pages about some stores from `start` to `stop`; `address` says where."""
 
-    def __init__(self, settings: MonitorSettings, stores: Sequence[Watched], log: Write = unheard) -> None:
+    def __init__(self, settings: MonitorSettings, stores: Sequence[WatchedStore], log: Write = unheard) -> None:
         """Describe a monitor; it does not listen yet. Requests that cannot be answered are counted in `log`."""
         self.settings = settings
         self.address = address.join(settings.host, settings.port)

@@ -26,8 +26,8 @@ from stablecast.core.machine.units import SECOND
 from stablecast.core.protocol.effects import Client
 from stablecast.ops.operations.directory_contents import read
 from stablecast.ops.operations.target import OperationError
-from stablecast.store.journal.errors import JournalError
-from stablecast.store.journal.segments import Place, SegmentReader
+from stablecast.store.journal import JournalError
+from stablecast.store.journal.segments import RecordPlace, SegmentReader
 from stablecast.transports.codec.fragments import FragmentReassembly
 from stablecast.transports.codec.lbttcp import payloads
 from stablecast.transports.wire import properties
@@ -153,7 +153,7 @@ def rows(directory: Path, wanted: Wanted) -> Iterator[Row]:
 def _run(
     client: Client,
     numbers: tuple[int, int],
-    record: Place,
+    record: RecordPlace,
     wanted: Wanted,
     reader: SegmentReader,
     incomplete: FragmentReassembly,

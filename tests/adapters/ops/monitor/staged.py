@@ -18,8 +18,8 @@ from stablecast.core.store.clients import ClientTable
 from stablecast.core.store.registry import Registry
 from stablecast.core.store.repository import Repository
 from stablecast.core.store.retransmission import RetransmissionService
-from stablecast.store.free_space import Room
-from stablecast.store.observatory import JournalView, Traffic, Watched
+from stablecast.store.failed_stores import FreeSpace
+from stablecast.store.observatory import JournalView, Traffic, WatchedStore
 from tests.core.samples import info, register
 
 KEPT = RepositoryConfig(source_lifetime_ns=3600 * SECOND, receiver_lifetime_ns=3600 * SECOND)
@@ -51,7 +51,7 @@ class Staged:
         self.sessions: dict[str, dict[str, int]] = {}
         self.events: dict[str, int] = {}
         self.expired = (0, 0)
-        self.room = Room(0)
+        self.room = FreeSpace(0)
         self.reports = ["<b>cut</b> 12 bytes of an unfinished write"]
         self.syncing = True
 
@@ -128,9 +128,9 @@ class Staged:
         """A receiver has consumed everything up to a number."""
         self.tell(ConsumptionAck(life, source, receiver, wire(number)))
 
-    def watched(self, index: int = 0) -> Watched:
+    def watched(self, index: int = 0) -> WatchedStore:
         """As a daemon hands it to the monitor; it lives on the running loop."""
-        return Watched(self, asyncio.get_running_loop(), index)  # type: ignore[arg-type]
+        return WatchedStore(self, asyncio.get_running_loop(), index)  # type: ignore[arg-type]
 
 
 def busy(directory: str = "cache") -> Staged:

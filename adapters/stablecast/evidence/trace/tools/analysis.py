@@ -1,4 +1,4 @@
-"""`stablecast trace analyze`: what happened in each trace, counted, and how long it took.
+"""`stablecast trace analyze`: count the inputs and effects of each trace, and measure latencies.
 
 Latencies are those of one machine's clock: at a source from sending to stable, at a receiver from delivery to consumed,
 at a store from handing over to the disk to its sync.
@@ -13,31 +13,31 @@ import attrs
 
 from stablecast.core.machine.units import MICROSECOND, SECOND
 from stablecast.evidence.trace.converter import TAG
-from stablecast.evidence.trace.tools.records import Record, read
+from stablecast.evidence.trace.tools.records import TraceRecord, read_records
 from stablecast.text import plural
 
 STABLE: Final = 1
-"""The flag of an event `Stable` that says so for its numbers (`StableFlag.STABLE`)."""
+"""The flag of an event `Stable` that makes its numbers stable (`StableFlag.STABLE`)."""
 
 MAX_OPEN: Final = 100_000
-"""Runs of messages that wait for their end; of one more the oldest is not measured."""
+"""Runs of messages that wait for their end; beyond that the oldest is not measured."""
 
 
 @attrs.define
 class Latency:
-    """From a beginning to an end, for runs of numbers; in ns, a run counts as many times as it has messages."""
+    """Spans between two events of numbered messages, in ns; a run counts as often as it has messages."""
 
     open: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     spans: Counter[int] = attrs.field(factory=Counter)
 
     def begin(self, first: int, stop: int, time: int) -> None:
-        """Numbers first <= n < stop begin."""
+        """Begin the spans of numbers first <= n < stop."""
         self.open[first] = (stop, time)
         if len(self.open) > MAX_OPEN:
             del self.open[next(iter(self.open))]
 
     def end(self, first: int, stop: int, time: int) -> None:
-        """They end; parts of runs count for themselves."""
+        """End the spans of these numbers; parts of runs count by themselves."""
         for begin in [begin for begin, (until, _) in self.open.items() if begin < stop and first < until]:
             until, began = self.open.pop(begin)
             low, high = max(begin, first), min(until, stop)
@@ -47,33 +47,34 @@ class Latency:
             if high < until:
                 self.open[high] = (until, began)
 
-    def percentiles(self) -> dict[str, float]:
-        """Median, 99 % and longest, in µs; empty if nothing ended."""
-        total = self.spans.total()
-        return (
-            {name: self._at(share * total / 100) / MICROSECOND for name, share in PERCENTILES.items()} if total else {}
-        )
-
-    def _at(self, rank: float) -> int:
-        passed = 0
-        for span in sorted(self.spans):
-            passed += self.spans[span]
-            if passed >= rank:
-                return span
-        return max(self.spans)
-
 
 PERCENTILES: Final = {"p50": 50, "p99": 99, "max": 100}
 
 
+def percentiles(spans: Counter[int]) -> dict[str, float]:
+    """Return median, 99 % and longest of spans (ns) in µs; empty if there are none."""
+    total, passed, found = spans.total(), 0, dict[str, float]()
+    for span in sorted(spans):
+        passed += spans[span]
+        for name, share in PERCENTILES.items():
+            if name not in found and passed * 100 >= share * total:
+                found[name] = span / MICROSECOND
+    return found
+
+
+def percentiles_text(found: dict[str, float]) -> str:
+    """Return percentiles as one phrase for people."""
+    return ", ".join(f"{name} {value:,.0f} µs" for name, value in found.items())
+
+
 @attrs.define
 class Analysis:
-    """What one trace came to.
+    """Counts and latencies of one trace.
 
     Attributes:
         inputs: By kind.
         effects: By kind; of messages, events and the rest by their own kind.
-        messages: Numbers that were sent, stored or delivered, by what became of them.
+        messages: Numbers that were sent, stored or delivered, by their fate.
         bytes: Payload bytes sent or received.
         latencies: By name.
     """
@@ -90,8 +91,8 @@ class Analysis:
     latencies: dict[str, Latency] = attrs.field(factory=dict)
     tickets: dict[int, tuple[int, int]] = attrs.field(factory=dict)
 
-    def take(self, record: Record) -> None:
-        """One more record."""
+    def count_record(self, record: TraceRecord) -> None:
+        """Count a record with its effects."""
         if not self.records:
             self.began = record.time
         self.records += 1
@@ -136,7 +137,7 @@ class Analysis:
         return self.latencies.setdefault(name, Latency())
 
     def as_json(self) -> dict[str, object]:
-        """For machines: times in s, latencies in µs."""
+        """Return the analysis for machines: times in s, latencies in µs."""
         return {
             "role": self.role,
             "endpoint": self.endpoint,
@@ -144,13 +145,13 @@ class Analysis:
             "seconds": (self.ended - self.began) / SECOND,
             "messages": dict(self.messages),
             "bytes": self.bytes,
-            "latencies_us": {name: found for name, one in self.latencies.items() if (found := one.percentiles())},
+            "latencies_us": {name: found for name, one in self.latencies.items() if (found := percentiles(one.spans))},
             "inputs": dict(self.inputs.most_common()),
             "effects": dict(self.effects.most_common()),
         }
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield the analysis as lines for people."""
         seconds = (self.ended - self.began) / SECOND
         records, octets = plural(self.records, "record"), plural(self.bytes, "payload byte")
         yield f"{self.role} {self.endpoint}: {records} in {seconds:.3f} s, {octets}"
@@ -158,24 +159,23 @@ class Analysis:
             if counted:
                 yield f"  {title}: {', '.join(f'{name} {count:,}' for name, count in counted.most_common())}"
         for name, latency in self.latencies.items():
-            found = latency.percentiles()
-            if found:
-                yield f"  {name}: {', '.join(f'{at} {value:,.0f} µs' for at, value in found.items())}"
+            if found := percentiles(latency.spans):
+                yield f"  {name}: {percentiles_text(found)}"
 
 
 def analyze(paths: Iterable[Path]) -> Iterator[Analysis]:
-    """Each trace. Raises TraceError."""
-    for records in read(paths):
+    """Yield the analysis of each trace. Raise TraceError."""
+    for records in read_records(paths):
         analysis = None
         for record in records:
             if analysis is None:
                 analysis = Analysis(record.role, record.endpoint)
-            analysis.take(record)
+            analysis.count_record(record)
         if analysis is not None:
             yield analysis
 
 
 def _kind(value: dict[str, Any]) -> str:
-    """The kind of an input or effect, with that of the message or event that it carries."""
+    """Return the kind of an input or effect, with that of the message or event that it carries."""
     inner = next((part for part in value.values() if isinstance(part, dict) and TAG in part), None)
     return str(value.get(TAG, "")) + (f" {inner[TAG]}" if inner is not None else "")

@@ -11,11 +11,11 @@ World = dict[str, Frames]
 """The traces of a world by role and number, as `source0`, in the order in which they were begun."""
 
 Found = tuple[str, int, str]
-"""Which trace, which record, which rule."""
+"""The trace, the record and the rule that it breaks."""
 
 
 def take_world_apart(directory: Path) -> World:
-    """The traces of a directory."""
+    """Read the traces of a directory."""
     world: World = {}
     for path in sorted(directory.glob("*.sct"), key=lambda path: int(path.stem.rpartition("-")[2])):
         role = path.name.partition("-")[0]
@@ -24,14 +24,14 @@ def take_world_apart(directory: Path) -> World:
 
 
 def put_world_together(directory: Path, world: World) -> None:
-    """Writes the traces; each name ends in a number, as a recorder's does."""
+    """Write the traces; each name ends in a number, as a recorder's does."""
     directory.mkdir(exist_ok=True)
     for number, (name, frames) in enumerate(world.items()):
         put_together(directory / f"{name}-1-{number}.sct", frames)
 
 
 def said(frames: Frames, kind: str) -> tuple[Json, Json]:
-    """The first record that says or is told such a message or event, and that."""
+    """Return the first record with such a message or event, and that."""
     for record in records(frames):
         for one in (record["in"], *record["out"]):
             found = one if one["_"] == kind else one.get("message") or one.get("event") or {}
@@ -43,7 +43,7 @@ def said(frames: Frames, kind: str) -> tuple[Json, Json]:
 def count_on_an_ack_that_was_never_given(world: World) -> Found:
     record, ack = said(world["source0"], "StableAck")
     ack["last"] += 5000
-    return "source0", record["n"], "P1"
+    return "source0", record["n"], "P6"
 
 
 def call_stable_what_no_store_has(world: World) -> Found:
@@ -54,7 +54,7 @@ def call_stable_what_no_store_has(world: World) -> Found:
 
 
 def lose_a_message_at_two_stores(world: World) -> Found:
-    """Two of three: no quorum has it then, by their own traces."""
+    """Remove a message at two of three stores, so that no quorum has it."""
     for name in ("store1", "store2"):
         _, effect = said(world[name], "PersistMessages")
         effect["count"] -= 1
@@ -91,7 +91,7 @@ def deliver_what_an_older_life_sent(world: World) -> Found:
 def believe_a_receiver_that_said_nothing(world: World) -> Found:
     record, ack = said(world["store1"], "ConsumptionAck")
     ack["number"] += 5000
-    return "store1", record["n"], "A1"
+    return "store1", record["n"], "A3"
 
 
 def _is_stable(effect: Json) -> bool:

@@ -1,4 +1,4 @@
-"""One run of the traced world serves all tests that only read."""
+"""Traces of one run, shared by all tests that only read."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.adapters.evidence.trace.traced import TracedWorld, play, tapping
 
 @pytest.fixture(scope="session")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the traces of `play`."""
+    """Return a directory with the traces of `play`."""
     directory = tmp_path_factory.mktemp("traces")
     play(TracedWorld(wrap=tapping(directory)))
     return directory
@@ -17,7 +17,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same without anybody killed: every trace tells everything."""
+    """Return the traces of a run without killed endpoints: every trace is complete."""
     directory = tmp_path_factory.mktemp("whole")
     play(TracedWorld(wrap=tapping(directory, kill=False)))
     return directory
@@ -25,7 +25,7 @@ def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def torn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with endpoints killed while they write a frame."""
+    """Return the traces of a run with endpoints killed while they write a frame."""
     directory = tmp_path_factory.mktemp("torn")
     play(TracedWorld(wrap=tapping(directory, torn=True)))
     return directory

@@ -1,7 +1,7 @@
-"""`why`: what became of one message, from the source's send to what was consumed, as all traces tell it together.
+"""`why`: the history of one message, from the source's send to its consumption, by all traces together.
 
-The steps are the facts of `evidence.trace.facts`, each at its own record. Clocks of different hosts mean nothing to
-each other, so the order is that of cause and effect; the times are those of each endpoint's own clock.
+The steps are the facts of `evidence.trace.facts`, each at its own record. Clocks of different hosts do not agree, so
+the order is that of cause and effect; the times are those of each endpoint's own clock.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,9 @@ from stablecast.core.protocol.messages import Incarnation
 from stablecast.evidence.trace.converter import decode_effects, decode_input, restore
 from stablecast.evidence.trace.facts import Book, StoreFacts, gatherer
 from stablecast.evidence.trace.file_names import find, traces_of
-from stablecast.evidence.trace.frames import Frame, unread_frames
+from stablecast.evidence.trace.frames import TraceFrame, unread_frames
 from stablecast.evidence.trace.tools.mentions import Mentions
-from stablecast.evidence.trace.trace_judge import owner_of
-from stablecast.evidence.trace.watch import Watch, unjudged
+from stablecast.evidence.trace.watch import RecordWatch, unjudged
 
 STEPS: Final = {
     "sent": "sent",
@@ -31,12 +30,12 @@ STEPS: Final = {
     "found": "found on the store's disk when it started",
     "cut": "cut: an older life's tail, which nobody called stable",
 }
-"""The kinds of facts that tell of a message, in the order of cause and effect."""
+"""The kinds of facts about a message, in the order of cause and effect."""
 
 
 @attrs.frozen
-class Step:
-    """One thing that happened to the message. `time` is the endpoint's own clock, ns."""
+class MessageStep:
+    """An event in the history of a message; `time` is the endpoint's own clock, ns."""
 
     kind: str
     role: str
@@ -49,13 +48,13 @@ class Step:
 
     @property
     def text(self) -> str:
-        """A sentence."""
+        """Return the step as a sentence."""
         return STEPS[self.kind].format(peer=self.peer)
 
 
 @attrs.define
 class _Noting(Book):
-    """Notes the facts that mean one number, each with its own record."""
+    """A book that keeps the facts about one number, each with its own record."""
 
     number: int = 0
     begun: bool = False
@@ -63,7 +62,7 @@ class _Noting(Book):
     seen: set[tuple[str, Incarnation, str]] = attrs.field(factory=set)
 
     def note(self, kind: str, life: Incarnation, first: int, last: int, peer: str = "") -> None:
-        """Keeps the first of a kind for each life and peer."""
+        """Keep the first fact of a kind for each life and peer."""
         if kind == "held" and not self.begun:
             kind = "found"
         if kind not in STEPS or (kind, life, peer) in self.seen:
@@ -73,8 +72,8 @@ class _Noting(Book):
             self.steps.append((kind, self.record, self.time, life, peer))
 
 
-def why(paths: Iterable[Path], number: int) -> list[Step]:
-    """What traces tell of the message with this sequence number, of every life that sent one. Raises TraceError."""
+def why(paths: Iterable[Path], number: int) -> list[MessageStep]:
+    """Return the history of the message with this number, for every life that sent one. Raise TraceError."""
     if number < 0:
         return []
     steps = [step for parts in traces_of(find(paths)) for step in _of_trace(parts, number)]
@@ -82,8 +81,8 @@ def why(paths: Iterable[Path], number: int) -> list[Step]:
     return sorted(steps, key=lambda step: (step.life, order.index(step.kind), step.time))
 
 
-def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
-    """Frames are read until the first record that is to tell it, and decoded where they may tell something new."""
+def _of_trace(parts: list[Path], number: int) -> Iterator[MessageStep]:
+    """Yield the steps of one trace; decode only frames that may state something new."""
     mentions, seen = Mentions(number), set[tuple[str, Incarnation, str]]()
     begin, waits = None, False
     for path in parts:
@@ -94,22 +93,22 @@ def _of_trace(parts: list[Path], number: int) -> Iterator[Step]:
                 continue
             noting = _Noting(number=number, seen=seen, record=frame.head.first, time=frame.head.time)
             waits = _gather(frame, noting, fresh=before is None)
-            role, endpoint = owner_of(frame)
+            role, endpoint = frame.owner
             for kind, record, time, life, peer in noting.steps:
-                yield Step(kind, role, endpoint, record, time, life, peer, path)
+                yield MessageStep(kind, role, endpoint, record, time, life, peer, path)
 
 
-def _consumed_anew(mentions: Mentions, frame: Frame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
-    """Whether somebody says that he consumed it, of whom nothing was seen."""
+def _consumed_anew(mentions: Mentions, frame: TraceFrame, seen: Iterable[tuple[str, Incarnation, str]]) -> bool:
+    """Return whether the frame has the first acknowledgement of a receiver."""
     tails = {(life, peer.rpartition("/")[2]) if kind == "heard" else (life, peer) for kind, life, peer in seen}
     return any(one not in tails for one in mentions.acks_in(frame))
 
 
-def _gather(frame: Frame, book: _Noting, *, fresh: bool) -> bool:
-    """The facts of a frame, without judging it. Returns whether the message waits for the disk. Raises SchemaError."""
+def _gather(frame: TraceFrame, book: _Noting, *, fresh: bool) -> bool:
+    """Gather the facts of a frame; return whether the message waits for the disk. Raise SchemaError."""
     role = frame.head.role
     facts = gatherer(restore(role, frame.head.snapshot), book, fresh=fresh)
-    watch = Watch([], facts, book, unjudged)
+    watch = RecordWatch([], facts, book, unjudged)
     book.begun = True
     for line in frame.records:
         effects = decode_effects(role, line["out"])

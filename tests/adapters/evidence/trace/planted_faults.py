@@ -1,4 +1,4 @@
-"""The faults that are planted (`lying`): who does what, and what the three judges call it."""
+"""The planted faults (`fault_injection`): the endpoint, its fault, and the rules that the judges report."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,7 +15,7 @@ from stablecast.core.protocol.quorum import GroupRules, Intergroup, Intragroup
 from stablecast.core.protocol.settings import AckMode
 from stablecast.lab.sim.schedule import Act, Fault
 from stablecast.lab.sim.setup import SOURCE, STORES, Setup
-from tests.adapters.evidence.trace.lying import Lie, after, at, busy, extended, hearing, shift
+from tests.adapters.evidence.trace.fault_injection import Lie, after, at, busy, extended, hearing, shift
 
 STABLE: Final = StableFlag.INTRAGROUP | StableFlag.INTERGROUP | StableFlag.STABLE
 AWAY: Final = Fault(1500, Act.CRASH, SOURCE, "", 60, True)
@@ -53,7 +53,7 @@ def life_number(machine: Any) -> int:
 
 
 def from_the_other(machine: Any, ack: StableAck) -> StableAck:
-    """As if store 1 had what store 0 has."""
+    """Return an acknowledgement that gives store 1 the numbers of store 0."""
     wire = serial.wire(machine.window.acked[0].last)
     return attrs.evolve(ack, store_index=1, first=wire, last=wire)
 
@@ -64,7 +64,7 @@ def half_held(machine: Any, ack: StableAck) -> bool:
 
 
 def second_life(machine: Any, *_: Any) -> bool:
-    """The second process of the source (`Cluster._spawn_source` counts them)."""
+    """Return whether this is the second process of the source (`Cluster._spawn_source` counts them)."""
     return life_number(machine) > 1
 
 
@@ -178,7 +178,7 @@ LIES: list[Lie] = [
         "counts on an acknowledgement that was never given",
         Role.SOURCE,
         "S1",
-        "P1",
+        "P6",
         mishears=hearing(StableAck, from_the_other, half_held),
         faults=PARTED,
     ),
@@ -299,11 +299,11 @@ LIES: list[Lie] = [
     Lie(
         "grants before it has written down to whom",
         Role.STORE,
-        "P1",
-        "P1",
+        "R2",
+        "R2",
         at(fx.PersistClient, grants_at_once, is_new),
     ),
-    Lie("grants to a life that never asked", Role.STORE, "P1", "P1", at(Registered, shift("incarnation", 1 << 32))),
+    Lie("grants to a life that never asked", Role.STORE, "R2", "R2", at(Registered, shift("incarnation", 1 << 32))),
     Lie(
         "gives away a RegID that is held",
         Role.STORE,
@@ -341,7 +341,7 @@ LIES: list[Lie] = [
     Lie(
         "keeps a proxy for a source that is back",
         Role.STORE,
-        "E1",
+        "E8",
         "replay",
         at(fx.StopProxy, lambda *_: []),
         setup=Setup(proxies=True),

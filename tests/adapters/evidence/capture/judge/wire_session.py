@@ -1,7 +1,4 @@
-"""A session as it is on the wire: a source, its stores and a receiver talk, each packet at a time that one chooses.
-
-What the packets are may be edited before they are written: `packets` holds them with their times.
-"""
+"""A session on the wire: a source, its stores and a receiver send packets at chosen times."""
 
 import struct
 from pathlib import Path
@@ -41,7 +38,7 @@ class Talk:
     sequences: dict[tuple[Address, Address], int] = attrs.field(factory=dict)
 
     def say(self, source: Address, target: Address, *octets: bytes) -> None:
-        """Bytes over a connection, which opens with the first of them."""
+        """Send bytes over a connection, which opens with the first of them."""
         key = source, target
         if key not in self.sequences:
             self.add(segment(ends(source), ends(target), 1000, b"", SYN))
@@ -51,17 +48,17 @@ class Talk:
         self.sequences[key] += len(payload)
 
     def add(self, packet: bytes) -> None:
-        """A packet, one millisecond after the last one."""
+        """Add a packet, one millisecond after the last one."""
         self.now += 1
         self.packets.append((self.now, packet))
 
     def rm(self, packet: lbtrm.Packet) -> None:
-        """A datagram of LBT-RM."""
+        """Add a datagram of LBT-RM."""
         asking = isinstance(packet, lbtrm.Nak)
         self.add(datagram(*((ASKER, NAKS) if asking else (SENDER, GROUP)), lbtrm.encode(packet)))
 
     def write(self, path: Path) -> Path:
-        """All of it as a capture."""
+        """Write all packets as a capture."""
         lines = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, captures.RAW)]
         for at, packet in self.packets:
             seconds, rest = divmod(at * MS, 1_000_000_000)
@@ -71,13 +68,13 @@ class Talk:
 
 
 def stream(store: int) -> Address:
-    """Where a store, or the receiver (3), listens to the stream."""
+    """Return the endpoint of a store, or of the receiver (3), on the stream."""
     return f"10.0.1.{store}:40000" if store < len(STORES) else "10.0.0.9:40000"
 
 
 @attrs.define
 class World:
-    """What each of them says. `sid` may change: another life of the source."""
+    """A source, its stores and a receiver; `sid` may change for another life of the source."""
 
     talk: Talk = attrs.field(factory=Talk)
     sid: int = SID
@@ -87,25 +84,25 @@ class World:
         return codec.join(self.sid, TOPIC)
 
     def message(self, source: Address, target: Address, message: core.Message) -> None:
-        """A control message over a connection."""
+        """Send a control message over a connection."""
         self.talk.say(source, target, codec.encode(message))
 
     def register(self, role: Role, store: int, reply_to: Address, reg_id: int = 0, **more: Any) -> None:
-        """A client registers; its connection is called after where it wants its answers."""
+        """Register a client; its connection is named after its reply address."""
         session = core.Register(
             role, store, 1, reg_id, self.life, 0, "topic", 0, reply_to, STREAM, 10_000, 600_000, **more
         )
         self.message(client(reply_to, store), STORES[store], session)
 
     def grant(self, role: Role, store: int, reply_to: Address, reg_id: int, low: int = 0, **more: Any) -> None:
-        """A store grants a RegID."""
+        """Let a store grant a RegID."""
         registered = core.Registered(
             role, store, 1, reg_id, self.life, False, low, (low - 1) % (1 << 32), 10_000, 600_000, **more
         )
         self.message(f"10.0.1.{store}:50000", reply_to, registered)
 
     def begin(self, low: int = 0, listeners: tuple[int, ...] = (0, 1, 2, 3), **more: Any) -> None:
-        """The source registers, greets those who listen, and tells what it is."""
+        """Register the source, greet the listeners, and send its SRI."""
         for store in range(len(STORES)):
             self.register(Role.SOURCE, store, REQUEST, **more)
             self.grant(Role.SOURCE, store, REQUEST, 100 + store, **more)
@@ -116,34 +113,34 @@ class World:
             self.talk.say(STREAM, stream(store), codec.greeting(self.sid), codec.encode(info))
 
     def send(self, *numbers: int, listeners: tuple[int, ...] = (0, 1, 2, 3)) -> None:
-        """The source sends these numbers to all."""
+        """Send these numbers from the source to all."""
         for number in numbers:
             octets = lbmc.encode(lbmc.Message(lbmc.MessageKind.DATA, TOPIC, number, (), b"hello"))
             for store in listeners:
                 self.talk.say(STREAM, stream(store), octets)
 
     def ack(self, store: int, first: int, last: int) -> None:
-        """A store has these."""
+        """Let a store acknowledge these numbers."""
         self.message(f"10.0.1.{store}:50000", REQUEST, core.StableAck(store, self.life, first, last))
 
     def consume(self, store: int, number: int, reg_id: int = 200, reply_to: Address = READER) -> None:
-        """A receiver has consumed everything up to this."""
+        """Let a receiver acknowledge everything up to this."""
         ack = core.ConsumptionAck(self.life, 100 + store, reg_id, number)
         self.message(client(reply_to, store), STORES[store], ack)
 
     def wait(self, milliseconds: int) -> None:
-        """Nothing is said."""
+        """Let time pass without packets."""
         self.talk.now += milliseconds
 
 
 def client(reply_to: Address, store: int) -> Address:
-    """The connection of a process to a store."""
+    """Return the connection of a process to a store."""
     host, port = ends(reply_to)
     return f"{host}:{port + 10_000 + store}"
 
 
 def settled(world: World) -> World:
-    """An ordinary session: what is sent is acknowledged by all and consumed, for some seconds."""
+    """Return an ordinary session: all messages are acknowledged and consumed, for some seconds."""
     world.begin()
     for store in range(len(STORES)):
         world.register(Role.RECEIVER, store, READER)
@@ -160,5 +157,5 @@ def settled(world: World) -> World:
 
 
 def paced() -> dict[str, Any]:
-    """What a source says that its receivers pace."""
+    """Return the description of a source that receivers pace."""
     return {"pace": Pace.RECEIVERS}

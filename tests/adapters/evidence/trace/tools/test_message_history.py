@@ -1,8 +1,8 @@
-"""What became of a message is told in the order of cause and effect."""
+"""The history of a message is in the order of cause and effect."""
 
 from pathlib import Path
 
-from stablecast.evidence.trace.tools.chain import STEPS, why
+from stablecast.evidence.trace.tools.message_history import STEPS, why
 from tests.adapters.evidence.trace.traced import FIRST_LIFE
 
 

@@ -16,7 +16,7 @@ from stablecast.core.machine import serial
 from stablecast.core.protocol.effects import Effect, Notify, Send
 from stablecast.core.protocol.inputs import Arrived, Input, Tick
 from stablecast.core.protocol.messages import Role
-from stablecast.evidence.trace import Recorder
+from stablecast.evidence.trace.trace_recorder import Recorder
 from stablecast.lab.sim.runner import run
 from stablecast.lab.sim.schedule import Fault, Schedule
 from stablecast.lab.sim.setup import Setup
@@ -24,10 +24,10 @@ from stablecast.runtime.driven_machine import Driven
 
 Effects = list[Effect]
 Mishears = Callable[[Any, Input], Input | None]
-"""What the machine is told instead; None: not now."""
+"""Return another input for the machine; None: not now."""
 
 Misdoes = Callable[[Any, Input, Effects], Effects | None]
-"""What is done instead; None: not now."""
+"""Return other effects; None: not now."""
 
 SENDS: Final = tuple((900 + 40 * run, 7) for run in range(60))
 
@@ -57,7 +57,7 @@ class Lie:
 
 @attrs.define
 class Told:
-    """Whether and where a lie was told: the trace and the record."""
+    """The place of a lie: the trace and the record, once it was told."""
 
     lie: Lie
     path: Path | None = None
@@ -94,10 +94,7 @@ def lying(lie: Lie) -> Iterator[Told]:
 
 
 def tell(lie: Lie, directory: Path, seed: int) -> tuple[Told, list[str]]:
-    """A world with a lie, its traces in a directory: where it was told, and which rules the checkers saw broken.
-
-    Worlds that are judged together have seeds of their own: lives are told apart by their numbers.
-    """
+    """Run a world with a lie; return its place, and the rules that the checkers saw broken."""
     with lying(lie) as told:
         report = run(Schedule(seed, SENDS, lie.faults, lie.setup), directory)
     return told, [one.rule for one in report.violations]
@@ -107,7 +104,7 @@ def tell(lie: Lie, directory: Path, seed: int) -> tuple[Told, list[str]]:
 
 
 def at(kind: type, change: Callable[[Any, Any], Any], when: Callable[[Any, Any], bool] = lambda *_: True) -> Misdoes:
-    """The first effect of this kind (or message, or event) is changed: to another one, to several, or to nothing."""
+    """Change the first effect of this kind (or message, or event) to another one, to several, or to nothing."""
 
     def misdo(machine: Any, _: Input, effects: Effects) -> Effects | None:
         for place, effect in enumerate(effects):
@@ -124,7 +121,7 @@ def at(kind: type, change: Callable[[Any, Any], Any], when: Callable[[Any, Any],
 
 
 def after(kind: type, more: Callable[[Any, Any], Any], when: Callable[[Any, Any], bool] = lambda *_: True) -> Misdoes:
-    """When such an input (or message) comes, something is done beside what should be."""
+    """Add an effect after an input (or message) of this kind."""
 
     def misdo(machine: Any, event: Input, effects: Effects) -> Effects | None:
         inner = event.message if isinstance(event, Arrived) else event
@@ -136,7 +133,7 @@ def after(kind: type, more: Callable[[Any, Any], Any], when: Callable[[Any, Any]
 
 
 def hearing(kind: type, change: Callable[[Any, Any], Any], when: Callable[[Any, Any], bool]) -> Mishears:
-    """When such a message comes another one is heard."""
+    """Replace an arriving message of this kind by another one."""
 
     def mishear(machine: Any, event: Input) -> Input | None:
         if isinstance(event, Arrived) and isinstance(event.message, kind) and when(machine, event.message):
@@ -151,12 +148,12 @@ def _list(one: Any) -> list[Any]:
 
 
 def shift(field: str, by: int) -> Callable[[Any, Any], Any]:
-    """The same with another number."""
+    """Return a change of this number."""
     return lambda _, one: attrs.evolve(one, **{field: getattr(one, field) + by})
 
 
 def busy(machine: Any, *_: Any) -> bool:
-    """Some thirty messages have been there."""
+    """Return whether some thirty messages have passed."""
     return bool(newest(machine) > 30)
 
 
@@ -167,5 +164,5 @@ def newest(machine: Any) -> int:
 
 
 def extended(machine: Any, number: int) -> int:
-    """A number of the wire, as the machine extends it."""
+    """Return the full number of a wire number."""
     return serial.extend(number, newest(machine))
