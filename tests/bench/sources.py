@@ -15,7 +15,7 @@ from typing import Any, Final
 from stablecast.core.protocol.inputs import Arrived
 from stablecast.core.protocol.messages import Keepalive, Role
 from stablecast.runtime import garbage_collection
-from tests.adapters.ops.monitor.staged import Staged
+from tests.adapters.ops.monitor.staged_store import Staged
 from tests.bench import source_registration
 from tests.bench.scenario import Figures, Options, Scenario
 
