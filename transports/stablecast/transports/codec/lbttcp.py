@@ -120,7 +120,7 @@ class StreamDecoder:
     """Splits one TCP stream into runs and messages.
 
     Args:
-        series: Return uniform retransmissions as `RetransmissionSeries`, and frequent control messages as `ShapedMessage`.
+        series: Uniform retransmissions become `RetransmissionSeries`, frequent control messages `ShapedMessage`.
             Request ports use this.
     """
 
