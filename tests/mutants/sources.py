@@ -8,15 +8,15 @@ SOURCES: Final = (
     Mutant(
         "no-first-interval",
         "registration/registration_set",
-        "return heard and self._allows(settled) and (everyone or self.first_interval_over)",
-        "return heard and self._allows(settled)",
+        "return answered and self._allows(settled) and (everyone or self.first_interval_over)",
+        "return answered and self._allows(settled)",
         Test("core/source/test_traps.py::test_t1_first_interval"),
     ),
     Mutant(
         "a-source-that-returns-hears-one-group",
         "registration/registration_set",
-        "heard = not self.returning or self.quorums.every_group(settled)",
-        "heard = True",
+        "answered = not self.returning or self.quorums.every_group(settled)",
+        "answered = True",
         Test("core/source/test_repairs.py::test_numbers_stable_in_another_group_are_not_used_again"),
     ),
     Mutant(
@@ -137,8 +137,8 @@ SOURCES: Final = (
     Mutant(
         "the-term-need-not-be-known-by-a-quorum",
         "registration/registration_set",
-        "        settled = self.settled\n        heard",
-        "        settled = self.mask\n        heard",
+        "        settled = self.settled\n        answered",
+        "        settled = self.mask\n        answered",
         Test("core/registration/test_registration_set.py::test_stores_that_count_fewer_lives_do_not_count_at_first"),
     ),
     Mutant(

@@ -31,7 +31,7 @@ from stablecast.core.protocol import inputs
 from stablecast.core.protocol.effects import Effect
 from stablecast.core.protocol.quorum import GroupRules
 from stablecast.core.protocol.settings import ReceiverConfig, SourceConfig, StoreConfig, StoreSpec
-from tests.scenarios.telling import told
+from tests.scenarios.story_lines import told
 from tests.support.cluster import Cluster
 from tests.support.nodes import Node
 
@@ -55,7 +55,7 @@ class Stage(Cluster):
         return apply("store", plain, self.store_options)
 
     def source_config(self) -> dict[str, Any]:
-        """What the options of the source change."""
+        """Return the changes that the options of the source make."""
         options = dict(self.source_options)
         groups = [int(group) for group in options.pop("groups", ",".join("0" * self.size)).split(",") if group]
         sizes = tuple(groups.count(group) for group in sorted(set(groups)))
@@ -170,7 +170,7 @@ def _options(words: Sequence[str]) -> Options:
 
 
 def play(path: Path) -> tuple[str, str]:
-    """What is written in a story, and what is when it is played."""
+    """The written text of a story, and its text when played."""
     written = path.read_text(encoding="utf-8")
     story = Story()
     lines: list[str] = []

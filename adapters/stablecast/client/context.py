@@ -347,7 +347,7 @@ class Context:
             receiver.found(record.address, record.session_id, record.request_address)
 
     def _on_left(self, peer: Peer) -> None:
-        """Tell sources that the receivers behind a connection are gone (P-338)."""
+        """Notify sources that the receivers behind a connection are gone (P-338)."""
         for context in peer.contexts:
             for source in list(self._sources.values()):
                 source.receive(Departed(context))

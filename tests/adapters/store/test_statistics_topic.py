@@ -1,4 +1,4 @@
-"""What is published, and how often."""
+"""The published statistics and their intervals."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,7 +72,7 @@ async def test_topics_are_numbered_anew_beyond_a_bound(monkeypatch: pytest.Monke
     assert list(telling.topics.values()) == [2]
 
 
-def test_what_the_process_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_the_process_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resident_bytes() > 1 << 20
 
     def fail(*_: object, **__: object) -> str:

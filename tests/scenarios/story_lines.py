@@ -1,4 +1,4 @@
-"""What messages, effects and events look like in a story: one short line each, for people."""
+"""One short line for each message, effect and event of a story."""
 
 from enum import IntEnum, IntFlag
 from typing import Any
