@@ -15,7 +15,7 @@ def codes(findings: Any) -> list[tuple[str, Level]]:
     return [(finding.code, finding.level) for finding in findings]
 
 
-def test_nothing_is_said_of_what_is_well() -> None:
+def test_nothing_is_findings_of_what_is_well() -> None:
     said = [*health.of_source(SOURCE), *health.of_receiver(RECEIVER, SOURCE), *health.of_store(STORE)]
     assert said == []
     assert health.worst(said) is Level.OK

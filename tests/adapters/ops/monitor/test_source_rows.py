@@ -4,7 +4,7 @@ import attrs
 
 from stablecast.core.machine.units import SECOND
 from stablecast.ops.monitor.health import Level
-from stablecast.ops.monitor.source_rows import SAMPLES, Row, Series, said_of
+from stablecast.ops.monitor.source_rows import SAMPLES, Row, Series, findings_of
 from stablecast.store.observatory import SourceView
 from tests.adapters.ops.monitor.samples import RECEIVER, SOURCE
 
@@ -63,13 +63,13 @@ def test_all_figures_are_taken() -> None:
 def test_a_source_is_as_well_as_its_receivers() -> None:
     row = Row(1001)
     row.update(SOURCE, SECOND)
-    assert (row.level, row.said) == (Level.OK, ())
+    assert (row.level, row.findings) == (Level.OK, ())
     silent = attrs.evolve(SOURCE, holes=0, receivers=(RECEIVER, attrs.evolve(RECEIVER, reg_id=6, active=False)))
     row.update(silent, 2 * SECOND)
     assert row.level is Level.WARNING
-    assert [(reg_id, finding.code) for reg_id, finding in row.said] == [(6, "receiver-silent")]
+    assert [(reg_id, finding.code) for reg_id, finding in row.findings] == [(6, "receiver-silent")]
 
 
 def test_the_most_urgent_is_said_first() -> None:
-    said = said_of(attrs.evolve(SOURCE, proxied=True, lost=1, receivers=(attrs.evolve(RECEIVER, active=False),)))
+    said = findings_of(attrs.evolve(SOURCE, proxied=True, lost=1, receivers=(attrs.evolve(RECEIVER, active=False),)))
     assert [finding.code for _, finding in said] == ["lost", "receiver-silent", "proxy"]
