@@ -280,7 +280,7 @@ def sim_command(
     """Run the protocol in a simulator of crashes, partitions and lost writes; independent checkers judge each seed."""
     from stablecast.lab.sim import command as sim
 
-    raise typer.Exit(sim.run_sim(sim.Options(seeds, first, jobs, wipe, directory), as_json, replay))
+    raise typer.Exit(sim.run_sim(sim.SeedRange(seeds, first, jobs, wipe, directory), as_json, replay))
 
 
 @app.command("whatif")

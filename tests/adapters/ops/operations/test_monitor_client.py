@@ -108,7 +108,7 @@ async def test_what_the_monitor_refuses_is_said() -> None:
     async with monitored(busy()) as client:
         with pytest.raises(OperationError, match="answered 404: no client is registered as 5"):
             await asked(lambda: client.change("evict", reg_id=5))
-        with pytest.raises(OperationError, match="says 401: the token is missing or wrong"):
+        with pytest.raises(OperationError, match="answered 401: the token is missing or wrong"):
             await asked(MonitorClient(client.remote).store)
 
 
